@@ -1,0 +1,1 @@
+"""Text to ids and back. No async anywhere in this folder."""

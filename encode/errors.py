@@ -1,0 +1,50 @@
+"""Every error that tokenweir raises on purpose.
+
+TokenweirError
+├── TokenizerFileError          (OSError, ValueError)  a file that cannot be read, is cut short, or lies
+├── UnsupportedTokenizerError   (ValueError)           a construct that we cannot reproduce exactly
+├── TokenIdError                (ValueError)           a token id outside the vocabulary
+├── TextError                   (ValueError)           text that has no UTF-8 form (lone surrogates)
+├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
+├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
+├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
+└── DeviceError                 (RuntimeError)         a GPU that is missing or failed
+
+Each is also the builtin that a Python user would catch. Messages name what was wrong, where, and the value.
+"""
+
+
+class TokenweirError(Exception):
+    """The base of every error that tokenweir raises on purpose."""
+
+
+class TokenizerFileError(TokenweirError, OSError, ValueError):
+    """A tokenizer file that cannot be read, is cut short, or contradicts itself."""
+
+
+class UnsupportedTokenizerError(TokenweirError, ValueError):
+    """A tokenizer that uses a construct we cannot reproduce bit for bit; the message names it."""
+
+
+class TokenIdError(TokenweirError, ValueError):
+    """A token id that the vocabulary does not have."""
+
+
+class TextError(TokenweirError, ValueError):
+    """Text that has no UTF-8 form, such as a lone surrogate."""
+
+
+class TemplateError(TokenweirError, ValueError):
+    """A chat template that is missing, does not parse, or refuses its input."""
+
+
+class EngineError(TokenweirError, RuntimeError):
+    """An engine that failed, or that yielded what is not token ids."""
+
+
+class ProtocolError(TokenweirError, ValueError):
+    """A message on the wire that breaks the protocol."""
+
+
+class DeviceError(TokenweirError, RuntimeError):
+    """A GPU that is missing or that failed."""

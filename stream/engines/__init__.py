@@ -1,0 +1,1 @@
+"""Engines: anything that yields token ids."""

@@ -1,0 +1,27 @@
+"""What every test may use: the folder of real tokenizers, texts and templates."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+
+
+def data_path(name: str) -> Path:
+    """The path of a file in ../shared/data; skips the test where it is absent, or fails it under REQUIRE_DATA=1."""
+    path = DATA / name
+    if not path.exists():
+        reason = f"{path} is absent"
+        if os.environ.get("REQUIRE_DATA") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
+
+
+@pytest.fixture
+def data():
+    return data_path
