@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,12 @@ def data_path(name: str) -> Path:
 @pytest.fixture
 def data():
     return data_path
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory):
+    """A CTranslate2 model folder with random weights, over the embedded vocabulary's 8192 ids."""
+    pytest.importorskip("ctranslate2")
+    folder = tmp_path_factory.mktemp("tiny_model")
+    runpy.run_path(str(ROOT / "demos" / "tiny_model.py"))["write_tiny_model"](folder, 8192, eos_id=0)
+    return folder

@@ -1,0 +1,167 @@
+"""CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `tokenweir[ctranslate2]`).
+
+CTranslate2 speaks token *strings*, and knows an unknown one as its `unk` without a word. Ids and strings are therefore
+translated here by the folder's own vocabulary, whose order gives the ids, and an id outside it is an error.
+
+Verified with ctranslate2 4.8.5. Its `async_generate_tokens` is asyncio only and polls, so its blocking
+`generate_tokens` runs in a thread instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.engines.sync import SyncEngine
+
+DEFAULT_MAX_TOKENS = 512  # CTranslate2's own
+
+
+class CTranslate2Engine:
+    """Generate with a decoder-only CTranslate2 model.
+
+    Sampling: `temperature`, `top_p`, `top_k`, `max_tokens` (512 if None), `min_tokens`, `ignore_eos` and
+    `stop_token_ids` are honoured; with none of the first three set, CTranslate2 is greedy. `seed` is refused unless the
+    choice is greedy, since CTranslate2 seeds its threads once for the whole process; so is `n` above 1.
+
+    Closing the generator ends the generation at the model's next token. While a long prompt is being read there is no
+    next token yet; the engine is free again when that is done.
+    """
+
+    def __init__(self, folder: str | Path, **options: Any) -> None:
+        """Load the model.
+
+        Args:
+            folder: Of a converted model: `model.bin`, `config.json`, `vocabulary.json`.
+            **options: Go to `ctranslate2.Generator`, such as `device="cuda"`, `compute_type="int8"`,
+                `inter_threads=4` (generations at the same time, 1 if not given; more wait in line).
+
+        Raises:
+            EngineError: ctranslate2 is not installed, or the folder does not hold a usable model.
+
+        """
+        try:
+            import ctranslate2
+        except ModuleNotFoundError as error:
+            raise EngineError(
+                "the CTranslate2 engine needs ctranslate2: pip install 'tokenweir[ctranslate2]'"
+            ) from error
+        folder = Path(folder)
+        self.tokens = read_vocabulary(folder)
+        self.eos_ids = read_eos_ids(folder, self.tokens)
+        try:
+            self._generator = ctranslate2.Generator(str(folder), **options)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise EngineError(f"{folder}: CTranslate2 cannot load the model: {error}") from error
+        self._engine = SyncEngine(self._steps, max_concurrency=options.get("inter_threads", 1))
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids the model knows."""
+        return len(self.tokens)
+
+    def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling
+    ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
+        """Generate from `prompt_ids`, one id a step; the end token is the last id.
+
+        Raises:
+            EngineError: An empty prompt, an id outside the model's vocabulary, an option that CTranslate2 cannot
+                honour (the message names it and its value), or a failure of the model itself.
+
+        """
+        return self._engine.generate(prompt_ids, sampling)
+
+    def _steps(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[EngineStep]:
+        prompt = self._prompt(prompt_ids)
+        options = self._options(sampling)
+        if options["max_length"] == 0:
+            return
+        end_ids = frozenset(options["end_token"])
+        try:
+            with closing(self._generator.generate_tokens(prompt, **options)) as results:
+                for result in results:
+                    reason = None
+                    if result.is_last:
+                        reason = "stop" if result.token_id in end_ids else "length"
+                    yield EngineStep([result.token_id], finish_reason=reason)
+        except (RuntimeError, ValueError) as error:
+            raise EngineError(f"CTranslate2 failed: {error}") from error
+
+    def _prompt(self, prompt_ids: Sequence[int]) -> list[str]:
+        if len(prompt_ids) == 0:
+            raise EngineError("CTranslate2 needs a prompt of at least one id")
+        for position, token_id in enumerate(prompt_ids):
+            if not 0 <= token_id < len(self.tokens):
+                raise EngineError(
+                    f"prompt id {token_id} at position {position} is outside the model's vocabulary of {len(self.tokens)}"
+                )
+        return [self.tokens[token_id] for token_id in prompt_ids]
+
+    def _options(self, sampling: Sampling) -> dict[str, Any]:
+        temperature, top_p, top_k = sampling.temperature, sampling.top_p, sampling.top_k
+        greedy = temperature == 0 or top_k == 1 or (temperature is None and top_p is None and top_k is None)
+        if sampling.n != 1:
+            raise EngineError(f"CTranslate2 gives one answer a call; n={sampling.n} cannot be honoured")
+        if sampling.seed is not None and not greedy:
+            raise EngineError(
+                f"CTranslate2 seeds the whole process, not a call; seed={sampling.seed} cannot be honoured"
+            )
+        if temperature is not None and temperature < 0:
+            raise EngineError(f"temperature={temperature} is below 0")
+        if top_p is not None and not 0 < top_p <= 1:
+            raise EngineError(f"top_p={top_p} is not in (0, 1]")
+        if top_k is not None and top_k < 1:
+            raise EngineError(f"top_k={top_k} is below 1")
+        max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
+        if max_tokens < 0:
+            raise EngineError(f"max_tokens={max_tokens} is below 0")
+        end_ids = (*(() if sampling.ignore_eos else self.eos_ids), *sampling.stop_token_ids)
+        options: dict[str, Any] = {
+            "max_length": max_tokens,
+            "min_length": min(sampling.min_tokens, max_tokens),
+            "end_token": [token_id for token_id in end_ids if 0 <= token_id < len(self.tokens)],
+            "sampling_topk": 1,
+        }
+        if not greedy:
+            options["sampling_topk"] = 0 if top_k is None else min(top_k, len(self.tokens))  # 0: all
+            options["sampling_topp"] = 1.0 if top_p is None else top_p
+            options["sampling_temperature"] = 1.0 if temperature is None else temperature
+        return options
+
+
+def read_vocabulary(folder: Path) -> list[str]:
+    """Read the names of a model's tokens in the order of their ids.
+
+    Raises:
+        EngineError: There is no vocabulary, it is not a list of strings, or a name stands for two ids.
+
+    """
+    path = folder / "vocabulary.json"
+    try:
+        tokens = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise EngineError(f"{path}: not a CTranslate2 vocabulary: {error}") from error
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise EngineError(f"{path}: not a list of strings")
+    first_id: dict[str, int] = {}
+    for token_id, token in enumerate(tokens):
+        if first_id.setdefault(token, token_id) != token_id:
+            raise EngineError(f"{path}: token {token!r} has the ids {first_id[token]} and {token_id}")
+    return tokens
+
+
+def read_eos_ids(folder: Path, tokens: Sequence[str]) -> tuple[int, ...]:
+    """Read the ids of the end tokens that `config.json` names; none if it names none."""
+    path = folder / "config.json"
+    try:
+        eos = json.loads(path.read_text("utf-8")).get("eos_token")
+    except (OSError, ValueError, AttributeError) as error:
+        raise EngineError(f"{path}: not a CTranslate2 configuration: {error}") from error
+    names = eos if isinstance(eos, list) else [eos]
+    return tuple(tokens.index(name) for name in names if name in tokens)

@@ -1,0 +1,175 @@
+"""CTranslate2 with a real, tiny model: ids in, ids out, sampling, refusals and cancelling."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import aclosing
+
+import anyio
+import pytest
+
+pytest.importorskip("ctranslate2")
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
+from tokenweir.stream.engines.protocol import Sampling
+
+PROMPT = [1, 77, 78]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_model):
+    return CTranslate2Engine(tiny_model, intra_threads=1)
+
+
+async def steps(engine, prompt_ids=PROMPT, **sampling):
+    async with aclosing(engine.generate(prompt_ids, Sampling(**sampling))) as generated:
+        return [step async for step in generated]
+
+
+async def ids(engine, prompt_ids=PROMPT, **sampling):
+    return [token_id for step in await steps(engine, prompt_ids, **sampling) for token_id in step.ids]
+
+
+@pytest.mark.anyio
+async def test_ids_are_those_of_the_library(engine, tiny_model):
+    import ctranslate2
+
+    prompt = [str(token_id) for token_id in PROMPT]
+    (expected,) = ctranslate2.Generator(str(tiny_model), intra_threads=1).generate_batch(
+        [prompt], max_length=20, include_prompt_in_result=False
+    )
+    assert await ids(engine, max_tokens=20) == expected.sequences_ids[0]
+
+
+@pytest.mark.anyio
+async def test_the_prompt_and_the_greedy_settings(engine):
+    greedy = await ids(engine, max_tokens=10)
+    assert len(greedy) == 10
+    assert await ids(engine, [1, 77, 79], max_tokens=10) != greedy
+    assert await ids(engine, max_tokens=10, temperature=0, seed=7) == greedy
+    assert await ids(engine, max_tokens=10, top_k=1, temperature=2.0) == greedy
+    assert await ids(engine, max_tokens=10, top_p=1e-6) == greedy
+
+
+@pytest.mark.anyio
+async def test_temperature_and_top_k_sample(engine):
+    greedy = await ids(engine, max_tokens=30)
+    assert await ids(engine, max_tokens=30, temperature=5.0) != greedy
+    all_of_them = 10**6  # candidates, more than the vocabulary has
+    assert len(set(await ids(engine, max_tokens=30, top_k=all_of_them, temperature=5.0))) > 10
+
+
+@pytest.mark.anyio
+async def test_the_last_step_says_why(engine):
+    by_length = await steps(engine, max_tokens=5)
+    assert [step.finish_reason for step in by_length] == [None] * 4 + ["length"]
+    third = by_length[2].ids[0]
+    by_stop = await steps(engine, max_tokens=5, stop_token_ids=(third, 10**9))
+    assert [step.finish_reason for step in by_stop] == [None] * (len(by_stop) - 1) + ["stop"]
+    assert by_stop[-1].ids == [third]
+
+
+@pytest.mark.anyio
+async def test_min_tokens_holds_a_stop_back(engine):
+    first = (await ids(engine, max_tokens=1))[0]
+    assert await ids(engine, max_tokens=8, stop_token_ids=(first,)) == [first]
+    held = await ids(engine, max_tokens=8, stop_token_ids=(first,), min_tokens=5)
+    assert len(held) > 5
+    assert first not in held[:5]
+    assert len(await ids(engine, max_tokens=3, min_tokens=9)) == 3
+
+
+@pytest.mark.anyio
+async def test_the_models_end_token_ends_unless_ignored(engine, tiny_model, tmp_path):
+    greedy = await ids(engine, max_tokens=6)
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text()) | {"eos_token": str(greedy[2])}
+    (folder / "config.json").write_text(json.dumps(config))
+    ending = CTranslate2Engine(folder, intra_threads=1)
+    assert ending.eos_ids == (greedy[2],)
+    assert await ids(ending, max_tokens=6) == greedy[: greedy.index(greedy[2]) + 1]
+    assert await ids(ending, max_tokens=6, ignore_eos=True) == greedy
+
+
+@pytest.mark.anyio
+async def test_no_tokens_asked_none_given(engine):
+    assert await steps(engine, max_tokens=0) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("prompt_ids", "sampling", "message"),
+    [
+        ([], {}, "at least one id"),
+        ([1, -1], {}, "prompt id -1 at position 1 is outside the model's vocabulary of 8192"),
+        ([8192], {}, "prompt id 8192 at position 0 is outside the model's vocabulary of 8192"),
+        (PROMPT, {"n": 2}, "n=2 cannot be honoured"),
+        (PROMPT, {"seed": 5, "temperature": 0.5}, "seed=5 cannot be honoured"),
+        (PROMPT, {"temperature": -0.5}, "temperature=-0.5 is below 0"),
+        (PROMPT, {"top_p": 0.0}, r"top_p=0.0 is not in \(0, 1\]"),
+        (PROMPT, {"top_k": 0}, "top_k=0 is below 1"),
+        (PROMPT, {"max_tokens": -1}, "max_tokens=-1 is below 0"),
+    ],
+)
+async def test_what_cannot_be_honoured_is_named(engine, prompt_ids, sampling, message):
+    with pytest.raises(EngineError, match=message):
+        await ids(engine, prompt_ids, **sampling)
+
+
+@pytest.mark.anyio
+async def test_closing_ends_the_generation(engine):
+    async with aclosing(engine.generate(PROMPT, Sampling(max_tokens=10**6, temperature=1.0))) as generated:
+        async for _ in generated:
+            break
+    with anyio.fail_after(20):  # the one place is free again, a million tokens early
+        assert len(await ids(engine, max_tokens=3)) == 3
+
+
+@pytest.mark.anyio
+async def test_two_generations_at_the_same_time(tiny_model):
+    engine = CTranslate2Engine(tiny_model, intra_threads=1, inter_threads=2)
+    endless = engine.generate(PROMPT, Sampling(max_tokens=10**6, temperature=1.0))
+    async with aclosing(endless):
+        await anext(endless)
+        with anyio.fail_after(20):
+            assert len(await ids(engine, max_tokens=3)) == 3
+
+
+def broken(tmp_path, tiny_model, **files):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"vocabulary": '["0", "1", "0"]'}, "token '0' has the ids 0 and 2"),
+        ({"vocabulary": '{"0": 0}'}, "not a list of strings"),
+        ({"vocabulary": "["}, "not a CTranslate2 vocabulary"),
+        ({"config": "[]"}, "not a CTranslate2 configuration"),
+    ],
+)
+def test_a_lying_folder_is_refused(tmp_path, tiny_model, files, message):
+    with pytest.raises(EngineError, match=message):
+        CTranslate2Engine(broken(tmp_path, tiny_model, **files))
+
+
+def test_a_broken_model_file(tmp_path, tiny_model):
+    folder = broken(tmp_path, tiny_model)
+    (folder / "model.bin").write_bytes(b"not a model")
+    with pytest.raises(EngineError, match="model: CTranslate2 cannot load the model: "):
+        CTranslate2Engine(folder)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(EngineError, match="absent/vocabulary.json"):
+        CTranslate2Engine(tmp_path / "absent")
+
+
+def test_options_reach_the_library(tiny_model):
+    with pytest.raises(EngineError, match="cannot load the model.*float3"):
+        CTranslate2Engine(tiny_model, compute_type="float3")
