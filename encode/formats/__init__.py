@@ -1,1 +1,59 @@
-"""."""
+"""Files to `TokenizerSpec`: one reader a format, chosen by name and content. Files are not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.formats import huggingface, tiktoken
+from tokenweir.encode.formats.folder import read_beside
+from tokenweir.encode.spec import TokenizerSpec
+
+MAX_BYTES = 1 << 30
+"""A larger tokenizer file is refused; the largest known has 33 MB."""
+
+
+def read_file(
+    path: Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+) -> TokenizerSpec:
+    """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
+    if path.is_dir():
+        path = _in_folder(path)
+    try:
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise TokenizerFileError(f"{path}: {size} bytes; at most {MAX_BYTES} are read")
+        data = path.read_bytes()
+    except OSError as error:
+        raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
+    try:
+        if path.suffix == ".json":
+            if pattern is not None or special_tokens is not None:
+                raise ValueError("pattern and special_tokens are for rank files; a tokenizer.json has its own")
+            spec = huggingface.read(data)
+        elif data.startswith(b"GGUF"):
+            raise UnsupportedTokenizerError("a GGUF file")
+        else:
+            spec = tiktoken.read(data, name=path.name, pattern=pattern, special_tokens=special_tokens)
+        return read_beside(spec, path.parent)
+    except (TokenizerFileError, UnsupportedTokenizerError) as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def read_bytes(
+    data: bytes, format: str, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+) -> TokenizerSpec:
+    """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
+    match format:
+        case "huggingface":
+            return huggingface.read(data)
+        case "tiktoken":
+            return tiktoken.read(data, pattern=pattern, special_tokens=special_tokens)
+    raise ValueError(f'format must be "huggingface" or "tiktoken", not {format!r}')
+
+
+def _in_folder(folder: Path) -> Path:
+    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json"):
+        if found := sorted(folder.glob(pattern)):
+            return found[0]
+    raise TokenizerFileError(f"{folder}: no tokenizer.json and no rank file in this folder")

@@ -1,0 +1,117 @@
+"""The compiled core. Everything here is an implementation detail of `tokenweir.encode`.
+
+Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets are characters, ascending.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def nfc(text: str) -> str:
+    """Normalization form C by the tables of HuggingFace's library."""
+
+def nfc_with_origin(text: str) -> tuple[str, NDArray[np.int64]]:
+    """The same, and for each resulting character the (start, end) characters of `text` it comes from; shape (n, 2)."""
+
+class PreTokenizer:
+    """Text to pieces: automata applied one after the other, each inside the pieces of the one before."""
+
+    def __init__(
+        self,
+        stages: Sequence[tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint8], int, bool]],
+        prefix_space: bool = False,
+    ) -> None:
+        """Take (transitions, class_index, class_pages, n_classes, keep_gaps) of each stage; see `encode/pattern`."""
+
+    def split(self, text: str) -> NDArray[np.int64]:
+        """The (start, end) characters of each piece; shape (n, 2)."""
+
+class Vocabulary:
+    """A model's tokens as bytes."""
+
+    @staticmethod
+    def byte_level(tokens: Mapping[str, int]) -> Vocabulary:
+        """Tokens spelled in GPT-2's byte alphabet."""
+
+    @staticmethod
+    def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
+        """Tokens as bytes, as in tiktoken's rank files."""
+
+    def __len__(self) -> int:
+        """One more than the highest id."""
+
+class Bpe:
+    """Byte-pair encoding of a piece. Ids in `control` are never produced for guarded or unparsed text."""
+
+    @staticmethod
+    def merges(
+        vocabulary: Vocabulary, merges: list[str | tuple[str, str]], whole_first: bool, control: Sequence[int]
+    ) -> Bpe:
+        """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
+
+    @staticmethod
+    def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
+        """The pair whose concatenation has the lowest rank merges first."""
+
+class AddedTokens:
+    """The search for added tokens in text."""
+
+    def __init__(self, tokens: Sequence[tuple[str, int | None, bool, bool, bool]], word_flips: Sequence[int]) -> None:
+        r"""Take (content, id, single_word, lstrip, rstrip), and the code points where membership in \w changes."""
+
+class TokenBytes:
+    """The bytes of every id."""
+
+    def __init__(self, vocabulary: Vocabulary, added: Sequence[tuple[int | None, str, bool]], size: int) -> None:
+        """Take (id, content, special) of the added tokens, and the number of ids at least."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, token_id: int) -> bytes: ...
+    def join(self, ids: Sequence[int], skip_special: bool) -> bytes:
+        """The bytes of the tokens, one after the other."""
+
+    def decode(self, ids: Sequence[int], skip_special: bool) -> str:
+        """The same as text, with U+FFFD for what is not UTF-8."""
+
+class DecodeStream:
+    """The state of an incremental decode; see `tokenweir.encode.decode.DecodeStream`."""
+
+    def __init__(self, tokens: TokenBytes, prompt_ids: Sequence[int], skip_special: bool) -> None: ...
+    def step(self, token_id: int) -> str:
+        """Take one id; return the characters that it completes."""
+
+    def feed(self, ids: Sequence[int]) -> str:
+        """Take several ids; return the characters that they complete."""
+
+    def flush(self) -> str:
+        """End the text: what is held becomes U+FFFD, by Python's `errors="replace"` rule."""
+
+    def reset(self, prompt_ids: Sequence[int] = ()) -> None:
+        """Begin again, as a new object would."""
+
+class Encoder:
+    """Text to ids: added tokens, normalizer, pre-tokenizer, model."""
+
+    def __init__(
+        self,
+        pre_tokenizer: PreTokenizer,
+        model: Bpe,
+        raw: AddedTokens,
+        normalized: AddedTokens,
+        nfc: bool,
+        tokens: TokenBytes,
+    ) -> None:
+        """`raw` tokens are searched in the text as it is, `normalized` ones after the normalizer."""
+
+    def encode(self, text: str, parse_special: bool, guarded: Sequence[int]) -> list[int]: ...
+    def encode_array(self, text: str, parse_special: bool, guarded: Sequence[int]) -> NDArray[np.int32]: ...
+    def encode_with_offsets(
+        self, text: str, parse_special: bool, guarded: Sequence[int]
+    ) -> tuple[list[int], NDArray[np.int64]]: ...
+    def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
+    def encode_batch(
+        self, texts: list[str], parse_special: bool, threads: int, prefix: Sequence[int], suffix: Sequence[int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of all texts, int32[total], and where each begins, int64[n + 1]; `threads` 0 lets the core choose."""

@@ -1,0 +1,58 @@
+"""Added tokens: the ids they really have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.spec import BPE, AddedToken, Model
+
+END_NAMES = frozenset(
+    "<|eot_id|> <|eom_id|> <|end_of_text|> <|im_end|> <|endoftext|> <|end|> <|return|> <|call|> <|end_of_turn|> "
+    "<end_of_turn> <turn|> <eos> </s> <EOT> [EOT] [EOS] <end_of_utterance> <|end_of_role|> <｜end▁of▁sentence｜>".split()
+)
+"""Control tokens that end a generation, by name; used only where no file says. Not every text of that form counts:
+Qwen's vocabulary has an ordinary token `</s>`, so only added control tokens are looked at."""
+
+
+def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToken, ...]:
+    """Give every added token the id it has in use, in the tokens' order.
+
+    HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
+    gets the next free one (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids
+    that count.
+
+    Raises:
+        TokenizerFileError: If two tokens of a rank file claim one id.
+
+    """
+    if not isinstance(model, BPE):
+        taken: dict[int, str] = {rank: repr(token) for token, rank in model.ranks.items()}
+        for token in tokens:
+            if token.id is None or token.id < 0:
+                raise TokenizerFileError(f"special token {token.content!r} has no valid id ({token.id})")
+            if token.id in taken:
+                raise TokenizerFileError(f"special token {token.content!r} has the id {token.id} of {taken[token.id]}")
+            taken[token.id] = repr(token.content)
+        return tuple(tokens)
+    vocab, size = model.vocab, len(model.vocab)
+    by_content: dict[str, AddedToken] = {}
+    highest = -1
+    for token in tokens:
+        if not token.content:
+            continue
+        token_id = vocab.get(token.content)
+        if token_id is None and token.content in by_content:
+            token_id = by_content[token.content].id
+        if token_id is None:
+            token_id = max(size, highest + 1)
+        highest = max(highest, token_id)
+        by_content[token.content] = replace(token, id=token_id)
+    return tuple(by_content.values())
+
+
+def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
+    """The ids of control tokens that are known to end generations."""
+    return tuple(t.id for t in tokens if t.special and t.id is not None and t.content in END_NAMES)

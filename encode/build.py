@@ -1,0 +1,188 @@
+"""From a `TokenizerSpec` to the compiled core; what the core cannot do exactly is refused here, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern.code_points import CodePoints
+from tokenweir.encode.spec import (
+    BPE,
+    AddedToken,
+    ByteLevel,
+    Normalizer,
+    NormalizerSequence,
+    Pattern,
+    PostProcessor,
+    PostProcessorSequence,
+    PreTokenizer,
+    PreTokenizerSequence,
+    Split,
+    TemplateProcessing,
+    TokenizerSpec,
+)
+from tokenweir.encode.unicode.categories import word
+
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""What `ByteLevel(use_regex=true)` splits by."""
+
+
+class Around(NamedTuple):
+    """What the post-processor puts around the ids, and what it does to their offsets."""
+
+    prefix: tuple[int, ...] = ()
+    suffix: tuple[int, ...] = ()
+    trim_offsets: bool = False
+    trim_keeps_prefix_space: bool = False
+
+
+class Core(NamedTuple):
+    """The compiled objects of one tokenizer."""
+
+    encoder: _core.Encoder
+    tokens: _core.TokenBytes
+    automata: tuple[Automaton, ...]
+
+
+def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
+    """Build the core.
+
+    Args:
+        spec: The tokenizer.
+        added: Its added tokens with their real ids.
+
+    Raises:
+        UnsupportedTokenizerError: For a construct that is not reproduced exactly.
+        TokenizerFileError: If the vocabulary or the merges contradict themselves.
+
+    """
+    stages, prefix_space = _stages(spec)
+    automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
+    nfc = _is_nfc(spec.normalizer)
+    vocabulary = _vocabulary(spec)
+    control = [t.id for t in added if t.special and t.id is not None]
+    if isinstance(spec.model, BPE):
+        model = _core.Bpe.merges(vocabulary, spec.model.merges, spec.model.ignore_merges, control)
+    else:
+        model = _core.Bpe.ranks(vocabulary, control)
+    size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
+    tokens = _core.TokenBytes(vocabulary, [(t.id, t.content, t.special) for t in added], size)
+    encoder = _core.Encoder(
+        _core.PreTokenizer(
+            [
+                (a.transitions, a.class_index, a.class_pages, a.n_classes, s.unmatched == "keep")
+                for a, s in zip(automata, stages, strict=True)
+            ],
+            prefix_space,
+        ),
+        model,
+        _searchable([t for t in added if not t.normalized], nfc=False),
+        _searchable([t for t in added if t.normalized], nfc=nfc),
+        nfc,
+        tokens,
+    )
+    return Core(encoder, tokens, automata)
+
+
+def around(post_processor: PostProcessor | None) -> Around:
+    """What a post-processor adds to a single sequence.
+
+    Raises:
+        UnsupportedTokenizerError: For a template that does not hold its sequence exactly once.
+        TokenizerFileError: For a template that names a special token it does not define.
+
+    """
+    match post_processor:
+        case None:
+            return Around()
+        case ByteLevel():
+            return Around((), (), post_processor.trim_offsets, post_processor.add_prefix_space)
+        case PostProcessorSequence():
+            whole = Around()
+            for part in map(around, post_processor.processors):
+                whole = Around(
+                    part.prefix + whole.prefix,
+                    whole.suffix + part.suffix,
+                    whole.trim_offsets or part.trim_offsets,
+                    part.trim_keeps_prefix_space if part.trim_offsets else whole.trim_keeps_prefix_space,
+                )
+            return whole
+        case TemplateProcessing():
+            return _template(post_processor)
+
+
+def _template(template: TemplateProcessing) -> Around:
+    sides: list[list[int]] = [[]]
+    for item in template.single:
+        if "Sequence" in item:
+            sides.append([])
+            continue
+        name = str(item.get("SpecialToken", {}).get("id"))
+        if name not in template.special_tokens:
+            raise TokenizerFileError(f"post_processor: the template's special token {name!r} is not defined")
+        sides[-1].extend(template.special_tokens[name].ids)
+    if len(sides) != 2:
+        raise UnsupportedTokenizerError(f"post_processor: a template with {len(sides) - 1} sequences instead of one")
+    return Around(tuple(sides[0]), tuple(sides[1]))
+
+
+def _is_nfc(normalizer: Normalizer | None) -> bool:
+    if isinstance(normalizer, NormalizerSequence):
+        return any(map(_is_nfc, normalizer.normalizers))
+    return normalizer is not None
+
+
+def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[Split | ByteLevel]:
+    if isinstance(pre_tokenizer, PreTokenizerSequence):
+        for part in pre_tokenizer.pretokenizers:
+            yield from _flat(part)
+    elif pre_tokenizer is not None:
+        yield pre_tokenizer
+
+
+def _stages(spec: TokenizerSpec) -> tuple[list[Split], bool]:
+    """The splits, one after the other, and whether text that does not begin with a space gets one."""
+    parts = list(_flat(spec.pre_tokenizer))
+    if isinstance(spec.model, BPE) and not (parts and isinstance(parts[-1], ByteLevel)):
+        raise UnsupportedTokenizerError("a BPE model whose pre_tokenizer does not end in ByteLevel")
+    stages: list[Split] = []
+    for i, part in enumerate(parts):
+        if isinstance(part, Split):
+            if part.pattern.Regex is None:
+                raise UnsupportedTokenizerError(f"pre_tokenizer: a Split by the string {part.pattern.String!r}")
+            if part.behavior != "Isolated" or part.invert:
+                raise UnsupportedTokenizerError(
+                    f"pre_tokenizer: a Split with behavior {part.behavior!r}" + " inverted" * part.invert
+                )
+            stages.append(part)
+            continue
+        if i != len(parts) - 1:
+            raise UnsupportedTokenizerError("pre_tokenizer: something after ByteLevel")
+        if part.add_prefix_space and stages:
+            raise UnsupportedTokenizerError("pre_tokenizer: ByteLevel with add_prefix_space after a Split")
+        if part.use_regex:
+            stages.append(Split(pattern=Pattern(Regex=GPT2_PATTERN), behavior="Isolated"))
+        return stages, part.add_prefix_space
+    return stages, False
+
+
+def _vocabulary(spec: TokenizerSpec) -> _core.Vocabulary:
+    model = spec.model
+    if not isinstance(model, BPE):
+        return _core.Vocabulary.ranks(model.ranks)
+    for name in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "dropout"):
+        if value := getattr(model, name):
+            raise UnsupportedTokenizerError(f"model: byte-level BPE with {name} = {value!r}")
+    return _core.Vocabulary.byte_level(model.vocab)
+
+
+def _searchable(tokens: list[AddedToken], *, nfc: bool) -> _core.AddedTokens:
+    """The matcher for `tokens`, whose contents are normalized first if they are searched in normalized text."""
+    flips: list[int] = []
+    if any(t.single_word for t in tokens):  # Rust's regex decides what a word character is
+        flips = CodePoints.from_ranges(word("fancy-regex")).flips.tolist()
+    found = [(_core.nfc(t.content) if nfc else t.content, t.id, t.single_word, t.lstrip, t.rstrip) for t in tokens]
+    return _core.AddedTokens(found, flips)

@@ -1,0 +1,202 @@
+// Byte-pair encoding of one piece.
+//
+// The same merge loop serves HuggingFace's merge lists and tiktoken's ranks: a pair has a priority, a priority has a
+// result. A merge list gives each pair a priority of its own; ranks give every split of a token the token's rank.
+// The pair of lowest priority merges first, the leftmost of equals, until no pair is left. That is O(n log n) for long
+// pieces (a heap) and quadratic with a tiny constant below kShort symbols, where shifting arrays beats a heap.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hash_table.h"
+#include "id_buffer.h"
+#include "vocabulary.h"
+
+namespace tokenweir {
+
+// Buffers that merging reuses from piece to piece.
+struct MergeScratch {
+  std::vector<uint32_t> ids, priorities, next, previous;
+  std::vector<uint64_t> heap;
+};
+
+class Bpe {
+ public:
+  // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
+  Bpe(const Vocabulary& vocabulary, bool whole_first)
+      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(tokens_.size()) {
+    std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
+    for (uint32_t id = 0; id < tokens_.size(); id++) {
+      const std::string& token = tokens_[id];
+      if (!vocabulary.reachable[id]) continue;
+      table_.insert(data(token), static_cast<uint32_t>(token.size()), id);
+      if (token.size() == 1) byte_ids_[static_cast<uint8_t>(token[0])] = id;
+    }
+    for (int byte = 0; byte < 256; byte++)
+      if (byte_ids_[byte] == kNone)
+        throw Unsupported("a byte-level vocabulary without a token for byte " + std::to_string(byte));
+  }
+
+  // HuggingFace: (left, right, merged) in order of priority; a pair listed twice keeps its later place.
+  void set_merges(const std::vector<std::array<uint32_t, 3>>& merges) {
+    pairs_ = std::make_unique<PairTable>(merges.size());
+    check_priority(merges.size());
+    for (uint32_t priority = 0; priority < merges.size(); priority++) {
+      const auto [left, right, merged] = merges[priority];
+      pairs_->insert(left, right, priority);
+      merged_.push_back(merged);
+    }
+    index_byte_pairs();
+  }
+
+  // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
+  void set_ranks() {
+    check_priority(tokens_.size());
+    std::vector<std::array<uint32_t, 3>> splits;
+    for (uint32_t id = 0; id < tokens_.size(); id++) {
+      const std::string& token = tokens_[id];
+      merged_.push_back(id);
+      for (size_t cut = 1; cut < token.size(); cut++) {
+        const uint32_t left = table_.find(data(token), cut);
+        if (left == kNone) continue;
+        const uint32_t right = table_.find(data(token) + cut, token.size() - cut);
+        if (right != kNone) splits.push_back({left, right, id});
+      }
+    }
+    pairs_ = std::make_unique<PairTable>(splits.size());
+    for (const auto& [left, right, id] : splits) pairs_->insert(left, right, id);
+    index_byte_pairs();
+  }
+
+  // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them.
+  void set_control(const std::vector<uint32_t>& ids) {
+    control_.assign(tokens_.size(), false);
+    for (uint32_t id : ids)
+      if (id < tokens_.size() && !tokens_[id].empty()) control_[id] = guards_ = true;
+  }
+
+  // Whether guarded and plain encoding can differ at all.
+  bool guards() const { return guards_; }
+
+  // Appends the ids of one piece of text, `n` > 0 bytes.
+  void encode(const uint8_t* p, size_t n, bool guarded, MergeScratch& scratch, IdBuffer& out) const {
+    guarded = guarded && guards_;
+    if (whole_first_ || n == 1) {
+      const uint32_t id = n == 1 ? byte_ids_[*p] : table_.find(p, n);
+      if (id != kNone && !(guarded && control_[id])) {
+        out.push(id);
+        return;
+      }
+    }
+    if (n <= kShort)
+      merge_short(p, n, guarded, out);
+    else
+      merge_long(p, n, guarded, scratch, out);
+  }
+
+ private:
+  static constexpr size_t kShort = 64;
+
+  static const uint8_t* data(const std::string& s) { return reinterpret_cast<const uint8_t*>(s.data()); }
+
+  static void check_priority(size_t merges) {
+    if (merges > PairTable::kMaxPriority)
+      throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
+  }
+
+  // Every piece begins as bytes, so their pairs are looked up in a plain array.
+  void index_byte_pairs() {
+    byte_pairs_.resize(65536);
+    for (uint32_t a = 0; a < 256; a++)
+      for (uint32_t b = 0; b < 256; b++) byte_pairs_[a << 8 | b] = pairs_->find(byte_ids_[a], byte_ids_[b]);
+  }
+
+  uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
+    const uint32_t found = pairs_->find(left, right);
+    return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
+  }
+
+  uint32_t byte_priority(uint8_t left, uint8_t right, bool guarded) const {
+    const uint32_t found = byte_pairs_[left << 8 | right];
+    return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
+  }
+
+  void merge_short(const uint8_t* p, size_t n, bool guarded, IdBuffer& out) const {
+    uint32_t ids[kShort], priorities[kShort];
+    for (size_t i = 0; i < n; i++) ids[i] = byte_ids_[p[i]];
+    for (size_t i = 0; i + 1 < n; i++) priorities[i] = byte_priority(p[i], p[i + 1], guarded);
+    while (n > 1) {
+      uint32_t best = kNone;
+      for (size_t i = 0; i + 1 < n; i++) best = std::min(best, priorities[i]);
+      if (best == kNone) break;
+      size_t i = 0;
+      while (priorities[i] != best) i++;
+      ids[i] = merged_[best];
+      n--;
+      std::copy(ids + i + 2, ids + n + 1, ids + i + 1);
+      if (i + 1 < n) {
+        std::copy(priorities + i + 2, priorities + n, priorities + i + 1);
+        priorities[i] = priority(ids[i], ids[i + 1], guarded);
+      }
+      if (i > 0) priorities[i - 1] = priority(ids[i - 1], ids[i], guarded);
+    }
+    for (size_t i = 0; i < n; i++) out.push(ids[i]);
+  }
+
+  void merge_long(const uint8_t* p, size_t n, bool guarded, MergeScratch& s, IdBuffer& out) const {
+    if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");
+    const uint32_t end = static_cast<uint32_t>(n);
+    s.ids.resize(n), s.priorities.resize(n), s.next.resize(n), s.previous.resize(n);
+    s.heap.clear();
+    for (uint32_t i = 0; i < end; i++) {
+      s.ids[i] = byte_ids_[p[i]];
+      s.next[i] = i + 1;
+      s.previous[i] = i - 1;  // wraps to kNone for the first
+      s.priorities[i] = i + 1 < end ? byte_priority(p[i], p[i + 1], guarded) : kNone;
+      if (s.priorities[i] != kNone) s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
+    }
+    // An entry is stale when its symbol was swallowed or its pair has changed; then the priorities differ, since equal
+    // priorities mean an equal result.
+    std::make_heap(s.heap.begin(), s.heap.end(), std::greater<>());
+    const auto renew = [&](uint32_t i) {
+      const uint32_t right = s.next[i];
+      s.priorities[i] = right < end ? priority(s.ids[i], s.ids[right], guarded) : kNone;
+      if (s.priorities[i] != kNone) {
+        s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
+        std::push_heap(s.heap.begin(), s.heap.end(), std::greater<>());
+      }
+    };
+    while (!s.heap.empty()) {
+      std::pop_heap(s.heap.begin(), s.heap.end(), std::greater<>());
+      const uint32_t best = s.heap.back() >> 32, i = static_cast<uint32_t>(s.heap.back());
+      s.heap.pop_back();
+      if (s.priorities[i] != best) continue;
+      const uint32_t gone = s.next[i];
+      s.ids[i] = merged_[best];
+      s.priorities[gone] = kNone;
+      s.next[i] = s.next[gone];
+      if (s.next[i] < end) s.previous[s.next[i]] = i;
+      renew(i);
+      if (s.previous[i] != kNone) renew(s.previous[i]);
+    }
+    for (uint32_t i = 0; i < end; i = s.next[i]) out.push(s.ids[i]);
+  }
+
+  std::vector<std::string> tokens_;
+  bool whole_first_;
+  TokenTable table_;
+  uint32_t byte_ids_[256];
+  std::unique_ptr<PairTable> pairs_;
+  std::vector<uint32_t> merged_;      // priority -> id
+  std::vector<uint32_t> byte_pairs_;  // two bytes -> priority
+  std::vector<bool> control_;
+  bool guards_ = false;
+};
+
+}  // namespace tokenweir

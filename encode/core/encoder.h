@@ -1,0 +1,193 @@
+// Text to ids: added tokens, normalizer, pre-tokenizer, model; and the threads of a batch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "added_tokens.h"
+#include "bpe.h"
+#include "id_buffer.h"
+#include "normalize.h"
+#include "pretokenizer.h"
+#include "word_cache.h"
+
+namespace tokenweir {
+
+// What one call asks for. `guards`, sorted, are byte offsets of characters that are user text inside a rendered prompt:
+// no added token covers one, and while there are any the model yields no control token.
+struct EncodeOptions {
+  bool parse_special = true;
+  std::vector<size_t> guards;
+};
+
+// Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
+struct Workspace {
+  WordCache cache;
+  MergeScratch merge;
+  IdBuffer ids;
+  std::vector<Span> spans;  // of each id in the original text, if asked for
+  std::string prefixed;         // a stretch with a space put in front
+};
+
+// Hands out workspaces. Slots are claimed by exchange, so a fork in mid-call costs the child one workspace, not a lock.
+class WorkspacePool {
+ public:
+  ~WorkspacePool() {
+    for (auto& slot : slots_) delete slot.load();
+  }
+
+  std::unique_ptr<Workspace> take() {
+    for (auto& slot : slots_)
+      if (slot.load(std::memory_order_relaxed))
+        if (Workspace* found = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Workspace>(found);
+    return std::make_unique<Workspace>();
+  }
+
+  void give_back(std::unique_ptr<Workspace> workspace) {
+    for (auto& slot : slots_) {
+      Workspace* empty = nullptr;
+      if (slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release)) {
+        workspace.release();
+        return;
+      }
+    }
+  }
+
+ private:
+  std::atomic<Workspace*> slots_[64] = {};
+};
+
+class Encoder {
+ public:
+  // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer.
+  Encoder(std::shared_ptr<const PreTokenizer> pre_tokenizer, std::shared_ptr<const Bpe> model, AddedTokens raw,
+          AddedTokens normalized, bool nfc, std::vector<uint32_t> token_lengths)
+      : pre_tokenizer_(std::move(pre_tokenizer)),
+        model_(std::move(model)),
+        raw_(std::move(raw)),
+        normalized_(std::move(normalized)),
+        nfc_(nfc),
+        token_lengths_(std::move(token_lengths)) {}
+
+  WorkspacePool& pool() const { return pool_; }
+
+  // Appends the ids of `text` to `w.ids`, and with `Spans` the byte span of each to `w.spans`.
+  template <bool Spans>
+  void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
+    const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
+    const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
+    const auto token = [&](uint32_t id, size_t begin, size_t end) {
+      w.ids.push(id);
+      if constexpr (Spans) w.spans.push_back({begin, end});
+    };
+    if (options.parse_special)
+      raw_.split(p, text.size(), options.guards, rest, token);
+    else if (!text.empty())
+      rest(0, text.size());
+  }
+
+ private:
+  // How byte positions in a segment, normalized or not, lead back to the original text.
+  struct Position {
+    size_t shift;                           // where the segment begins in the original
+    std::vector<size_t> characters;         // normalized byte -> character; empty if the segment is as it was
+    std::vector<Span> origins;            // normalized character -> bytes of the original segment
+
+    Span original(size_t begin, size_t end) const {
+      if (origins.empty()) return {shift + begin, shift + end};
+      if (begin == end) end++;  // an inserted prefix: it stands where the next character does
+      return {shift + origins[characters[begin]].start, shift + origins[characters[end - 1]].end};
+    }
+  };
+
+  // A stretch of the original between two raw added tokens.
+  template <bool Spans>
+  void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
+    const uint8_t* p = text + begin;
+    size_t n = end - begin;
+    const bool second = options.parse_special && !normalized_.empty();
+    Position position{begin, {}, {}};
+    std::string normal;
+    if (nfc_ && !is_nfc(p, n)) {
+      const bool follow = Spans || (second && !options.guards.empty());
+      nfc(p, n, normal, follow ? &position.origins : nullptr);
+      p = reinterpret_cast<const uint8_t*>(normal.data());
+      n = normal.size();
+      for (size_t i = 0, c = 0; follow && i < n; i++) position.characters.push_back(utf8_continues(p[i]) ? c - 1 : c++);
+    }
+    if (!second) return pieces<Spans>(p, 0, n, position, options, w);
+    normalized_.split(
+        p, n, guards_within(p, n, position, options.guards),
+        [&](size_t b, size_t e) { pieces<Spans>(p, b, e, position, options, w); },
+        [&](uint32_t id, size_t b, size_t e) {
+          w.ids.push(id);
+          if constexpr (Spans) w.spans.push_back(position.original(b, e));
+        });
+  }
+
+  // The guards in the coordinates of a segment.
+  static std::vector<size_t> guards_within(const uint8_t* p, size_t n, const Position& position,
+                                           const std::vector<size_t>& guards) {
+    std::vector<size_t> within;
+    for (size_t i = 0; i < n && !guards.empty(); i++) {
+      if (utf8_continues(p[i])) continue;
+      const Span span = position.original(i, i + 1);
+      const auto guard = std::lower_bound(guards.begin(), guards.end(), span.start);
+      if (guard != guards.end() && *guard < span.end) within.push_back(i);
+    }
+    return within;
+  }
+
+  // A stretch without added tokens, from `begin` to `end` of a segment.
+  template <bool Spans>
+  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
+              const EncodeOptions& options, Workspace& w) const {
+    const uint8_t *p = segment + begin, *stop = segment + end;
+    if (p == stop) return;
+    const size_t inserted = pre_tokenizer_->prefix_space() && *p != ' ';
+    if (inserted) {
+      w.prefixed.assign(1, ' ');
+      w.prefixed.append(reinterpret_cast<const char*>(p), end - begin);
+      p = reinterpret_cast<const uint8_t*>(w.prefixed.data());
+      stop = p + w.prefixed.size();
+    }
+    const uint8_t* const start = p;
+    const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
+    pre_tokenizer_->split(p, stop, [&](const uint8_t* b, const uint8_t* e) {
+      const size_t first = w.ids.size();
+      piece(b, e - b, guarded, stop - b >= 16, w);
+      if constexpr (Spans) {
+        const auto in_segment = [&](size_t at) { return begin + (at > inserted ? at - inserted : 0); };
+        size_t at = b - start;
+        for (size_t i = first; i < w.ids.size(); i++) {  // the ids of a piece are its bytes, cut
+          const size_t next = at + token_lengths_[w.ids.data()[i]];
+          w.spans.push_back(position.original(in_segment(at), in_segment(next)));
+          at = next;
+        }
+      }
+    });
+  }
+
+  void piece(const uint8_t* p, size_t n, bool guarded, bool readable, Workspace& w) const {
+    if (n > WordCache::kMaxBytes) return model_->encode(p, n, guarded, w.merge, w.ids);
+    const WordCache::Key key = WordCache::key(p, n, guarded, readable);
+    if (const size_t found = w.cache.find(key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+    const size_t first = w.ids.size();
+    model_->encode(p, n, guarded, w.merge, w.ids);
+    const size_t count = w.ids.size() - first;
+    if (count <= WordCache::kMaxIds) w.cache.insert(key, w.ids.data() + first, count);
+  }
+
+  std::shared_ptr<const PreTokenizer> pre_tokenizer_;
+  std::shared_ptr<const Bpe> model_;
+  AddedTokens raw_, normalized_;
+  bool nfc_;
+  std::vector<uint32_t> token_lengths_;
+  mutable WorkspacePool pool_;
+};
+
+}  // namespace tokenweir

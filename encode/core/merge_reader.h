@@ -1,0 +1,58 @@
+// A tokenizer.json's list of merges, tokens to ids.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "errors.h"
+#include "hash_table.h"
+#include "vocabulary.h"
+
+namespace tokenweir {
+
+class MergeReader {
+ public:
+  explicit MergeReader(const Vocabulary& vocabulary) : table_(vocabulary.names.size()) {
+    for (uint32_t id = 0; id < vocabulary.names.size(); id++) {
+      const std::string& name = vocabulary.names[id];
+      if (!name.empty()) table_.insert(bytes(name), static_cast<uint32_t>(name.size()), id);
+    }
+  }
+
+  // "left right"
+  void add(std::string_view merge) {
+    const size_t space = merge.find(' ');
+    if (space == std::string_view::npos || merge.find(' ', space + 1) != std::string_view::npos)
+      throw FileError("merge " + std::to_string(size()) + " (\"" + std::string(merge) +
+                      "\") is not two tokens with a space between");
+    add(merge.substr(0, space), merge.substr(space + 1));
+  }
+
+  void add(std::string_view left, std::string_view right) {
+    joined_.assign(left).append(right);
+    const uint32_t left_id = find(left), right_id = find(right);
+    merges_.push_back({left_id, right_id, find(joined_)});
+  }
+
+  size_t size() const { return merges_.size(); }
+  const std::vector<std::array<uint32_t, 3>>& merges() const { return merges_; }
+
+ private:
+  static const uint8_t* bytes(std::string_view s) { return reinterpret_cast<const uint8_t*>(s.data()); }
+
+  uint32_t find(std::string_view token) const {
+    const uint32_t id = table_.find(bytes(token), token.size());
+    if (id == kNone)
+      throw FileError("merge " + std::to_string(size()) + " needs the token \"" + std::string(token) +
+                      "\", which the vocabulary lacks");
+    return id;
+  }
+
+  TokenTable table_;
+  std::string joined_;
+  std::vector<std::array<uint32_t, 3>> merges_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,105 @@
+// Text to pieces: one automaton after the other, each inside the pieces of the one before.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "automaton.h"
+#include "errors.h"
+
+namespace tokenweir {
+
+// One stage with its own copy of the tables.
+class Stage {
+ public:
+  Stage(std::vector<uint16_t> transitions, std::vector<uint16_t> class_index, std::vector<uint8_t> class_pages,
+        size_t n_classes, bool keep_gaps)
+      : transitions_(std::move(transitions)),
+        class_index_(std::move(class_index)),
+        class_pages_(std::move(class_pages)),
+        keep_gaps_(keep_gaps) {
+    const size_t width = n_classes + 1, n_states = transitions_.size() / width;
+    if (n_states == 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
+      throw FileError("an automaton's tables have the wrong size");
+    for (uint16_t page : class_index_)
+      if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
+    for (uint8_t c : class_pages_)
+      if (c >= n_classes) throw FileError("an automaton's class is out of range");
+    for (uint16_t entry : transitions_)
+      if ((entry & kStateMask) != kDead && (entry & kStateMask) >= n_states)
+        throw FileError("an automaton's state is out of range");
+    ascii_.resize(n_states * 128);
+    for (size_t state = 0; state < n_states; state++)
+      for (size_t c = 0; c < 128; c++)
+        ascii_[state * 128 + c] = transitions_[state * width + class_pages_[class_index_[0] * 256u + c]];
+    tables_ = {ascii_.data(), transitions_.data(), class_index_.data(), class_pages_.data(),
+               static_cast<uint32_t>(n_classes)};
+  }
+  Stage(Stage&&) = default;  // moving a vector keeps its buffer, so `tables_` stays true
+  Stage(const Stage&) = delete;
+
+  // Calls `piece(begin, end)` for each piece of [p, end), in order. Neighbouring gaps are one piece.
+  template <class Piece>
+  void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
+    const Automaton tables = tables_;
+    const uint8_t* gap_start = nullptr;
+    while (p < end) {
+      bool gap;
+      const uint8_t* next = tables.token_end(p, end, gap);
+      if (next == p) throw Unsupported("a pre-tokenizer matched nothing");
+      if (gap) {
+        if (!gap_start) gap_start = p;
+      } else {
+        if (gap_start) {
+          if (keep_gaps_) piece(gap_start, p);
+          gap_start = nullptr;
+        }
+        piece(p, next);
+      }
+      p = next;
+    }
+    if (gap_start && keep_gaps_) piece(gap_start, end);
+  }
+
+ private:
+  std::vector<uint16_t> transitions_, class_index_, ascii_;
+  std::vector<uint8_t> class_pages_;
+  bool keep_gaps_;
+  Automaton tables_;
+};
+
+class PreTokenizer {
+ public:
+  // `prefix_space`: text that does not begin with a space gets one (ByteLevel's add_prefix_space).
+  PreTokenizer(std::vector<Stage> stages, bool prefix_space)
+      : stages_(std::move(stages)), prefix_space_(prefix_space) {}
+  PreTokenizer(PreTokenizer&&) = default;
+  PreTokenizer(const PreTokenizer&) = delete;
+
+  bool prefix_space() const { return prefix_space_; }
+
+  template <class Piece>
+  void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
+    if (p == end) return;
+    if (stages_.size() == 1)
+      stages_[0].split(p, end, piece);  // the usual case, without a call per stage
+    else
+      split_from(0, p, end, piece);
+  }
+
+ private:
+  template <class Piece>
+  void split_from(size_t stage, const uint8_t* p, const uint8_t* end, Piece& piece) const {
+    if (stage == stages_.size())
+      piece(p, end);
+    else
+      stages_[stage].split(
+          p, end, [&](const uint8_t* b, const uint8_t* e) { split_from(stage + 1, b, e, piece); });
+  }
+
+  std::vector<Stage> stages_;
+  bool prefix_space_;
+};
+
+}  // namespace tokenweir

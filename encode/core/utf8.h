@@ -1,0 +1,53 @@
+// UTF-8 characters. Freestanding (no standard includes beyond <stdint.h>): kernels include it too.
+//
+// The text is valid UTF-8: it comes from a Python str.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define TW_FN __host__ __device__ inline
+#else
+#define TW_FN inline
+#endif
+
+namespace tokenweir {
+
+// The number of bytes of the character whose first byte is `lead`.
+TW_FN uint32_t utf8_length(uint8_t lead) {
+  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+TW_FN bool utf8_continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+// The character at `p`, which has at least two bytes; `length` is set to their number.
+TW_FN uint32_t utf8_decode_multibyte(const uint8_t* p, uint32_t& length) {
+  const uint32_t lead = p[0];
+  if (lead < 0xE0) {
+    length = 2;
+    return (lead & 0x1F) << 6 | (p[1] & 0x3Fu);
+  }
+  if (lead < 0xF0) {
+    length = 3;
+    return (lead & 0x0F) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+  }
+  length = 4;
+  return (lead & 0x07) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
+}
+
+TW_FN uint32_t utf8_decode(const uint8_t* p, uint32_t& length) {
+  if (p[0] < 0x80) {
+    length = 1;
+    return p[0];
+  }
+  return utf8_decode_multibyte(p, length);
+}
+
+// Unicode's White_Space property: 25 code points, unchanged since Unicode 6.3.
+TW_FN bool is_white_space(uint32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+         c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+}  // namespace tokenweir

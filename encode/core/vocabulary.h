@@ -1,0 +1,87 @@
+// The tokens of a model as bytes, whatever alphabet the file spells them in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "errors.h"
+#include "hash_table.h"
+#include "utf8.h"
+
+namespace tokenweir {
+
+// GPT-2's alphabet: printable characters stand for themselves, the other 68 bytes for U+0100 and on, in order.
+class ByteAlphabet {
+ public:
+  ByteAlphabet() {
+    uint32_t next = 0x100;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+      byte_of_[printable ? byte : next++] = static_cast<int16_t>(byte);
+    }
+  }
+
+  // The bytes that `token` spells; false, with `bytes` unset, if a character is not of the alphabet.
+  bool bytes(std::string_view token, std::string& bytes) const {
+    std::string spelled;
+    const auto* p = reinterpret_cast<const uint8_t*>(token.data());
+    for (const auto* end = p + token.size(); p < end;) {
+      uint32_t length;
+      const uint32_t c = utf8_decode(p, length);
+      if (c >= kSize || byte_of_[c] < 0) return false;
+      spelled.push_back(static_cast<char>(byte_of_[c]));
+      p += length;
+    }
+    bytes = std::move(spelled);
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kSize = 0x144;
+  struct Missing {
+    int16_t at[kSize];
+    Missing() {
+      for (int16_t& byte : at) byte = -1;
+    }
+    int16_t& operator[](uint32_t c) { return at[c]; }
+    int16_t operator[](uint32_t c) const { return at[c]; }
+  } byte_of_;
+};
+
+struct Vocabulary {
+  bool byte_level;                  // names are spelled in the byte alphabet
+  std::vector<std::string> names;   // as the file spells them; empty: no such token
+  std::vector<std::string> bytes;   // what the decoder makes of them
+  std::vector<bool> reachable;      // a piece of text can equal the token
+
+  explicit Vocabulary(bool byte_level) : byte_level(byte_level) {}
+
+  void add(std::string_view name, int64_t id) {
+    if (id < 0 || id > PairTable::kMaxId)
+      throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " + std::to_string(PairTable::kMaxId) +
+                        " fit");
+    if (name.empty()) throw FileError("token " + std::to_string(id) + " is empty");
+    const size_t at = static_cast<size_t>(id);
+    if (at >= names.size()) {
+      names.resize(at + 1);
+      bytes.resize(at + 1);
+      reachable.resize(at + 1);
+    }
+    if (!names[at].empty()) throw FileError("token id " + std::to_string(id) + " is given twice");
+    names[at] = name;
+    reachable[at] = spell(name, bytes[at]);
+  }
+
+  // The bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character outside the
+  // alphabet counts as plain text, whole. Returns whether text can be cut into a piece that equals the name.
+  bool spell(std::string_view name, std::string& out) const {
+    static const ByteAlphabet alphabet;
+    if (byte_level && alphabet.bytes(name, out)) return true;
+    out = name;
+    return !byte_level;
+  }
+};
+
+}  // namespace tokenweir

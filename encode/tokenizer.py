@@ -1,0 +1,405 @@
+"""The face of the encoder: text to ids and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tokenweir.encode import formats
+from tokenweir.encode.added_tokens import inferred_end_ids, with_real_ids
+from tokenweir.encode.build import Around, around, build_core
+from tokenweir.encode.decode import check_byte_fallback
+from tokenweir.encode.encoded import Encoded, Ragged
+from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.spec import BPE, AddedToken, TokenizerSpec
+
+
+class Tokenizer:
+    """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
+
+    For every input its ids are those of the reference library of the format it was read from: HuggingFace's
+    `tokenizers` 0.23 for tokenizer.json, `tiktoken` 0.14 for rank files. What cannot be reproduced so is refused when
+    the tokenizer is made.
+
+    Every encoding method takes the same keywords:
+
+    - `add_special_tokens`: Add what the post-processor adds, such as a beginning-of-text token.
+    - `add_bos`, `add_eos`: Add that token or not, whatever the files say; None leaves it to them.
+    - `parse_special`: Text that spells an added token becomes that token. If False, no added token is matched and the
+      model yields no control token either: the text is plain data.
+    - `guarded`: Ascending character offsets at which text from a user stands. No added token that covers one of them
+      is matched, while those elsewhere are.
+
+    Attributes:
+        spec: What it was made from.
+        vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
+        added_tokens: The added tokens with the ids they really have.
+        special_tokens: Control tokens to ids.
+        bos_id: The beginning-of-text token, if there is one; `unk_id` and `pad_id` likewise.
+        eos_ids: The ids that end a generation.
+
+    """
+
+    def __init__(self, spec: TokenizerSpec) -> None:
+        self.spec = spec
+        self.added_tokens = with_real_ids(_with_roles(spec), spec.model)
+        self._core = build_core(spec, self.added_tokens)
+        self._encoder = self._core.encoder
+        self.token_table = self._core.tokens
+        self.vocab_size = len(self.token_table)
+        self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
+        self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}
+        self.bos_id = self._role("bos_token")
+        self.unk_id = self._role("unk_token")
+        self.pad_id = self._role("pad_token")
+        eos = self._role("eos_token")
+        self.eos_ids = frozenset(spec.eos_ids) | (frozenset() if eos is None else {eos})
+        self.eos_inferred = not self.eos_ids
+        if self.eos_inferred:
+            self.eos_ids = frozenset(inferred_end_ids(self.added_tokens))
+        for token_id in self.eos_ids:
+            if not 0 <= token_id < self.vocab_size:
+                raise TokenIdError(f"end token id {token_id} is outside the vocabulary (0 to {self.vocab_size - 1})")
+        self._eos_id = eos if eos is not None else min(self.eos_ids, default=None)
+        self._around = around(spec.post_processor)
+
+    # -- making one ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Tokenizer:
+        """Read a tokenizer.json, a tiktoken rank file, or a model folder.
+
+        The files that lie beside a tokenizer.json (tokenizer_config.json, generation_config.json, config.json,
+        chat_template.jinja) are read with it.
+
+        Args:
+            path: The file or folder.
+            pattern: The pre-tokenizer's pattern, for a rank file that is not one of OpenAI's.
+            special_tokens: Text to id, for the same.
+
+        Raises:
+            TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
+            UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+
+        """
+        return cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, format: str, **options: Any) -> Tokenizer:
+        """Read a tokenizer from memory.
+
+        Args:
+            data: A file's content.
+            format: "huggingface" or "tiktoken".
+            options: `pattern` and `special_tokens` for "tiktoken".
+
+        Raises:
+            TokenizerFileError: If the data is cut short or contradicts itself.
+            UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+
+        """
+        return cls(formats.read_bytes(data, format, **options))
+
+    @classmethod
+    def from_spec(cls, spec: TokenizerSpec) -> Tokenizer:
+        """Build a tokenizer from its description.
+
+        Raises:
+            TokenizerFileError: If the description contradicts itself.
+            UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+
+        """
+        return cls(spec)
+
+    @classmethod
+    def default(cls) -> Tokenizer:
+        """The embedded vocabulary: about 8,000 byte-level tokens, for demonstrations and tests."""
+        return cls.from_file(Path(__file__).parent / "data")
+
+    def with_added_tokens(self, tokens: Iterable[str | AddedToken]) -> Tokenizer:
+        """Return a copy that has more added tokens.
+
+        Args:
+            tokens: A plain string is an added token that is not special. One that is there already is replaced.
+
+        """
+        new = tuple(AddedToken(t) if isinstance(t, str) else t for t in tokens)
+        if not isinstance(self.spec.model, BPE):
+            new = tuple(replace(t, id=self.vocab_size + i) if t.id is None else t for i, t in enumerate(new))
+        tokens_by_content = {t.content: t for t in (*self.spec.added_tokens, *new)}
+        return Tokenizer(replace(self.spec, added_tokens=tuple(tokens_by_content.values())))
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
+        return Tokenizer, (self.spec,)
+
+    # -- encoding ------------------------------------------------------------------------------------------------------
+
+    def encode(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        parse_special: bool = True,
+        guarded: Sequence[int] = (),
+    ) -> list[int]:
+        """Encode one text.
+
+        Raises:
+            TextError: If the text has a lone surrogate.
+
+        """
+        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        ids = self._encoder.encode(text, parse_special, guarded)
+        return [*prefix, *ids, *suffix] if prefix or suffix else ids
+
+    def encode_array(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        parse_special: bool = True,
+        guarded: Sequence[int] = (),
+    ) -> NDArray[np.int32]:
+        """Encode one text to an int32 array; for long texts, faster than a list.
+
+        Raises:
+            TextError: If the text has a lone surrogate.
+
+        """
+        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        ids = self._encoder.encode_array(text, parse_special, guarded)
+        return np.concatenate([prefix, ids, suffix], dtype=np.int32) if prefix or suffix else ids
+
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        parse_special: bool = True,
+        guarded: Sequence[int] = (),
+    ) -> Encoded:
+        """Encode one text and tell which characters each id covers.
+
+        Raises:
+            TextError: If the text has a lone surrogate.
+
+        """
+        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        ids, offsets = self._encoder.encode_with_offsets(text, parse_special, guarded)
+        spans = [(start, end) for start, end in offsets.tolist()]
+        if add_special_tokens and self._around.trim_offsets:
+            spans = self._trimmed(ids, spans)
+        nowhere = (0, 0)
+        return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
+
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        threads: int | None = None,
+        add_special_tokens: bool = True,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        parse_special: bool = True,
+    ) -> Ragged:
+        """Encode many texts on several threads.
+
+        Args:
+            texts: The texts.
+            threads: At most so many; None means as many as the machine has and the work is worth.
+            add_special_tokens: As in `encode`, like the rest.
+            add_bos: See there.
+            add_eos: See there.
+            parse_special: See there.
+
+        Raises:
+            TextError: If a text has a lone surrogate; the message says which.
+
+        """
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
+        if isinstance(texts, str):
+            raise TypeError("texts must be several texts, not one str")
+        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        return Ragged(*self._encoder.encode_batch(list(texts), parse_special, threads or 0, prefix, suffix))
+
+    def count(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        parse_special: bool = True,
+        guarded: Sequence[int] = (),
+    ) -> int:
+        """The number of ids of a text, without making them.
+
+        Raises:
+            TextError: If the text has a lone surrogate.
+
+        """
+        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
+
+    # -- decoding ------------------------------------------------------------------------------------------------------
+
+    def decode(
+        self,
+        ids: Sequence[int] | NDArray[np.integer[Any]],
+        *,
+        skip_special_tokens: bool = True,
+        byte_fallback: str = "eager",
+    ) -> str:
+        """Decode ids to text; bytes that are not UTF-8 become U+FFFD by Python's `errors="replace"` rule.
+
+        Args:
+            ids: Token ids; those that name no token (gaps, padding rows) decode to nothing.
+            skip_special_tokens: Control tokens decode to nothing.
+            byte_fallback: How a run of byte-fallback tokens decodes, "eager" or "huggingface"; the same thing for a
+                byte-level vocabulary.
+
+        Raises:
+            TokenIdError: For an id outside the vocabulary.
+
+        """
+        check_byte_fallback(byte_fallback)
+        return self.token_table.decode(_as_sequence(ids), skip_special_tokens)
+
+    def decode_bytes(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
+        """The bytes of the tokens one after the other, control tokens included.
+
+        Raises:
+            TokenIdError: For an id outside the vocabulary.
+
+        """
+        return self.token_table.join(_as_sequence(ids), False)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes of one token.
+
+        Raises:
+            TokenIdError: For an id outside the vocabulary.
+
+        """
+        return self.token_table[token_id]
+
+    # -- the vocabulary ------------------------------------------------------------------------------------------------
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token as its file spells it; None if there is none."""
+        if (added := self._added_ids.get(token)) is not None:
+            return added
+        model = self.spec.model
+        return model.vocab.get(token) if isinstance(model, BPE) else model.ranks.get(token.encode())
+
+    def id_to_token(self, token_id: int) -> str | None:
+        r"""How its file spells a token; None for an id that names none.
+
+        A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes.
+        """
+        return self._names.get(token_id)
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        model = self.spec.model
+        if isinstance(model, BPE):
+            names = {token_id: token for token, token_id in model.vocab.items()}
+        else:
+            names = {rank: token.decode(errors="backslashreplace") for token, rank in model.ranks.items()}
+        return names | {token_id: token for token, token_id in self._added_ids.items()}
+
+    def is_eos(self, token_id: int) -> bool:
+        """Whether an id ends a generation."""
+        return token_id in self.eos_ids
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.spec.source}, {self.vocab_size} ids, {len(self.added_tokens)} added tokens)"
+
+    # -- what goes around ----------------------------------------------------------------------------------------------
+
+    def _role(self, role: str) -> int | None:
+        token = self.spec.special_roles.get(role)
+        return None if token is None else self.token_to_id(token)
+
+    def _wrap(
+        self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids before and after; explicit wishes over the config's over the post-processor's."""
+        prefix: tuple[int, ...] = ()
+        suffix: tuple[int, ...] = ()
+        if add_special_tokens:
+            prefix, suffix = self._around.prefix, self._around.suffix
+            add_bos = self.spec.add_bos if add_bos is None else add_bos
+            add_eos = self.spec.add_eos if add_eos is None else add_eos
+        if add_bos is not None:
+            prefix = _with_token(prefix, self.bos_id, add_bos, "add_bos", at_start=True)
+        if add_eos is not None:
+            suffix = _with_token(suffix, self._eos_id, add_eos, "add_eos", at_start=False)
+        return prefix, suffix
+
+    def _trimmed(self, ids: list[int], spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them."""
+        trimmed = []
+        for i, (token_id, (start, end)) in enumerate(zip(ids, spans, strict=True)):
+            name = self._names.get(token_id, "")
+            leading = len(name) - len(name.lstrip(_BLANKS))
+            trailing = len(name) - len(name.rstrip(_BLANKS))
+            if leading and (i == 0 or start == 0) and self._around.trim_keeps_prefix_space:
+                leading -= 1
+            start = min(start + leading, end)
+            if trailing and end >= trailing:
+                end = max(end - trailing, start)
+            trimmed.append((start, end))
+        return trimmed
+
+
+_BLANKS = "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""The byte alphabet's space, and White_Space."""
+
+
+def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
+    """The added tokens and those that play a role without being listed; transformers adds these as control tokens."""
+    listed = {t.content for t in spec.added_tokens}
+    roles = dict.fromkeys(spec.special_roles.values())
+    if not isinstance(spec.model, BPE):
+        return spec.added_tokens
+    return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))
+
+
+def _with_token(
+    ids: tuple[int, ...], token_id: int | None, wanted: bool, option: str, *, at_start: bool
+) -> tuple[int, ...]:
+    if not wanted:
+        return tuple(i for i in ids if i != token_id)
+    if token_id is None:
+        raise ValueError(f"{option}: this tokenizer has no such token")
+    if token_id in ids:
+        return ids
+    return (token_id, *ids) if at_start else (*ids, token_id)
+
+
+def _as_sequence(ids: Sequence[int] | NDArray[np.integer[Any]]) -> Sequence[int]:
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise TypeError(f"ids must be one-dimensional integers, not {ids.dtype} of shape {ids.shape}")
+        return ids.tolist()  # type: ignore[no-any-return]
+    return ids
