@@ -38,7 +38,7 @@ class _ModelKeys(Struct):
     """What tells a model's type in the old files that do not say it."""
 
     type: str | None = None
-    merges: Raw | None = None
+    merges: Raw = Raw()
 
 
 def read(data: bytes) -> TokenizerSpec:
@@ -52,7 +52,7 @@ def read(data: bytes) -> TokenizerSpec:
     try:
         file = msgspec.json.decode(data, type=_File)
         keys = msgspec.json.decode(file.model, type=_ModelKeys)
-        kind = keys.type or ("BPE" if keys.merges is not None else "unknown")
+        kind = keys.type or ("BPE" if keys.merges else "unknown")
         if kind != "BPE":
             raise UnsupportedTokenizerError(f"a tokenizer.json with a model of type {kind!r}")
         model = msgspec.json.decode(file.model, type=BPE) if keys.type else _untyped_bpe(file.model)
