@@ -1,0 +1,160 @@
+"""An n-gram model over the embedded vocabulary: a toy that answers anything, and understands nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import pairwise
+
+import anyio
+import numpy as np
+from anyio.lowlevel import checkpoint
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
+from tokenweir.stream.engines.protocol import Sampling
+
+DEFAULT_TEMPERATURE = 0.8
+DEFAULT_MAX_TOKENS = 512
+ECHO = 0.05  # probability of going on as the prompt did after the same id
+
+
+class NgramEngine:
+    """Draw each id by the three before it: an n-gram toy, not a language model.
+
+    It needs no download and answers any prompt over the embedded vocabulary with what looks like language: often a
+    thinking block first, and an end token at the end. It has no idea what it says. The prompt counts in two ways:
+    dialogues whose question shares words with the last turn are preferred, and now and then a few words are repeated.
+
+    Sampling: `max_tokens` (512 if None), `temperature` (0.8 if None; 0 is greedy, which soon repeats itself), `top_k`,
+    `top_p`, `seed`, `stop_token_ids` and `min_tokens` are honoured; under `ignore_eos` no end token is drawn. `stop` is
+    about text, so it is the decoder's. `n` above 1 is refused.
+
+    Attributes:
+        table: What it has counted.
+        delay: Seconds before each id.
+
+    """
+
+    def __init__(self, table: NgramTable | None = None, *, delay: float = 0.0) -> None:
+        """Make an engine.
+
+        Args:
+            table: None means the one that comes with the package.
+            delay: Seconds before each id, for an answer that can be watched.
+
+        Raises:
+            ValueError: `delay` is negative.
+
+        """
+        if not 0 <= delay < float("inf"):
+            raise ValueError(f"delay={delay} is not a finite number of at least 0")
+        self.table = default_table() if table is None else table
+        self.delay = delay
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
+        """Generate from `prompt_ids`, one id at a time; about 0.2 ms of computing each.
+
+        Raises:
+            EngineError: An id of the prompt is outside the vocabulary, or an option cannot be honoured.
+
+        """
+        for token_id in self._draws(prompt_ids, sampling):
+            if self.delay:
+                await anyio.sleep(self.delay)
+            else:
+                await checkpoint()
+            yield (token_id,)
+
+    def _draws(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[int]:
+        table = self.table
+        check_sampling(sampling)
+        for position, token_id in enumerate(prompt_ids):
+            if not 0 <= token_id < table.vocab_size:
+                raise EngineError(
+                    f"prompt id {token_id} at position {position} is outside the vocabulary of {table.vocab_size}"
+                )
+        max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
+        stop_ids = {*table.end_ids, *sampling.stop_token_ids}
+        asked = last_turn(prompt_ids, table.end_ids)
+        weights = table.topic_weights(asked)
+        unigrams = table.counts((), weights)
+        followers = defaultdict(list)
+        for token_id, follower in pairwise(asked):
+            followers[token_id].append(follower)
+        rng = np.random.default_rng(sampling.seed)
+
+        context = list(prompt_ids)
+        opening, closing = table.think_ids
+        tags = [token_id for token_id in context if token_id in table.think_ids]
+        thinking = tags[-1:] == [opening]
+        for drawn in range(max_tokens):
+            probabilities = table.probabilities(context[-(ORDER - 1) :], weights, unigrams)
+            # Tags and end tokens come only where they make sense, as often as they were counted there.
+            if thinking:
+                rule = [closing]
+            else:
+                rule = [] if sampling.ignore_eos or drawn < sampling.min_tokens else list(table.end_ids)
+                if drawn == 0 and closing not in context[-ORDER:]:
+                    rule.append(opening)
+            ruled = probabilities[rule]
+            if again := followers.get(context[-1] if context else -1):
+                probabilities *= 1 - ECHO
+                np.add.at(probabilities, again, ECHO / len(again))
+            probabilities[table.control_ids] = 0
+            probabilities[rule] = ruled
+            token_id = draw(probabilities, sampling, rng)
+            yield token_id
+            if token_id in stop_ids and drawn + 1 >= sampling.min_tokens:
+                return
+            if token_id in table.think_ids:
+                thinking = token_id == opening
+            context.append(token_id)
+
+
+def last_turn(prompt_ids: Sequence[int], end_ids: Sequence[int]) -> Sequence[int]:
+    """The ids of the last turn that an end token closes; all ids if none does."""
+    ends = [position for position, token_id in enumerate(prompt_ids) if token_id in end_ids]
+    if not ends:
+        return prompt_ids
+    return prompt_ids[ends[-2] + 1 if len(ends) > 1 else 0 : ends[-1]]
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """Refuse options that cannot be honoured.
+
+    Raises:
+        EngineError: Names the option and its value.
+
+    """
+    if sampling.n != 1:
+        raise EngineError(f"an n-gram engine gives one answer a call; n={sampling.n} cannot be honoured")
+    if sampling.max_tokens is not None and sampling.max_tokens < 0:
+        raise EngineError(f"max_tokens={sampling.max_tokens} is below 0")
+    if sampling.temperature is not None and not 0 <= sampling.temperature < float("inf"):
+        raise EngineError(f"temperature={sampling.temperature} is not a finite number of at least 0")
+    if sampling.top_k is not None and sampling.top_k < 1:
+        raise EngineError(f"top_k={sampling.top_k} is below 1")
+    if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
+        raise EngineError(f"top_p={sampling.top_p} is not in (0, 1]")
+
+
+def draw(probabilities: Floats, sampling: Sampling, rng: np.random.Generator) -> int:
+    """Draw an id: temperature first, then the `top_k` likeliest, then the nucleus of `top_p`.
+
+    Among equals the lowest id counts as the likeliest.
+    """
+    temperature = DEFAULT_TEMPERATURE if sampling.temperature is None else sampling.temperature
+    if temperature == 0:
+        return int(probabilities.argmax())
+    # By the maximum first: a power of a small number would underflow at low temperatures.
+    weights = (probabilities / probabilities.max()) ** (1 / temperature)
+    candidates = np.arange(len(weights))
+    if sampling.top_k is not None or sampling.top_p is not None:
+        candidates = np.argsort(-weights, kind="stable")[: sampling.top_k]
+        weights = weights[candidates]
+    cumulated = np.cumsum(weights)
+    if sampling.top_p is not None:
+        nucleus = int(np.searchsorted(cumulated, sampling.top_p * cumulated[-1])) + 1
+        cumulated = cumulated[:nucleus]
+    return int(candidates[np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")])

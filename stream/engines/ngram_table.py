@@ -1,0 +1,135 @@
+"""Counts of n-grams, kept as the text that was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import EngineError
+
+ORDER = 4  # ids in a window: three of context, one to follow
+ID_BITS = 13  # of a packed id; ORDER of them fit a signed 64-bit word
+
+# Chosen by reading answers, for sentences that hold together; perplexity would choose otherwise.
+DISCOUNT = 0.75
+DIALOGUE_WEIGHT = 8.0  # how often an id of a dialogue counts; one of the prose counts once
+TOPIC_GAIN = 0.7  # how strongly a dialogue counts more if its question shares words with the prompt
+
+Floats = NDArray[np.float64]
+
+
+class NgramTable:
+    """How often which id followed one, two or three others, by topic.
+
+    No n-grams are stored: the file is the training text, and one sorted array of its windows of four ids, packed into a
+    word each, serves every order, since the windows that begin with some context are one range of it.
+
+    Attributes:
+        vocab_size: Ids are below it.
+        control_ids: The added tokens, which are never drawn but by rule.
+        end_ids: Those of them that end an answer.
+        think_ids: Those that open and close a thinking block.
+
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[np.integer]]) -> None:
+        """Build the table.
+
+        Args:
+            arrays: `ids`, the training text; `topics`, the topic of each of them, where the last topic is the prose and
+                every other one a dialogue; `question_ids` and `question_topics`, the words that call for a dialogue;
+                `control_ids`, `end_ids`, `think_ids`; `vocab_size`.
+
+        Raises:
+            KeyError: An array is missing.
+            ValueError: The arrays do not fit together.
+
+        """
+        self.vocab_size = int(arrays["vocab_size"])
+        self.control_ids = arrays["control_ids"].astype(np.int64)
+        self.end_ids = tuple(arrays["end_ids"].tolist())
+        self.think_ids = tuple(arrays["think_ids"].tolist())
+        ids = arrays["ids"].astype(np.int64)
+        topics = arrays["topics"].astype(np.int64)
+        if not 0 < self.vocab_size <= 1 << ID_BITS:
+            raise ValueError(f"vocab_size {self.vocab_size} is not in 1..{1 << ID_BITS}")
+        if len(ids) < ORDER or len(ids) != len(topics) or ids.max() >= self.vocab_size:
+            raise ValueError(f"{len(ids)} ids up to {ids.max(initial=0)} and {len(topics)} topics")
+        if len(self.think_ids) != 2:
+            raise ValueError(f"think_ids are {self.think_ids}, not an opening and a closing one")
+
+        windows = np.zeros(len(ids) - ORDER + 1, dtype=np.int64)
+        for place in range(ORDER):
+            windows = windows << ID_BITS | ids[place : place + len(windows)]
+        order = np.argsort(windows, kind="stable")
+        self._windows = windows[order]
+        self._topics = topics[: len(windows)][order]
+
+        # One row a dialogue, by inverse document frequency: the rarer a word among the questions, the more it says.
+        asked = np.zeros((int(topics.max()), self.vocab_size), dtype=bool)
+        asked[arrays["question_topics"], arrays["question_ids"]] = True
+        self._asked = asked
+        self._rarity = np.log((len(asked) + 1) / (asked.sum(axis=0) + 1))
+
+    @classmethod
+    def from_file(cls, file: str | Path | IO[bytes]) -> NgramTable:
+        """Read a table that scripts/train_ngram has written (npz).
+
+        Raises:
+            EngineError: The file cannot be read or is not a table.
+
+        """
+        try:
+            with np.load(file) as arrays:
+                return cls(arrays)
+        except (OSError, ValueError, KeyError, IndexError) as error:
+            raise EngineError(f"{file}: not an n-gram table: {error}") from error
+
+    def topic_weights(self, words: Sequence[int]) -> Floats:
+        """How much an id of each topic counts for a prompt of these ids; the prose counts 1."""
+        present = np.unique(np.asarray(words, dtype=np.int64))
+        shared = (self._asked[:, present] * self._rarity[present]).sum(axis=1)
+        return np.append(DIALOGUE_WEIGHT * np.exp(TOPIC_GAIN * shared), 1.0)
+
+    def counts(self, context: Sequence[int], weights: Floats) -> Floats:
+        """Weighted counts of what followed `context` (at most three ids), one for each id of the vocabulary."""
+        free = ID_BITS * (ORDER - len(context))
+        prefix = 0
+        for token_id in context:
+            prefix = prefix << ID_BITS | token_id
+        low, high = np.searchsorted(self._windows, (prefix << free, (prefix + 1) << free))
+        following = self._windows[low:high] >> (free - ID_BITS) & ((1 << ID_BITS) - 1)
+        counts = np.bincount(following, weights=weights[self._topics[low:high]], minlength=self.vocab_size)
+        return np.asarray(counts, dtype=np.float64)
+
+    def probabilities(self, context: Sequence[int], weights: Floats, unigrams: Floats) -> Floats:
+        """Interpolated absolute discounting (Ney, Essen and Kneser 1994), up to the longest context that is known.
+
+        Args:
+            context: At most three ids.
+            weights: By topic, as from `topic_weights`.
+            unigrams: `counts((), weights)`, which a generation makes once since it goes over the whole text.
+
+        """
+        result: Floats = unigrams / unigrams.sum()
+        for length in range(1, len(context) + 1):
+            counts = self.counts(context[-length:], weights)
+            total = counts.sum()
+            if total == 0:
+                break
+            kept = np.maximum(counts - DISCOUNT, 0)
+            result = (kept + (total - kept.sum()) * result) / total
+        return result
+
+
+@cache
+def default_table() -> NgramTable:
+    """The table that comes with the package: some 80 short dialogues and the first pages of a novel."""
+    with resources.files("tokenweir.stream").joinpath("data/ngram.npz").open("rb") as file:
+        return NgramTable.from_file(file)

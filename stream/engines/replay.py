@@ -1,0 +1,132 @@
+"""Recorded streams of ids, played back with their times: the embedded default engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from importlib import resources
+from itertools import accumulate, cycle, islice
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio.lowlevel import checkpoint
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.protocol import Sampling
+
+RECORDINGS = "data/recordings"  # in the package tokenweir.stream
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stream of ids and the time before each of them.
+
+    Attributes:
+        name: What to ask for it by.
+        prompt: The question that it answers, for people.
+        ids: The whole answer, tags and end token included.
+        waits_ms: Milliseconds between an id and the one before it; the first one counts from the request.
+
+    """
+
+    name: str
+    prompt: str
+    ids: tuple[int, ...]
+    waits_ms: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be played.
+
+        Raises:
+            ValueError: The times are not one for each id, or one is negative.
+
+        """
+        if len(self.ids) != len(self.waits_ms):
+            raise ValueError(f"recording {self.name!r} has {len(self.ids)} ids and {len(self.waits_ms)} waits_ms")
+        for position, wait in enumerate(self.waits_ms):
+            if not 0 <= wait < float("inf"):
+                raise ValueError(f"recording {self.name!r} waits {wait} ms before id {position}")
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Recording:
+        """Read a recording: a JSON object with the attributes' names.
+
+        Raises:
+            EngineError: The file cannot be read or is not a recording; the message says where.
+
+        """
+        try:
+            return msgspec.json.decode(Path(path).read_bytes(), type=cls)
+        except (OSError, msgspec.DecodeError) as error:
+            raise EngineError(f"{path}: not a recording: {error}") from error
+
+
+def default_recordings() -> tuple[Recording, ...]:
+    """The recordings that come with the package, over the embedded vocabulary, in the order of their names.
+
+    Their texts were written for this project and their times drawn at random by scripts/record_demo: no model made them.
+    """
+    folder = resources.files("tokenweir.stream").joinpath(RECORDINGS)
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
+    return tuple(msgspec.json.decode(file.read_bytes(), type=Recording) for file in files)
+
+
+class ReplayEngine:
+    """Play recordings back: a recording, not a model.
+
+    Whatever the prompt is, the answers come in the order of the recordings, one for each call of `generate`, and start
+    again after the last; or always the same one, if the engine is made with its name. Of the sampling only `max_tokens`
+    changes what is played: nothing is sampled here. Ids come one at a time and each at its time, counted from the
+    request, so a slow reader finds the ids that are due all there.
+
+    Attributes:
+        recordings: What is played, in this order.
+        speed: How many times faster than recorded; None plays without waiting.
+
+    """
+
+    def __init__(
+        self, recordings: Sequence[Recording] | None = None, *, speed: float | None = 1.0, name: str | None = None
+    ) -> None:
+        """Make an engine of recordings.
+
+        Args:
+            recordings: What to play; None means those that come with the package.
+            speed: How many times faster than recorded; None or 0 plays without waiting.
+            name: Play only the recording of this name.
+
+        Raises:
+            ValueError: There is no recording, or none of this name, or `speed` is negative.
+
+        """
+        recordings = default_recordings() if recordings is None else tuple(recordings)
+        if name is not None:
+            known = ", ".join(recording.name for recording in recordings)
+            recordings = tuple(recording for recording in recordings if recording.name == name)
+            if not recordings:
+                raise ValueError(f"no recording is named {name!r}; there are: {known}")
+        if not recordings:
+            raise ValueError("there is no recording to play")
+        if speed is not None and not 0 <= speed < float("inf"):
+            raise ValueError(f"speed={speed} is not a finite number of at least 0")
+        self.recordings = recordings
+        self.speed = speed or None
+        self._turns = cycle(recordings)
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
+        """Play the next recording, up to `sampling.max_tokens` ids of it.
+
+        Raises:
+            EngineError: `sampling.n` is not 1.
+
+        """
+        if sampling.n != 1:
+            raise EngineError(f"a recording is one answer; n={sampling.n} cannot be honoured")
+        recording = next(self._turns)
+        start = anyio.current_time()
+        times = accumulate(recording.waits_ms)
+        for token_id, time_ms in islice(zip(recording.ids, times, strict=True), sampling.max_tokens):
+            if self.speed is None:
+                await checkpoint()
+            else:
+                await anyio.sleep_until(start + time_ms / 1000 / self.speed)
+            yield (token_id,)
