@@ -68,9 +68,9 @@ constexpr uint64_t bytes_from(uint64_t word, uint8_t limit) {
 constexpr uint64_t doubtful_leads(uint64_t word) {
   static_assert(all_inert(0, 0x2FF), "lead bytes up to 0xCB");
   static_assert(all_inert(0x4000, 0x9FFF), "lead bytes 0xE4 to 0xE9: Chinese characters");
-  static_assert(all_inert(0xB000, 0xCFFF), "lead bytes 0xEB and 0xEC: Hangul syllables");
+  static_assert(all_inert(0xB000, 0xDFFF), "lead bytes 0xEB to 0xED: Hangul syllables");
   return (bytes_from(word, 0xCC) ^ bytes_from(word, 0xE4) ^ bytes_from(word, 0xEA) ^ bytes_from(word, 0xEB) ^
-          bytes_from(word, 0xED)) &
+          bytes_from(word, 0xEE)) &
          0x8080808080808080;
 }
 
