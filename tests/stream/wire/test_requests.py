@@ -1,0 +1,189 @@
+"""Client events: what is understood, and what is refused in which words."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import ProtocolError
+from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.wire.requests import RequestError, ResponseCancel, ResponseCreate, parse_event
+
+
+def create(**fields):
+    return parse_event(json.dumps({"type": "response.create", **fields}))
+
+
+def refusal(data):
+    with pytest.raises(RequestError) as caught:
+        parse_event(data if isinstance(data, (str, bytes)) else json.dumps({"type": "response.create", **data}))
+    return caught.value.code, caught.value.param, str(caught.value)
+
+
+def test_a_string_is_one_user_message():
+    assert create(input="hi").messages() == [{"role": "user", "content": "hi"}]
+
+
+def test_messages_may_leave_out_their_type_and_give_parts():
+    request = create(
+        input=[
+            {"role": "developer", "content": "be brief"},
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]},
+        ]
+    )
+    assert request.messages() == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "ab"}]
+
+
+def test_output_items_can_be_sent_back():
+    request = create(
+        input=[
+            {"role": "user", "content": "q"},
+            {
+                "type": "reasoning",
+                "id": "rs_1",
+                "status": "completed",
+                "summary": [],
+                "content": [{"type": "reasoning_text", "text": "hm"}],
+            },
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "a", "annotations": [], "logprobs": []}],
+            },
+        ]
+    )
+    assert request.messages() == [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "a", "reasoning_content": "hm"},
+    ]
+
+
+@pytest.mark.parametrize("after", [[], [{"role": "user", "content": "go on"}]])
+def test_thinking_that_no_answer_followed_is_kept(after):
+    thinking = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
+    messages = create(input=[{"role": "user", "content": "q"}, thinking, *after]).messages()
+    assert messages[1] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
+    assert messages[2:] == after
+
+
+def test_sampling():
+    request = create(input="hi", temperature=0, top_p=0.5, top_k=3, seed=7, stop="END", max_output_tokens=9)
+    assert request.sampling(max_tokens=9) == Sampling(
+        max_tokens=9, temperature=0, top_p=0.5, top_k=3, seed=7, stop=("END",)
+    )
+    assert create(input="hi", stop=["a", "b"]).sampling(max_tokens=None).stop == ("a", "b")
+    assert create(input="hi").sampling(max_tokens=None) == Sampling()
+
+
+def test_effort_becomes_template_arguments():
+    assert create(input="hi").template_kwargs() == {}
+    assert create(input="hi", reasoning={"effort": "none"}).template_kwargs() == {
+        "enable_thinking": False,
+        "thinking": False,
+    }
+    assert create(input="hi", reasoning={"effort": "high"}).template_kwargs() == {
+        "enable_thinking": True,
+        "thinking": True,
+        "reasoning_effort": "high",
+    }
+
+
+def test_what_asks_for_nothing_is_accepted():
+    neutral = {
+        "tools": [],
+        "store": False,
+        "stream": True,
+        "tool_choice": "auto",
+        "include": [],
+        "truncation": "disabled",
+    }
+    unset = {"temperature": None, "tools": None, "conversation": None, "text": {"format": {"type": "text"}}}
+    assert create(input="hi", **neutral) == create(input="hi", **unset) == create(input="hi")
+
+
+def test_cancel():
+    assert parse_event('{"type":"response.cancel"}') == ResponseCancel("response.cancel")
+    assert parse_event('{"type":"response.cancel","response_id":"resp_1"}').response_id == "resp_1"
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "param", "text"),
+    [
+        (b"\x00\x01", "binary_frame", None, "a binary frame of 2 bytes; events are JSON in text frames"),
+        ("{", "invalid_json", None, "the message is not JSON: Input data was truncated"),
+        ("[" * 100_000, "invalid_json", None, "maximum recursion depth exceeded"),
+        ('{"type":"response.create","input":"\\ud800 and more"}', "invalid_json", None, "surrogate"),
+        ('{"temperature":NaN}', "invalid_json", None, "invalid character"),
+        ("[1]", "invalid_type", None, "an event is a JSON object, not [1]"),
+        ("{}", "unknown_event", "type", "unknown event null; known are response.create, response.cancel"),
+        ('{"type":"session.update"}', "unknown_event", "type", 'unknown event "session.update"'),
+        ('{"type":["a"]}', "unknown_event", "type", 'unknown event ["a"]'),
+        ({"tools": [{"type": "x"}]}, "unsupported_parameter", "tools", 'tools is [{"type":"x"}]; this server does not'),
+        ({"store": True}, "unsupported_parameter", "store", "store is true; this server does not offer it"),
+        ({"stream": 1}, "unsupported_parameter", "stream", "stream is 1; this server does not offer it"),
+        ({"n": 2}, "unsupported_parameter", "n", "n is 2; this server does not offer it"),
+        ({"chat_template": "{{ x }}"}, "unsupported_parameter", "chat_template", "chat_template is"),
+        ({"model": 3}, "invalid_value", "model", "model: Expected `str | null`, got `int`, got 3"),
+        ({"input": 3}, "invalid_value", "input", "input: Expected `str | array | null`, got `int`, got 3"),
+        ({"input": [3]}, "invalid_value", "input[0]", "input[0]: Expected `object`, got `int`, got 3"),
+        ({"input": [{"role": "tool", "content": ""}]}, "invalid_value", "input[0].role", "'tool', got \"tool\""),
+        ({"input": [{"role": "user"}]}, "invalid_value", "input[0]", "missing required field `content`"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+            "invalid_value",
+            "input[0].content[0].type",
+            "Invalid value 'input_image'",
+        ),
+        ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0].type", "Invalid value 'function_call'"),
+        ({"temperature": 2.5}, "invalid_value", "temperature", "temperature: Expected `float` <= 2.0, got 2.5"),
+        ({"max_output_tokens": 0}, "invalid_value", "max_output_tokens", "Expected `int` >= 1, got 0"),
+        ({"stop": [""]}, "invalid_value", "stop[0]", 'stop[0]: Expected `str` of length >= 1, got ""'),
+        ({"metadata": {"k": 1}}, "invalid_value", "metadata[...]", 'Expected `str`, got `int`, got {"k":1}'),
+        ({"reasoning": {"effort": "vast"}}, "invalid_value", "reasoning.effort", "'vast'"),
+        ({"reasoning": {"summary": "auto"}}, "invalid_value", "reasoning", "unknown field `summary`"),
+        ({"reasoning": {"effort": "x - at `$.a[0]`"}}, "invalid_value", "reasoning.effort", "x - at `$.a[0]`"),
+        ({"x" * 1000: 1}, "unsupported_parameter", "x" * 80, "this server does not offer it"),
+        ({"foo": "y" * 1000}, "unsupported_parameter", "foo", "y..."),
+    ],
+)
+def test_refused_by_name_and_value(data, code, param, text):
+    got_code, got_param, got_text = refusal(data)
+    assert (got_code, got_param) == (code, param)
+    assert text in got_text
+    assert len(got_text) < 400
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+field_names = st.sampled_from([*ResponseCreate.__struct_fields__, "tools", "text", "store"]) | st.text(max_size=6)
+items = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["message", "reasoning", "input_text"]) | json_values,
+        "role": st.sampled_from(["user", "assistant"]) | json_values,
+        "content": json_values,
+        "text": json_values,
+    },
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(field_names, json_values | st.lists(items, max_size=3), max_size=4))
+def test_any_json_is_understood_or_refused(fields):
+    try:
+        create(**{key: value for key, value in fields.items() if key != "type"}).messages()
+    except ProtocolError as error:
+        str(error).encode()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text() | st.binary())
+def test_any_frame_is_understood_or_refused(data):
+    with pytest.raises(RequestError):
+        parse_event(data)

@@ -1,0 +1,162 @@
+"""Deltas to Responses events: order, numbers, and JSON that the openai package's own types accept."""
+
+import json
+from itertools import groupby
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from tokenweir.encode.errors import ProtocolError
+from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from tokenweir.stream.wire.events import ErrorDetail, ErrorEvent, Heartbeat, encode
+from tokenweir.stream.wire.requests import ResponseCreate
+from tokenweir.stream.wire.responses import ResponseStream
+
+STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
+
+
+def stream(**fields):
+    return ResponseStream(ResponseCreate(type="response.create", **fields), model="demo", max_output_tokens=100)
+
+
+def play(deltas, one=None):
+    """All events of a response, as a client reads them."""
+    one = one or stream()
+    events = one.start()
+    for delta in deltas:
+        events += one.step(delta)
+    return [json.loads(encode(event)) for event in events]
+
+
+def kinds(events):
+    return [event["type"].removeprefix("response.") for event in events]
+
+
+def test_the_events_of_an_answer_with_thinking():
+    events = play([ReasoningDelta("hm"), ReasoningDelta("m"), TextDelta("Hel"), TextDelta("lo"), STOP])
+    assert kinds(events) == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    response = events[-1]["response"]
+    thinking, message = response["output"]
+    assert thinking["content"] == [{"type": "reasoning_text", "text": "hmm"}]
+    assert message["content"] == [{"type": "output_text", "text": "Hello", "annotations": [], "logprobs": []}]
+    assert (thinking["status"], message["status"], response["status"]) == ("completed",) * 3
+    assert response["usage"] == {
+        "input_tokens": 5,
+        "output_tokens": 4,
+        "total_tokens": 9,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 2},
+    }
+
+
+def test_the_request_is_repeated():
+    events = play([STOP], stream(instructions="be brief", temperature=0.5, metadata={"k": "v"}, user="u"))
+    for event in (events[0], events[-1]):
+        response = event["response"]
+        assert (response["instructions"], response["temperature"], response["metadata"]) == (
+            "be brief",
+            0.5,
+            {"k": "v"},
+        )
+        assert (response["model"], response["max_output_tokens"], response["user"]) == ("demo", 100, "u")
+
+
+def test_no_text_at_all():
+    events = play([STOP])
+    assert kinds(events) == ["created", "in_progress", "completed"]
+    assert events[-1]["response"]["output"] == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "status", "details"),
+    [
+        (FinishReason.LENGTH, "incomplete", "incomplete", {"reason": "max_output_tokens"}),
+        (FinishReason.CANCELLED, "incomplete", "cancelled", {"reason": "cancelled"}),
+        (FinishReason.ERROR, "failed", "failed", None),
+    ],
+)
+def test_cut_short(reason, kind, status, details):
+    one = stream()
+    events = play([TextDelta("Hel"), Finish(reason)], one)
+    assert kinds(events)[-4:] == ["output_text.done", "content_part.done", "output_item.done", kind]
+    response = events[-1]["response"]
+    assert (response["status"], response["incomplete_details"]) == (status, details)
+    assert response["output"][0]["status"] == "incomplete"
+    assert one.status == status
+
+
+def test_fail():
+    one = stream()
+    one.start()
+    one.step(TextDelta("Hel"))
+    assert not one.finished
+    events = [json.loads(encode(event)) for event in one.fail("the engine \ud800 died")]
+    assert events[-1]["response"]["error"] == {"code": "server_error", "message": "the engine ? died"}
+    assert events[-1]["response"]["output"][0]["content"][0]["text"] == "Hel"
+    assert one.finished
+
+
+def test_what_a_request_cannot_ask_for():
+    with pytest.raises(ProtocolError, match="carries no ToolCallDelta"):
+        stream().step(ToolCallDelta("f", ""))
+    with pytest.raises(ProtocolError, match="one answer, not answer 1"):
+        stream().step(TextDelta("a", index=1))
+
+
+def test_events_outside_a_response():
+    error = json.loads(encode(ErrorEvent(ErrorDetail("no", "bad", "model"))))
+    assert error == {
+        "type": "error",
+        "status": 400,
+        "error": {"message": "no", "code": "bad", "param": "model", "type": "invalid_request_error"},
+    }
+    assert json.loads(encode(Heartbeat(15))) == {"type": "heartbeat", "interval": 15.0}
+
+
+texts = st.text(min_size=1, max_size=5)
+channels = st.lists(st.builds(TextDelta, texts) | st.builds(ReasoningDelta, texts), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(channels, st.sampled_from(FinishReason))
+def test_every_event_is_one_of_openais(deltas, reason):
+    events = play([*deltas, Finish(reason)])
+    validate = TypeAdapter(ResponseStreamEvent).validate_python
+    for event in events:
+        if event.get("response", {}).get("incomplete_details") == {"reason": "cancelled"}:
+            event["response"]["incomplete_details"] = None  # the extension
+        validate(event)
+
+    runs = [
+        ("".join(delta.text for delta in run), kind)
+        for kind, run in ((k, list(r)) for k, r in groupby(deltas, key=type))
+    ]
+    items = events[-1]["response"]["output"]
+    assert [item["content"][0]["text"] for item in items] == [text for text, _ in runs]
+    assert [item["type"] == "message" for item in items] == [kind is TextDelta for _, kind in runs]
+    for event in events:
+        if event["type"].endswith("_text.done"):
+            sent = "".join(e["delta"] for e in events if "delta" in e and e["item_id"] == event["item_id"])
+            assert sent == event["text"]
