@@ -1,0 +1,68 @@
+"""What a template's syntax tree says about the data it expects."""
+
+from __future__ import annotations
+
+from jinja2 import nodes
+
+
+def iterates_over_content(tree: nodes.Template) -> bool:
+    """Whether the template loops over a message's content, so that it takes a list of parts."""
+    content = _Values(tree, "content")
+    return any(content.includes(loop.iter) for loop in tree.find_all(nodes.For))
+
+
+def takes_argument_text(tree: nodes.Template) -> bool:
+    """Whether the template takes a tool call's arguments as JSON text: it tests for a string, or writes them out bare."""
+    arguments = _Values(tree, "arguments")
+    return (
+        any(test.name == "string" and arguments.includes(test.node) for test in tree.find_all(nodes.Test))
+        or any(arguments.includes(side) for sum in tree.find_all(nodes.Add) for side in (sum.left, sum.right))
+        or any(arguments.includes(part) for concat in tree.find_all(nodes.Concat) for part in concat.nodes)
+        or any(arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes)
+    )
+
+
+class _Values:
+    """The expressions that stand for some object's field `key`, directly or through variables and macro parameters.
+
+    Variables are told apart by name only, without their scopes. That finds all loops of a template and at worst one
+    that is not over the field; vLLM's detection has the same limits.
+    """
+
+    def __init__(self, tree: nodes.Template, key: str) -> None:
+        self._key = key
+        self._names: set[str] = set()
+        macros = {macro.name: macro for macro in tree.find_all(nodes.Macro)}
+        size = -1
+        while len(self._names) > size:  # until nothing new is found
+            size = len(self._names)
+            for assign in tree.find_all(nodes.Assign):
+                if isinstance(assign.target, nodes.Name) and self.includes(assign.node):
+                    self._names.add(assign.target.name)
+            for call in tree.find_all(nodes.Call):
+                if isinstance(call.node, nodes.Name) and call.node.name in macros:
+                    for parameter, argument in zip(macros[call.node.name].args, call.args, strict=False):
+                        if self.includes(argument):
+                            self._names.add(parameter.name)
+
+    def includes(self, node: nodes.Node | None) -> bool:
+        match node:
+            case nodes.Name():
+                return node.name in self._names
+            case nodes.Getattr():
+                return node.attr == self._key
+            case (
+                nodes.Getitem(arg=nodes.Const(value=name))
+                | nodes.Call(node=nodes.Getattr(attr="get"), args=[nodes.Const(value=name), *_])
+            ):
+                return bool(name == self._key)
+            case (
+                nodes.Getitem(arg=nodes.Slice())
+                | nodes.Filter(name="trim" | "list" | "safe" | "default" | "selectattr")
+            ):
+                return self.includes(node.node)
+            case nodes.CondExpr():
+                return self.includes(node.expr1) or self.includes(node.expr2)
+            case nodes.Or():
+                return self.includes(node.left) or self.includes(node.right)
+        return False

@@ -1,0 +1,288 @@
+"""Chat templates: messages in, a prompt out."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+import jinja2
+from jinja2.meta import find_undeclared_variables
+
+from tokenweir.encode.errors import TemplateError
+from tokenweir.templates import analysis, limits
+from tokenweir.templates.continuation import append_tag, cut_at_tag
+from tokenweir.templates.environment import ChatEnvironment, compile_tree
+from tokenweir.templates.files import read_template_files
+from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard, control_texts
+from tokenweir.templates.messages import (
+    ROLES,
+    Message,
+    flatten_parts,
+    parse_arguments,
+    read_mapping,
+    read_mappings,
+    read_messages,
+)
+from tokenweir.templates.prompt import Prompt
+from tokenweir.templates.reasoning import content_tags, reasoning_style
+
+if TYPE_CHECKING:
+    from tokenweir.encode.tokenizer import Tokenizer
+
+# What control tokens look like, for templates whose tokenizer is not known.
+_TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]")
+
+
+class ChatTemplate:
+    """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
+
+    The same messages render to the same text as with `transformers` 5.18, with three exceptions: content parts are
+    joined with line feeds for templates that do not loop over them, tool-call arguments given as JSON text are parsed
+    except for templates that take text (vLLM does both), and with the guard on, the noncharacters U+FDD0..U+FDEF in the
+    messages become U+FFFD.
+
+    Objects are immutable and may be shared between threads.
+
+    Attributes:
+        source: The Jinja source.
+        name: Which of a model's templates it is.
+        special_tokens: Template variables such as `bos_token`, and their text.
+        control_tokens: The control tokens known to the template.
+        variables: The variables that the template reads, `messages` and the special tokens included.
+        content_format: `"parts"` if the template loops over content parts, else `"string"`.
+        reasoning: The style of the thinking that the source shows, such as `"think"`; None if it shows none.
+
+    """
+
+    def __init__(
+        self,
+        source: str,
+        *,
+        special_tokens: Mapping[str, str] | None = None,
+        name: str = "default",
+        control_tokens: Iterable[str] | None = None,
+        guard: bool = True,
+        extra_roles: Iterable[str] = (),
+        clock: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        """Compile a template.
+
+        Args:
+            source: Jinja source. It comes with a model: never take one from a request.
+            special_tokens: Template variables such as `bos_token`, and their text.
+            name: For messages.
+            control_tokens: What user text must not become. None if unknown: the forms that control tokens take are
+                guarded then, and `Prompt.encode` checks that they suffice for the tokenizer.
+            guard: Off, user text may become control tokens. Only for messages that are trusted throughout.
+            extra_roles: Roles to accept beside system, developer, user, assistant, tool and function.
+            clock: The time that the template's `strftime_now` tells.
+
+        Raises:
+            TemplateError: The source is too long or not valid.
+
+        """
+        self.source = source
+        self.name = name
+        self.special_tokens = dict(special_tokens or {})
+        if len(source) > limits.MAX_SOURCE:
+            raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
+        try:
+            tree = _environment().parse(source)
+            self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
+            self.content_format: Literal["parts", "string"] = (
+                "parts" if analysis.iterates_over_content(tree) else "string"
+            )
+            self._takes_argument_text = analysis.takes_argument_text(tree)
+            self._template = compile_tree(_environment(), tree, self._filename)
+        except Exception as error:  # noqa: BLE001 - Jinja and the Python compiler can fail in many ways
+            self._fail(error)
+        self.reasoning = reasoning_style(source)
+        characters: frozenset[str] = frozenset()
+        if control_tokens is None:
+            known = (token for token in self.special_tokens.values() if len(token) > 1)
+            control_tokens = dict.fromkeys((*known, *_TOKEN_FORMS.findall(source)))
+            characters = DEFAULT_CHARACTERS
+        self.control_tokens = tuple(control_tokens)
+        tags = content_tags(source)
+        self._guard = Guard(self.control_tokens, characters=characters, exempt=tags) if guard else None
+        self._roles = ROLES | frozenset(extra_roles)
+        self._clock = clock
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        name: str = "default",
+        special_tokens: Mapping[str, str] | None = None,
+        control_tokens: Iterable[str] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Load a `.jinja` file, or a template of a model folder.
+
+        In a folder `chat_template.jinja` and `additional_chat_templates/*.jinja` come first, then the `chat_template`
+        of `tokenizer_config.json`: one source, or a list of named ones.
+
+        Args:
+            path: The file or folder.
+            name: Which template, where there are several; `tool_use` and `rag` are common.
+            special_tokens: Replaces what the folder's files say.
+            control_tokens: Replaces what the folder's files say.
+            **options: As for `ChatTemplate`.
+
+        Raises:
+            TemplateError: There is no such template, or it is not valid.
+            TokenizerFileError: A file cannot be read.
+
+        """
+        files = read_template_files(Path(path))
+        return cls(
+            _choose(files.templates, name, str(path)),
+            name=name,
+            special_tokens=files.special_tokens if special_tokens is None else special_tokens,
+            control_tokens=files.control_tokens if control_tokens is None else control_tokens,
+            **options,
+        )
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Tokenizer, *, name: str = "default", **options: Any) -> Self:
+        """Take the template that came with a tokenizer, and its control tokens from the tokenizer itself.
+
+        Args:
+            tokenizer: The model's tokenizer.
+            name: Which template, where there are several.
+            **options: As for `ChatTemplate`.
+
+        Raises:
+            TemplateError: The tokenizer came without such a template, or it is not valid.
+
+        """
+        source = _choose(tokenizer.spec.chat_templates, name, "the tokenizer")
+        options.setdefault("special_tokens", tokenizer.spec.special_roles)
+        options.setdefault("control_tokens", control_texts(tokenizer.added_tokens))
+        return cls(source, name=name, **options)
+
+    def render(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        add_generation_prompt: bool | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        documents: Iterable[Mapping[str, Any]] | None = None,
+        continue_final_message: bool | str = False,
+        **variables: Any,
+    ) -> Prompt:
+        """Render a conversation.
+
+        Args:
+            messages: Mappings with `role` and `content` (a string, a list of parts, or None), and what else the
+                template reads: `tool_calls`, `reasoning_content`...
+            add_generation_prompt: End with the opening of the assistant's turn; by default yes, unless the final
+                message is continued.
+            tools: JSON schemas of functions.
+            documents: For templates that quote from documents.
+            continue_final_message: End inside the last message so that the model goes on with it: True continues its
+                `content`, a string names another field.
+            **variables: The template's own, such as `enable_thinking`; see `ChatTemplate.variables`.
+
+        Raises:
+            TemplateError: The messages are not as above, the template refuses them (with its own words), it exceeds
+                the limits, or the guard cannot hold for them because the template looks into their text.
+            TextError: A string has a lone surrogate.
+
+        """
+        if "chat_template" in variables:
+            raise TemplateError("chat_template is not a variable: a template is never taken from a request")
+        if continue_final_message and add_generation_prompt:
+            raise TemplateError("continue_final_message and add_generation_prompt exclude each other")
+        field = "content" if continue_final_message is True else continue_final_message or None
+        if add_generation_prompt is None:
+            add_generation_prompt = field is None
+
+        clean = _clean if self._guard else str
+        conversation = read_messages(messages, self._roles, clean)
+        if self.content_format == "string":
+            flatten_parts(conversation)
+        if not self._takes_argument_text:
+            parse_arguments(conversation)
+        untrusted = {
+            **read_mapping(variables, "variables", clean),
+            "tools": read_mappings(tools, "tools", clean),
+            "documents": read_mappings(documents, "documents", clean),
+        }
+        trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}
+
+        if self._guard is None:
+            return Prompt(self._run(conversation, field, untrusted | trusted), (), self.control_tokens)
+        marked_conversation = [_mark_message(message, self._guard) for message in conversation]
+        marked_untrusted = self._guard.mark(untrusted)
+        unmarked = conversation == marked_conversation and untrusted == marked_untrusted
+        plain = self._run(conversation, field, untrusted | trusted)
+        if unmarked:
+            return Prompt(plain, (), self.control_tokens, self._guard)
+        marked = self._run(marked_conversation, field, marked_untrusted | trusted)
+        guarded = self._guard.locate(marked, plain)
+        if guarded is None:
+            raise TemplateError(
+                f"{self._filename} looks into text that has one of {' '.join(sorted(self._guard.characters))}, so it "
+                "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
+            )
+        return Prompt(plain, guarded, self.control_tokens, self._guard)
+
+    @property
+    def _filename(self) -> str:
+        return f"chat template {self.name!r}"
+
+    def _run(self, conversation: list[Message], field: str | None, variables: Mapping[str, Any]) -> str:
+        """Render once; `conversation` may be changed."""
+        if field is not None:
+            final = append_tag(conversation, field, self.source)
+        try:
+            with limits.budget():
+                text = self._template.render({**self.special_tokens, **variables, "messages": conversation})
+        except Exception as error:  # noqa: BLE001 - a template can raise anything
+            self._fail(error)
+        return text if field is None else cut_at_tag(text, final)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        """Raise `error` as a `TemplateError` with the template's line."""
+        lines = [
+            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._filename
+        ]
+        line = getattr(error, "lineno", None) or (lines[-1] if lines else None)
+        place = self._filename if line is None else f"{self._filename}, line {line}"
+        words = (
+            error.message
+            if isinstance(error, jinja2.TemplateError) and error.message
+            else f"{type(error).__name__}: {error}"
+        )
+        raise TemplateError(f"{place}: {words}") from error
+
+
+@cache
+def _environment() -> ChatEnvironment:
+    return ChatEnvironment()
+
+
+def _clean(text: str) -> str:
+    return text if text.isascii() else NONCHARACTERS.sub("\ufffd", text)
+
+
+def _mark_message(message: Message, guard: Guard) -> Message:
+    marked: Message = guard.mark(message)
+    if message["role"] == "assistant" and "content" in message:
+        marked["content"] = guard.mark_assistant(message["content"])
+    return marked
+
+
+def _choose(templates: Mapping[str, str], name: str, owner: str) -> str:
+    if not templates:
+        raise TemplateError(f"{owner} has no chat template")
+    if name not in templates:
+        raise TemplateError(f"{owner} has no chat template {name!r}; it has {', '.join(sorted(templates))}")
+    return templates[name]

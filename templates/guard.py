@@ -1,0 +1,135 @@
+"""The guard that keeps user text from becoming control tokens, whatever a template does with it.
+
+A template pastes control text and user text into one string. The guard puts a mark after every character of user text
+that could be part of a control token, renders, and reads from the marks where user text came to stand; the tokenizer
+then matches no control token there. Marks travel with their character through concatenation, `replace`, `split` and
+JSON, so that text which a template puts together from harmless parts is found as well.
+
+The scheme is sound as long as the marks do not change what the template does. `ChatTemplate` checks that on every
+render: the marked rendering without its marks must equal the rendering that was never marked.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from tokenweir.encode.spec import AddedToken
+
+MARK = "\ufdd0"  # a noncharacter: Unicode keeps U+FDD0..U+FDEF for such internal use
+NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
+DEFAULT_CHARACTERS = frozenset("<[]\u2581\u25c1")  # with which the control tokens of every known model can be told
+_ESCAPED_MARK = re.compile(r"\\+ufdd0|\ufdd0")  # what repr() or JSON makes of it
+_ORDINARY = frozenset("_-./: ")
+
+
+class Guard:
+    """Marks user text and reads the marks.
+
+    Attributes:
+        characters: The characters that are marked.
+
+    """
+
+    def __init__(self, control_tokens: Iterable[str], *, characters: Iterable[str] = (), exempt: Iterable[str] = ()):
+        """Build a guard.
+
+        Args:
+            control_tokens: One character of each of these is marked, wherever it stands in user text.
+            characters: More characters to mark.
+            exempt: Tags left unmarked in the assistant's content, since templates look for them there.
+
+        """
+        self.characters = frozenset(characters) | {telltale(token) for token in control_tokens}
+        marked = self.characters | {c for c, form in _lookalikes().items() if not self.characters.isdisjoint(form)}
+        self._marked = marked
+        self._pattern = re.compile(f"[{''.join(map(re.escape, sorted(marked)))}]" if marked else "(?!)")
+        tags = "|".join(map(re.escape, exempt))
+        self._exempting = re.compile(f"({tags})|{self._pattern.pattern}") if tags else self._pattern
+
+    def mark(self, value: Any) -> Any:
+        """Mark every string in JSON-like data, the keys of dicts included."""
+        return _map(value, lambda text: self._pattern.sub(rf"\g<0>{MARK}", text))
+
+    def mark_assistant(self, content: Any) -> Any:
+        """Mark an assistant's content, except for the exempt tags."""
+        if self._exempting is self._pattern:
+            return self.mark(content)
+        return _map(content, lambda text: self._exempting.sub(lambda m: m[0] if m[1] else m[0] + MARK, text))
+
+    def locate(self, marked: str, plain: str) -> tuple[int, ...] | None:
+        """Find the marked characters.
+
+        Args:
+            marked: What the template made of marked messages.
+            plain: What it made of the same messages without marks.
+
+        Returns:
+            Offsets in `plain`, ascending; None if the marks changed the rendering otherwise than by standing in it.
+
+        """
+        for mark in (re.compile(MARK), _ESCAPED_MARK):
+            pieces = mark.split(marked)
+            if "".join(pieces) == plain:
+                return self._offsets(pieces)
+        return None
+
+    def _offsets(self, pieces: list[str]) -> tuple[int, ...]:
+        offsets = []
+        length = 0
+        for piece in pieces[:-1]:
+            length += len(piece)
+            # A template may have removed the character; a mark alone says nothing about what stands before it.
+            if piece and piece[-1] in self._marked:
+                offsets.append(length - 1)
+        return tuple(offsets)
+
+    def uncovered(self, control_tokens: Iterable[str]) -> str | None:
+        """The first of `control_tokens` that has no marked character, which user text could therefore spell."""
+        return next((token for token in control_tokens if self.characters.isdisjoint(token)), None)
+
+
+def control_texts(added_tokens: Iterable[AddedToken]) -> tuple[str, ...]:
+    """The texts of the added tokens that control the model.
+
+    These are the special ones and all others that have some punctuation. Added tokens of white space or of letters and
+    digits alone (Gemma's runs of line feeds, words of a domain) are ordinary vocabulary that user text may use.
+    """
+    return tuple(token.content for token in added_tokens if token.special or not _is_plain(token.content))
+
+
+def telltale(token: str) -> str:
+    """The character of a control token by which user text that spells it is noticed.
+
+    Any one would do. Rare is best, as marks are in the way of templates that look into the text: the first that is
+    neither a letter, a digit nor plain punctuation, else the first that is no space.
+    """
+    return next((c for c in token if not (_is_plain(c) or c in _ORDINARY)), token.strip()[:1] or token[0])
+
+
+def _is_plain(text: str) -> bool:
+    return all(c.isalnum() or c.isspace() for c in text)
+
+
+@cache
+def _lookalikes() -> Mapping[str, str]:
+    """Characters that a normalizer (NFKC, NFKD, stripped accents) turns into others, such as the full-width `＜`.
+
+    Only tokens with `normalized=True` match in normalized text, so this matters to few tokenizers; it costs 30 ms, once.
+    Above the Basic Multilingual Plane are only forms of letters, digits and the punctuation of numbered lists.
+    """
+    forms = ((chr(code), unicodedata.normalize("NFKD", chr(code))) for code in range(0xA0, 0x10000))
+    return {c: form for c, form in forms if form != c}
+
+
+def _map(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_map(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): _map(item, change) for key, item in value.items()}
+    return value

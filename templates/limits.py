@@ -1,0 +1,148 @@
+"""How much a chat template may do: a budget of work for each render, and a size for each value.
+
+Jinja's sandbox keeps a template from Python's internals, not from the machine's memory and time. Templates come with
+model files, which strangers write, so here every loop step and every call is counted, and an operation whose result
+would be too long is refused before it runs where its size is known beforehand (`*`, `**`, widths, `replace`, `join`)
+and right after it otherwise.
+
+Not bounded: slices, comparisons and searches in long strings, each of which costs its length without being counted, and
+the text form of a list that contains itself many times over. A template from a stranger is best tried in a process
+with a memory limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import chain
+from typing import TypeVar
+
+from jinja2.exceptions import SecurityError
+
+MAX_SOURCE = 1 << 18  # characters of a template; the longest in wide use has 40,000
+MAX_LENGTH = 1 << 24  # characters or items of any value, the rendered text included
+MAX_WORK = 1 << 22  # loop steps and calls of one render, and one more for every 256 characters made
+MAX_WIDTH = 1000  # columns of a padding, an indentation or a number's format
+MAX_BITS = 1 << 14  # bits of a whole number
+
+_CHARACTERS_A_STEP = 256
+_WIDTHS = frozenset({"batch", "center", "expandtabs", "indent", "ljust", "rjust", "slice", "tojson", "zfill"})
+_WIDE_PERCENT = re.compile(r"%(?:\([^)]*\))?[-+ #0]*\d*\.?(?:\d{4,}|\*)")
+_WIDE_BRACES = re.compile(r":[^{}]*(?:\d{4,}|\{)")
+_SIZED = (str, list, tuple, dict)
+_work_left: ContextVar[list[int]] = ContextVar("work_left")
+
+
+T = TypeVar("T")
+
+
+@contextmanager
+def budget() -> Iterator[None]:
+    """Give what runs inside a fresh budget of `MAX_WORK`; each thread and task has its own."""
+    token = _work_left.set([MAX_WORK])
+    try:
+        yield
+    finally:
+        _work_left.reset(token)
+
+
+def spend(work: int) -> None:
+    """Take `work` from the budget.
+
+    Raises:
+        SecurityError: The budget is spent.
+
+    """
+    left = _work_left.get()
+    left[0] -= work
+    if left[0] < 0:
+        raise SecurityError(f"the template does more than {MAX_WORK} steps of work")
+
+
+def counted(values: Iterable[object]) -> Iterator[object]:
+    """The same values, each of which costs a step."""
+    for value in values:
+        spend(1)
+        yield value
+
+
+def join(pieces: Iterable[str]) -> str:
+    """Like `"".join(pieces)`, but stops at `MAX_LENGTH` characters instead of collecting more."""
+    parts: list[str] = []
+    length = 0
+    for piece in pieces:
+        length += len(piece)
+        _check_length(length)
+        parts.append(piece)
+    return "".join(parts)
+
+
+def result(value: T) -> T:
+    """Charge for a value that an operation made, and check its size."""
+    if isinstance(value, _SIZED):
+        _check_length(len(value))
+        spend(1 + len(value) // _CHARACTERS_A_STEP)
+    else:
+        spend(1)
+        if isinstance(value, int) and value.bit_length() > MAX_BITS:
+            raise SecurityError(f"a number of {value.bit_length()} bits is over the limit of {MAX_BITS}")
+    return value
+
+
+def check_operator(operator: str, left: object, right: object) -> None:
+    """Refuse `left operator right` if its result would be too large to make."""
+    match operator, left, right:
+        case "*", (str() | list() | tuple()) as value, int(times):
+            _check_length(len(value) * times)
+        case "*", int(times), (str() | list() | tuple()) as value:
+            _check_length(len(value) * times)
+        case "**", int(base), int(exponent) if base.bit_length() * exponent > MAX_BITS:
+            raise SecurityError(f"{base.bit_length()} bits to the power of {exponent} is over the limit of {MAX_BITS}")
+        case "%", str(template), _:
+            check_format(template, _WIDE_PERCENT)
+
+
+def check_call(name: str, subject: object, arguments: Sequence[object], keywords: Mapping[str, object]) -> None:
+    """Refuse a string method or a filter whose result would be too large to make.
+
+    Args:
+        name: The method's or filter's name.
+        subject: The string, or what stands before the `|`.
+        arguments: Positional arguments after it.
+        keywords: Keyword arguments.
+
+    """
+    values = (*arguments, *keywords.values())
+    if name in _WIDTHS:
+        width = max((value for value in values if isinstance(value, int)), default=0)
+        if width > MAX_WIDTH:
+            raise SecurityError(f"{name} with a width of {width} is over the limit of {MAX_WIDTH}")
+    match name, subject, values:
+        case "replace", str(text), (str(old), str(new), *_):
+            _check_length(text.count(old) * len(new))
+        case "join", str(separator), (list() | tuple() as items,):
+            _check_length(len(separator) * len(items))
+        case "join", list() | tuple() as items, (str(separator), *_):
+            _check_length(len(separator) * len(items))
+        case "indent", str(text), _:
+            longest = max(chain((MAX_WIDTH,), (len(value) for value in values if isinstance(value, str))))
+            _check_length((text.count("\n") + 1) * longest)
+        case "expandtabs", str(text), _:
+            _check_length(text.count("\t") * MAX_WIDTH)
+        case "format", str(template), _:
+            check_format(template, _WIDE_PERCENT)
+        case "translate", _, _:
+            raise SecurityError("str.translate is not available to templates")
+
+
+def check_format(template: str, wide: re.Pattern[str] = _WIDE_BRACES) -> None:
+    """Refuse a format string with a width of four digits or more, or one that takes its width from an argument."""
+    if found := wide.search(template):
+        raise SecurityError(f"the width in the format {found[0]!r} is over the limit of {MAX_WIDTH}")
+
+
+def _check_length(length: int) -> None:
+    if length > MAX_LENGTH:
+        raise SecurityError(f"a value of {length} characters or items is over the limit of {MAX_LENGTH}")

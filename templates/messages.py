@@ -1,0 +1,143 @@
+"""Messages as templates may see them: plain JSON data, checked, and in the shape that the template reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tokenweir.encode.errors import TemplateError, TextError
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+MAX_DEPTH = 64  # nested lists and dicts
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+Message = dict[str, Any]
+
+
+def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str], str]) -> list[Message]:
+    """Check messages and copy them.
+
+    Args:
+        messages: A sequence of mappings with a `role` and, mostly, a `content`: a string, a list of parts or None.
+        roles: The roles to accept. Templates paste the role into control text, hence no others.
+        clean: Applied to every string.
+
+    Returns:
+        New dicts and lists, which nobody else holds.
+
+    Raises:
+        TemplateError: Something is not as above; the message says what and where.
+        TextError: A string has a lone surrogate.
+
+    """
+    copies = [read_mapping(message, where, clean) for message, where in _items(messages, "messages")]
+    for index, message in enumerate(copies):
+        where = f"messages[{index}]"
+        role = message.get("role")
+        if not isinstance(role, str) or role not in roles:
+            raise TemplateError(f"{where}: role {role!r} is not one of {', '.join(sorted(roles))}")
+        content = message.get("content")
+        if isinstance(content, list):
+            for number, part in enumerate(content):
+                if not isinstance(part, dict | str):
+                    raise TemplateError(f"{where}.content[{number}] is a {type(part).__name__}, not a part")
+        elif not isinstance(content, str | None):
+            raise TemplateError(f"{where}.content is a {type(content).__name__}, not a string or a list of parts")
+    return copies
+
+
+def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
+    """Check and copy `tools` or `documents`: a sequence of mappings, or None.
+
+    Raises:
+        TemplateError: It is anything else. Python functions as tools are refused: their JSON schema is wanted.
+        TextError: A string has a lone surrogate.
+
+    """
+    if values is None:
+        return None
+    return [read_mapping(value, where, clean) for value, where in _items(values, name)]
+
+
+def read_mapping(value: object, where: str, clean: Callable[[str], str]) -> dict[str, Any]:
+    """Check and copy a mapping of JSON-like data."""
+    if not isinstance(value, Mapping):
+        raise TemplateError(f"{where} is a {type(value).__name__}, not a mapping")
+    copy: dict[str, Any] = read_value(value, where, clean)
+    return copy
+
+
+def read_value(value: object, where: str, clean: Callable[[str], str], depth: int = 0) -> Any:
+    """Check and copy JSON-like data; tuples become lists, mappings become dicts.
+
+    Raises:
+        TemplateError: Another type, a key that is no string, or nesting deeper than `MAX_DEPTH`.
+        TextError: A string has a lone surrogate.
+
+    """
+    if isinstance(value, str):
+        if not value.isascii() and (found := _SURROGATE.search(value)):
+            raise TextError(f"{where} has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}")
+        return clean(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    if depth == MAX_DEPTH:
+        raise TemplateError(f"{where} is nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        copy = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TemplateError(f"{where} has the key {key!r}, which is not a string")
+            copy[read_value(key, f"a key of {where}", clean)] = read_value(item, f"{where}.{key}", clean, depth + 1)
+        return copy
+    if isinstance(value, list | tuple):
+        return [read_value(item, f"{where}[{index}]", clean, depth + 1) for index, item in enumerate(value)]
+    raise TemplateError(f"{where} is a {type(value).__name__}, which templates cannot be given")
+
+
+def flatten_parts(messages: Iterable[Message]) -> None:
+    """Join the text parts of each content with line feeds, in place, as vLLM does for templates that want strings.
+
+    Raises:
+        TemplateError: A part is not text.
+
+    """
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        if isinstance(content, list):
+            texts = []
+            for number, part in enumerate(content):
+                text = part if isinstance(part, str) else part.get("text")
+                if not isinstance(text, str):
+                    kind = part.get("type")
+                    raise TemplateError(
+                        f"messages[{index}].content[{number}] is of type {kind!r}, but this template takes only text"
+                    )
+                texts.append(text)
+            message["content"] = "\n".join(texts)
+
+
+def parse_arguments(messages: Iterable[Message]) -> None:
+    """Turn tool-call arguments that are the JSON text of an object into the object, in place.
+
+    OpenAI's clients send text; most templates take the object and write JSON themselves. vLLM does the same.
+    """
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            function = call.get("function", call) if isinstance(call, dict) else None
+            if isinstance(function, dict) and isinstance(function.get("arguments"), str):
+                try:
+                    arguments = json.loads(function["arguments"])
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(arguments, dict):
+                    function["arguments"] = arguments
+
+
+def _items(values: object, name: str) -> Iterable[tuple[object, str]]:
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+        raise TemplateError(f"{name} is a {type(values).__name__}, not a list")
+    return ((value, f"{name}[{index}]") for index, value in enumerate(values))

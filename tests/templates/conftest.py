@@ -1,0 +1,44 @@
+"""The chat templates of real models, one test id each."""
+
+from __future__ import annotations
+
+import pytest
+
+NAMES = [
+    "ByteDance-Seed-OSS",
+    "CohereForAI-c4ai-command-r7b-12-2024-tool_use",
+    "GLM-4.6",
+    "HuggingFaceTB-SmolLM3-3B",
+    "Kimi-K2-Instruct",
+    "Kimi-K2-Thinking",
+    "MiniMax-M1",
+    "Mistral-Small-3.2-24B-Instruct-2506",
+    "NVIDIA-Nemotron-Nano-v2",
+    "NousResearch-Hermes-3-Llama-3.1-8B-tool_use",
+    "Qwen-QwQ-32B",
+    "Qwen-Qwen2.5-7B-Instruct",
+    "Qwen-Qwen3-0.6B",
+    "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
+    "deepseek-ai-DeepSeek-V3.1",
+    "google-gemma-2-2b-it",
+    "google-gemma-4-31B-it",
+    "ibm-granite-granite-3.3-2B-Instruct",
+    "meetkai-functionary-medium-v3.1",
+    "meta-llama-Llama-3.1-8B-Instruct",
+    "meta-llama-Llama-3.3-70B-Instruct",
+    "microsoft-Phi-3.5-mini-instruct",
+    "mistralai-Mistral-Nemo-Instruct-2407",
+    "openai-gpt-oss-120b",
+]
+
+
+@pytest.fixture(params=NAMES)
+def source(request, data):
+    """The source of each real template in turn."""
+    return data(f"templates/{request.param}.jinja").read_text("utf-8")
+
+
+@pytest.fixture
+def template_names():
+    """The names of all of them."""
+    return sorted(NAMES)
