@@ -184,7 +184,9 @@ class Tokenizer:
         """
         prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
         ids = self._encoder.encode_array(text, parse_special, guarded)
-        return np.concatenate([prefix, ids, suffix], dtype=np.int32) if prefix or suffix else ids
+        if not (prefix or suffix):
+            return ids
+        return np.concatenate([np.array(prefix, np.int32), ids, np.array(suffix, np.int32)])
 
     def encode_with_offsets(
         self,
