@@ -1,0 +1,175 @@
+"""The compiled pattern: its tables, a plain walk over them, and their form on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.pattern.determinize import DEAD, GAP, MATCH
+from tokenweir.encode.pattern.source import DIALECTS, Dialect
+from tokenweir.encode.unicode import categories
+
+FORMAT_VERSION = 1
+_MAGIC = b"tokenweir automaton\n"
+_N_PAGES = 4352  # pages of 256 code points
+
+
+class _Stored(msgspec.Struct, array_like=True):
+    """What follows magic and digest in a file, as msgpack; arrays are little-endian and row-major."""
+
+    version: int
+    pattern: str
+    dialect: str
+    unicode_version: str
+    n_states: int
+    n_classes: int
+    transitions: bytes
+    class_index: bytes
+    class_pages: bytes
+    sync: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """A compiled pattern.
+
+    Attributes:
+        transitions: uint16 of shape (n_states, n_classes + 1); a row is a state, state 0 starts; a column is the class
+            of the next character, the last one the end of the text. Bit 0x8000: a match ends before this symbol.
+            Bit 0x4000: that match is a gap, a character that the pattern leaves over. Low 14 bits: the next state,
+            0x3FFF if nothing longer can match.
+        class_index: uint16 of shape (4352,), code point >> 8 to a page.
+        class_pages: uint8 of shape (n_pages, 256), code point & 255 to a class.
+        sync: bool of shape (n_classes, n_classes): a character of the second class after one of the first always
+            begins a piece, whatever came before.
+        pattern: The regular expression.
+        dialect: Whose reading of it was compiled.
+        unicode_version: The version of the classes.
+
+    """
+
+    transitions: NDArray[np.uint16]
+    class_index: NDArray[np.uint16]
+    class_pages: NDArray[np.uint8]
+    sync: NDArray[np.bool_]
+    pattern: str
+    dialect: Dialect
+    unicode_version: str = categories.VERSION
+
+    def __post_init__(self) -> None:
+        for array in (self.transitions, self.class_index, self.class_pages, self.sync):
+            array.flags.writeable = False
+
+    @property
+    def n_states(self) -> int:
+        """The number of states, the dead one not counted."""
+        return len(self.transitions)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of symbol classes, the end of the text not counted."""
+        return int(self.transitions.shape[1]) - 1
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some text may hold characters that the pattern does not match."""
+        return bool((self.transitions & GAP).any())
+
+    def classes(self, text: str) -> NDArray[np.uint8]:
+        """The class of each character of a text."""
+        code_points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+        classes: NDArray[np.uint8] = self.class_pages[self.class_index[code_points >> 8], code_points & 255]
+        return classes
+
+    def split(self, text: str) -> list[tuple[int, int, bool]]:
+        """Split a text: the reference that the compiled core is tested against, not a fast one.
+
+        Args:
+            text: Without lone surrogates.
+
+        Returns:
+            (start, end, is_gap) of every piece, in characters, without holes. Adjacent characters that the pattern
+            leaves over are one gap, as in HuggingFace's `Split` with behavior `isolated`.
+
+        """
+        table = self.transitions.tolist()
+        symbols = [*self.classes(text).tolist(), self.n_classes]
+        pieces: list[tuple[int, int, bool]] = []
+        start = 0
+        while start < len(text):
+            state, at, end, is_gap = 0, start, start, False
+            while state != DEAD:
+                cell = table[state][symbols[at]]
+                if cell & MATCH:
+                    end, is_gap = at, bool(cell & GAP)
+                state = cell & DEAD
+                at += 1
+            if is_gap and pieces and pieces[-1][2]:
+                pieces[-1] = (pieces[-1][0], end, True)
+            else:
+                pieces.append((start, end, is_gap))
+            start = end
+        return pieces
+
+    def to_bytes(self) -> bytes:
+        """The automaton as a file: magic, SHA-256 of the rest, then msgpack."""
+        stored = _Stored(
+            FORMAT_VERSION,
+            self.pattern,
+            self.dialect,
+            self.unicode_version,
+            self.n_states,
+            self.n_classes,
+            self.transitions.astype("<u2").tobytes(),
+            self.class_index.astype("<u2").tobytes(),
+            self.class_pages.tobytes(),
+            self.sync.tobytes(),
+        )
+        body = msgspec.msgpack.encode(stored)
+        return _MAGIC + hashlib.sha256(body).digest() + body
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Automaton:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            TokenizerFileError: It is something else, of another version, damaged, or leads outside its own tables.
+
+        """
+        body = data[len(_MAGIC) + 32 :]
+        if not data.startswith(_MAGIC):
+            raise TokenizerFileError("not a compiled pattern: the file begins with other bytes")
+        if data[len(_MAGIC) : len(_MAGIC) + 32] != hashlib.sha256(body).digest():
+            raise TokenizerFileError("a damaged compiled pattern: the digest differs")
+        try:
+            stored = msgspec.msgpack.decode(body, type=_Stored)
+            if stored.version != FORMAT_VERSION:
+                raise TokenizerFileError(f"a compiled pattern of version {stored.version}, not {FORMAT_VERSION}")
+            dialect = next(dialect for dialect in DIALECTS if dialect == stored.dialect)
+            shape = stored.n_states, stored.n_classes + 1
+            automaton = Automaton(
+                np.frombuffer(stored.transitions, "<u2").reshape(shape).astype(np.uint16),
+                np.frombuffer(stored.class_index, "<u2").reshape(_N_PAGES).astype(np.uint16),
+                np.frombuffer(stored.class_pages, np.uint8).reshape(-1, 256).copy(),
+                np.frombuffer(stored.sync, np.uint8).reshape(stored.n_classes, stored.n_classes) != 0,
+                stored.pattern,
+                dialect,
+                stored.unicode_version,
+            )
+        except (msgspec.MsgspecError, StopIteration, ValueError) as error:
+            raise TokenizerFileError(f"a damaged compiled pattern: {error}") from error
+        targets = automaton.transitions & DEAD
+        if (
+            not automaton.n_states
+            or (targets[targets != DEAD] >= automaton.n_states).any()
+            or (targets[:, -1] != DEAD).any()
+            or (automaton.class_index >= len(automaton.class_pages)).any()
+            or (automaton.class_pages >= automaton.n_classes).any()
+        ):
+            raise TokenizerFileError("a damaged compiled pattern: its tables lead outside themselves")
+        return automaton

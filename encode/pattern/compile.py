@@ -1,0 +1,110 @@
+"""Compile a pattern, or find it compiled on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
+from tokenweir.encode.pattern.code_points import N_CODE_POINTS
+from tokenweir.encode.pattern.determinize import MATCH, determinize
+from tokenweir.encode.pattern.minimize import minimize, sync_pairs
+from tokenweir.encode.pattern.parser import parse
+from tokenweir.encode.pattern.program import compile_program, compress_alphabet
+from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
+from tokenweir.encode.unicode import categories
+
+COMPILER_VERSION = 1
+"""Part of every key in the cache: raise it with any change that can give a pattern other tables."""
+
+MAX_CLASSES = 255
+
+
+def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
+    """Compile a pre-tokenizer pattern, through a cache on disk.
+
+    The cache is the folder that the environment variable TOKENWEIR_CACHE names, else `tokenweir` in XDG_CACHE_HOME or
+    `~/.cache`. It only saves time: a file that is missing, damaged or not ours, or a folder that cannot be written,
+    changes nothing.
+
+    Args:
+        pattern: A regular expression of the subset that the package's docstring describes.
+        dialect: Whose reading of it counts: "oniguruma" for what HuggingFace runs (tokenizer.json), "fancy-regex" for
+            what tiktoken runs.
+
+    Raises:
+        UnsupportedTokenizerError: The pattern uses a construct that cannot be compiled exactly, can match nothing at
+            all, or is too large; the message names the construct and its place.
+        TokenizerFileError: It is no regular expression.
+
+    """
+    path = _cache_folder() / f"{_key(pattern, dialect)}.automaton"
+    try:
+        automaton = Automaton.from_bytes(path.read_bytes())
+        if (automaton.pattern, automaton.dialect) == (pattern, dialect):
+            return automaton
+    except (OSError, TokenizerFileError):
+        pass
+    automaton = build(pattern, dialect)
+    with suppress(OSError):
+        _store(path, automaton.to_bytes())
+    return automaton
+
+
+def build(pattern: str, dialect: Dialect) -> Automaton:
+    """Compile a pattern without the cache; see `compile_pattern`."""
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect {dialect!r} is none of {', '.join(DIALECTS)}")
+    quoted = f"{shown(pattern)} ({dialect})"
+    program = compile_program(parse(pattern, dialect), quoted)
+    alphabet = compress_alphabet(list(program.sets))
+    table, merged = minimize(determinize(program, alphabet, quoted))
+    if (table[0] & MATCH).any():
+        raise UnsupportedTokenizerError(f"pattern {quoted}: it can match nothing at all, which is not supported")
+    if table.shape[1] - 1 > MAX_CLASSES:
+        raise UnsupportedTokenizerError(
+            f"pattern {quoted}: it tells {table.shape[1] - 1} classes of characters apart, more than {MAX_CLASSES}"
+        )
+    ends = np.append(alphabet.starts[1:], N_CODE_POINTS)
+    classes = np.repeat(merged[alphabet.classes].astype(np.uint8), ends - alphabet.starts)
+    pages: dict[bytes, int] = {}
+    index = [pages.setdefault(page.tobytes(), len(pages)) for page in classes.reshape(-1, 256)]
+    return Automaton(
+        transitions=table,
+        class_index=np.array(index, np.uint16),
+        class_pages=np.frombuffer(b"".join(pages), np.uint8).reshape(-1, 256).copy(),
+        sync=sync_pairs(table),
+        pattern=pattern,
+        dialect=dialect,
+    )
+
+
+def _cache_folder() -> Path:
+    if folder := os.environ.get("TOKENWEIR_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tokenweir"
+
+
+def _key(pattern: str, dialect: str) -> str:
+    parts = [pattern, dialect, categories.VERSION, COMPILER_VERSION, FORMAT_VERSION]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _store(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees all of it or nothing, however many write it at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,84 @@
+"""From threads to states: the subset construction on ordered thread lists."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.pattern.program import Alphabet, Check, Jump, Program, Split, Take
+
+MATCH = 0x8000
+GAP = 0x4000
+DEAD = 0x3FFF
+MAX_STATES = 16_382
+MAX_CELLS = 200_000
+"""States times classes before minimisation; real patterns need 1,000, Jais-2 10,000."""
+
+MAX_STEPS = 1_000_000
+"""Instructions run while building: half a second. Real patterns need 20,000, Jais-2 400,000."""
+
+
+def determinize(program: Program, alphabet: Alphabet, shown: str) -> NDArray[np.uint16]:
+    """The transitions of every reachable thread list under every class and under the end of the text.
+
+    A state is the list of threads, by priority, that have just consumed a character. What they do until the next one
+    depends on that next symbol, because of lookahead; so it is done on the transition, and so is the match.
+
+    Returns:
+        Shape (states, classes + 1), not minimal.
+
+    Raises:
+        UnsupportedTokenizerError: The pattern needs too many states, or too much work to find them.
+
+    """
+    instructions = program.instructions
+    n_classes = alphabet.members.shape[1]
+    members = [[*row, False] for row in alphabet.members.tolist()]  # the last class is the end of the text
+    states: dict[tuple[int, ...], int] = {(0,): 0}
+    queue = list(states)
+    rows: list[list[int]] = []
+    steps = 0
+    for threads in queue:
+        row: list[int] = []
+        for symbol in range(n_classes + 1):
+            flags, following = 0, []
+            seen: set[int] = set()
+            stack = list(reversed(threads))
+            while stack:
+                at = stack.pop()
+                if at in seen:
+                    continue
+                seen.add(at)
+                instruction = instructions[at]
+                if isinstance(instruction, Take):
+                    if members[instruction.members][symbol]:
+                        following.append(at + 1)
+                elif isinstance(instruction, Split):
+                    stack.append(instruction.second)
+                    stack.append(instruction.first)
+                elif isinstance(instruction, Jump):
+                    stack.append(instruction.target)
+                elif isinstance(instruction, Check):
+                    met = members[instruction.members][symbol] == instruction.wanted
+                    if met if symbol < n_classes else instruction.at_end:
+                        stack.append(at + 1)
+                else:
+                    flags = MATCH | (GAP if instruction.gap else 0)
+                    break  # threads of lower priority cannot win any more
+            steps += len(seen)
+            if steps > MAX_STEPS or len(states) > MAX_STATES or len(states) * (n_classes + 1) > MAX_CELLS:
+                raise UnsupportedTokenizerError(
+                    f"pattern {shown}: too large; {len(states):,} states of {n_classes:,} classes after {steps:,} steps"
+                    f" and no end (limits: {MAX_STATES:,} states, {MAX_CELLS:,} cells, {MAX_STEPS:,} steps)"
+                )
+            target = DEAD
+            if following:
+                key = tuple(following)
+                if key not in states:
+                    states[key] = len(states)
+                    queue.append(key)
+                target = states[key]
+            row.append(flags | target)
+        rows.append(row)
+    return np.array(rows, np.uint16)

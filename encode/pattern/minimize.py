@@ -1,0 +1,158 @@
+"""The smallest table with the same matches: dead ends and superfluous flags cut, equal states and classes merged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.pattern.determinize import DEAD, GAP
+
+
+def minimize(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """Minimise an automaton.
+
+    Args:
+        table: Shape (states, classes + 1); every state is reachable from state 0.
+
+    Returns:
+        The table with states numbered in the order in which a breadth-first walk from state 0 meets them, so that
+        equal automata have equal tables; and for each old class its new one, shape (classes,).
+
+    """
+    table = _drop_overridden(_cut_dead_ends(table))
+    table, classes = _merge_classes(table)
+    return _merge_states(table), classes
+
+
+def _predecessors(table: NDArray[np.uint16]) -> list[list[tuple[int, int]]]:
+    """For each state the (symbol, state) pairs that lead to it; the last entry is the dead state's."""
+    n_states = len(table)
+    found: list[list[tuple[int, int]]] = [[] for _ in range(n_states + 1)]
+    for state, row in enumerate((table & DEAD).tolist()):
+        for symbol, target in enumerate(row):
+            found[n_states if target == DEAD else target].append((symbol, state))
+    return found
+
+
+def _cut_dead_ends(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Go to the dead state at once where no match can follow, which is how a walk knows that it may stop."""
+    before = _predecessors(table)
+    alive: NDArray[np.bool_] = np.any(table > DEAD, axis=1)
+    queue = np.flatnonzero(alive).tolist()
+    for state in queue:
+        for _, previous in before[state]:
+            if not alive[previous]:
+                alive[previous] = True
+                queue.append(previous)
+    rank = np.append(np.cumsum(alive) - 1, DEAD)
+    rank[:-1][~alive] = DEAD
+    targets = np.minimum(table & DEAD, len(table))
+    cut: NDArray[np.uint16] = (table & ~np.uint16(DEAD)) | rank[targets].astype(np.uint16)
+    return cut[alive]
+
+
+def _drop_overridden(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Take back matches that a longer one replaces in any case.
+
+    Of `\\p{L}+` only the end of the run stays flagged. So a greedy and a possessive loop become the same where nothing
+    tells them apart, and a pattern that leaves no character over has no gap left.
+    """
+    unflagged = table <= DEAD
+    may_fail: NDArray[np.bool_] = np.any(
+        table == DEAD, axis=1
+    )  # a walk can come from here to its end without a further match
+    queue = np.flatnonzero(may_fail).tolist()
+    before = _predecessors(table)
+    for state in queue:
+        for symbol, previous in before[state]:
+            if unflagged[previous, symbol] and not may_fail[previous]:
+                may_fail[previous] = True
+                queue.append(previous)
+    final = np.append(may_fail, True)[np.minimum(table & DEAD, len(table))]
+    return np.where(final, table, table & DEAD)
+
+
+def _merge_classes(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """Merge classes with equal columns, numbered by the first; the end of the text stays the last column."""
+    numbers: dict[bytes, int] = {}
+    columns = np.ascontiguousarray(table[:, :-1].T)
+    classes = np.array([numbers.setdefault(column.tobytes(), len(numbers)) for column in columns], np.int64)
+    _, first = np.unique(classes, return_index=True)
+    return np.append(table[:, first], table[:, -1:], axis=1), classes
+
+
+def _merge_states(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Hopcroft's partition refinement; states begin apart if they flag matches on different symbols."""
+    n_states = len(table)
+    before = _predecessors(table)
+    blocks: list[set[int]] = []
+    block_of = [0] * (n_states + 1)
+    by_flags: dict[bytes, set[int]] = defaultdict(set)
+    for state, row in enumerate(table & ~np.uint16(DEAD)):
+        by_flags[row.tobytes()].add(state)
+    by_flags[b""].add(n_states)  # the dead state; every other one leads to a match
+    for members in by_flags.values():
+        for state in members:
+            block_of[state] = len(blocks)
+        blocks.append(members)
+    work = set(range(len(blocks)))
+    while work:
+        splitter = blocks[work.pop()]
+        sources: dict[int, list[int]] = defaultdict(list)
+        for state in splitter:
+            for symbol, previous in before[state]:
+                sources[symbol].append(previous)
+        for leading in sources.values():
+            touched: dict[int, list[int]] = defaultdict(list)
+            for state in leading:
+                touched[block_of[state]].append(state)
+            for block, inside in touched.items():
+                if len(inside) == len(blocks[block]):
+                    continue
+                moved = set(inside)
+                blocks[block] = blocks[block] - moved
+                new = len(blocks)
+                blocks.append(moved)
+                for state in moved:
+                    block_of[state] = new
+                if block in work or len(moved) <= len(blocks[block]):
+                    work.add(new)
+                else:
+                    work.add(block)
+    targets = (table & DEAD).tolist()
+    order = {block_of[0]: 0}
+    representatives = [0]
+    for state in representatives:
+        for target in targets[state]:
+            if target != DEAD and block_of[target] not in order:
+                order[block_of[target]] = len(order)
+                representatives.append(target)
+    rank = np.array([order.get(block, DEAD) for block in block_of], np.uint16)
+    kept = table[representatives]
+    merged: NDArray[np.uint16] = (kept & ~np.uint16(DEAD)) | rank[np.minimum(kept & DEAD, n_states)]
+    return merged
+
+
+def sync_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    """The pairs of classes between which there is always a boundary.
+
+    No token holds `a` directly before `b` if every walk over the two dies; and since no pattern looks behind, a walk
+    depends on nothing before its start. Two gaps in a row are one piece, so a pair that can be such is left out.
+
+    Returns:
+        Shape (classes, classes): whether the second class after the first begins a piece.
+
+    """
+    n_classes = table.shape[1] - 1
+    targets = table[:, :-1] & DEAD
+    reached = np.zeros((n_classes, len(table) + 1), np.bool_)  # by class: the states a walk can be in after it
+    reached[np.arange(n_classes), np.minimum(targets, len(table))] = True
+    goes_on = targets != DEAD
+    inside = reached[:, :-1] @ goes_on
+    after_first = table[targets[0]]  # every class can begin a token, if only a gap
+    is_gap = (after_first & GAP) != 0
+    gaps_meet = is_gap[:, :-1] & is_gap.any(axis=1)
+    sync: NDArray[np.bool_] = ~inside & ~gaps_meet
+    return sync

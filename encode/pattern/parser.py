@@ -1,0 +1,286 @@
+"""Read a pattern into a tree, as one of the two regex dialects reads it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+from tokenweir.encode.pattern.code_points import CodePoints
+from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold
+from tokenweir.encode.pattern.source import Dialect, Source
+
+MAX_LENGTH = 20_000
+"""Characters of a pattern; the longest real one, DeepSeek-LLM's list of letter ranges, has 2,000."""
+
+MAX_REPEAT = 1_000
+"""The largest count in braces; the largest real one is 512."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """One character out of a set.
+
+    Attributes:
+        members: The set.
+        literal: The lower-case ASCII letter that stood there under `(?i:)`, else empty.
+
+    """
+
+    members: CodePoints
+    literal: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A condition on the next symbol, which is not consumed.
+
+    Attributes:
+        members: It holds before these characters,
+        at_end: and, if set, at the end of the text.
+
+    """
+
+    members: CodePoints
+    at_end: bool
+
+
+@dataclass(frozen=True)
+class Concat:
+    """One after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Alternate:
+    """The first that leads to a match."""
+
+    branches: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A body, `low` to `high` times; a possessive body is a `Symbol`.
+
+    Attributes:
+        high: None for no limit.
+        mode: Greedy tries more first, lazy tries less first, possessive never gives back.
+
+    """
+
+    body: Node
+    low: int
+    high: int | None
+    mode: Literal["greedy", "lazy", "possessive"]
+
+
+Node = Symbol | Look | Concat | Alternate | Repeat
+
+
+def matches_empty(node: Node) -> bool:
+    """Whether some match of a node consumes nothing."""
+    match node:
+        case Symbol():
+            return False
+        case Look():
+            return True
+        case Concat(parts):
+            return all(map(matches_empty, parts))
+        case Alternate(branches):
+            return any(map(matches_empty, branches))
+        case Repeat(body, low):
+            return low == 0 or matches_empty(body)
+
+
+def as_condition(node: Node) -> Look | None:
+    """The condition on one symbol that a node is when it stands in a lookahead; None if it reads further."""
+    match node:
+        case Symbol(members):
+            return Look(members, at_end=False)
+        case Look():
+            return node
+        case Alternate(branches):
+            looks = [as_condition(branch) for branch in branches]
+            if None in looks:
+                return None
+            return reduce(lambda a, b: Look(a.members | b.members, a.at_end or b.at_end), filter(None, looks))
+        case Concat(parts) if parts and all(isinstance(part, Look) for part in parts[:-1]):
+            looks = [as_condition(part) for part in parts]
+            if None in looks:
+                return None
+            return reduce(lambda a, b: Look(a.members & b.members, a.at_end and b.at_end), filter(None, looks))
+    return None
+
+
+def as_symbol(node: Node) -> Symbol | None:
+    """A node that always consumes exactly one character, whatever follows, as one set; None if it is not such."""
+    match node:
+        case Symbol():
+            return node
+        case Concat((part,)):
+            return as_symbol(part)
+        case Alternate(branches):
+            symbols = [as_symbol(branch) for branch in branches]
+            if None not in symbols:
+                return reduce(lambda a, b: Symbol(a.members | b.members), filter(None, symbols))
+    return None
+
+
+def parse(pattern: str, dialect: Dialect) -> Node:
+    """Read a pattern.
+
+    Args:
+        pattern: A regular expression.
+        dialect: Whose reading counts.
+
+    Raises:
+        UnsupportedTokenizerError: A construct outside the subset; the message names it and its place.
+        TokenizerFileError: It is no regular expression.
+
+    """
+    source = Source(pattern, dialect)
+    if len(pattern) > MAX_LENGTH:
+        source.refuse(f"a pattern of more than {MAX_LENGTH:,} characters", MAX_LENGTH)
+    node = _alternate(source, ignore_case=False, depth=0)
+    if source.at < len(pattern):
+        source.malformed("an unmatched )", source.at)
+    return node
+
+
+def _alternate(source: Source, ignore_case: bool, depth: int) -> Node:
+    if depth > MAX_DEPTH:
+        source.refuse(f"more than {MAX_DEPTH} groups inside one another", source.at)
+    branches = [_concat(source, ignore_case, depth)]
+    while source.accept("|"):
+        branches.append(_concat(source, ignore_case, depth))
+    return branches[0] if len(branches) == 1 else Alternate(tuple(branches))
+
+
+def _concat(source: Source, ignore_case: bool, depth: int) -> Node:
+    start = source.at
+    parts: list[Node] = []
+    while source.peek() not in ("", "|", ")"):
+        node = _repeat(source, ignore_case, depth)
+        parts.extend(node.parts if isinstance(node, Concat) else [node])
+    if ignore_case and source.dialect == "oniguruma":
+        letters = "".join(part.literal if isinstance(part, Symbol) and part.literal else " " for part in parts)
+        for several in ("ss", "st", "ff", "fi", "fl"):
+            if several in letters:
+                source.refuse(f"{several!r} under (?i:), which one character folds to", start)
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+
+def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
+    at = source.at
+    node = _atom(source, ignore_case, depth)
+    quantifier = _quantifier(source)
+    if quantifier is None:
+        return node
+    low, high, braces = quantifier
+    if source.dialect == "oniguruma" and braces and source.peek() == "+":  # a repeat of the repeat, not possessive
+        node = _bounded(source, node, low, high, "greedy", at)
+        low, high = 1, None
+        source.at += 1
+    elif source.accept("+"):
+        body = as_symbol(node)
+        if body is None:
+            source.refuse("a possessive repeat of more than one character", at)
+        node = _bounded(source, body, low, high, "possessive", at)
+        return _unquantified(source, node)
+    elif source.accept("?"):
+        if source.dialect == "oniguruma" and low == high:
+            source.refuse("a fixed count made lazy", at)  # there it means optional
+        return _unquantified(source, _bounded(source, node, low, high, "lazy", at))
+    return _unquantified(source, _bounded(source, node, low, high, "greedy", at))
+
+
+def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
+    """Read a quantifier: least, most, and whether it is written in braces; None if there is none."""
+    at = source.at
+    simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+    if source.peek() in simple:
+        return *simple[source.take()], False
+    if source.peek() != "{":
+        return None
+    braces = re.compile(r"\{([0-9]{1,9})(,([0-9]{0,9}))?\}").match(source.pattern, at)
+    if braces is None:
+        source.refuse("an opening brace that begins no count", at)
+    source.at = braces.end()
+    low = int(braces[1])
+    high = low if braces[2] is None else int(braces[3]) if braces[3] else None
+    if max(low, high or 0) > MAX_REPEAT:
+        source.refuse(f"the repeat {braces[0]} of more than {MAX_REPEAT:,} times", at)
+    if high is not None and not low <= high or high == 0:
+        source.refuse(f"the count {braces[0]}", at)
+    return low, high, True
+
+
+def _bounded(
+    source: Source, body: Node, low: int, high: int | None, mode: Literal["greedy", "lazy", "possessive"], at: int
+) -> Repeat:
+    # How an engine leaves a loop whose turn consumed nothing is its own affair, so such loops are left out.
+    if matches_empty(body):
+        source.refuse("a repeat of what can match nothing", at)
+    return Repeat(body, low, high, mode)
+
+
+def _unquantified(source: Source, node: Node) -> Node:
+    if source.peek() in ("*", "+", "?", "{"):
+        source.refuse(f"the quantifier {source.peek()} on a quantifier", source.at)
+    return node
+
+
+def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
+    at = source.at
+    character = source.take()
+    if character == "(":
+        return _group(source, ignore_case, depth + 1)
+    if character == "[":
+        return Symbol(bracket(source, ignore_case))
+    if character == ".":
+        return Symbol(~CodePoints.of(ord("\n")))
+    if character == "$":
+        # Oniguruma's Ruby syntax: before every line feed, too. fancy-regex: the end of the text only.
+        return Look(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_end=True)
+    if character == "\\":
+        if source.accept("z"):
+            return Look(CodePoints.of(), at_end=True)
+        item = escape(source, ignore_case)
+        if isinstance(item, CodePoints):
+            return Symbol(item)
+        character = chr(item)
+    elif character == "^":
+        source.refuse("the anchor ^", at)
+    elif character in "*+?":
+        source.malformed(f"nothing for {character} to repeat", at)
+    elif character == "{":
+        source.refuse("an opening brace that begins no count", at)
+    members = CodePoints.of(ord(character))
+    if not ignore_case:
+        return Symbol(members)
+    return Symbol(fold(source, members, at), character.lower() if character.isascii() and character.isalpha() else "")
+
+
+def _group(source: Source, ignore_case: bool, depth: int) -> Node:
+    at = source.at - 1
+    look: Literal["", "!", "="] = ""
+    if source.accept("?!"):
+        look = "!"
+    elif source.accept("?="):
+        look = "="
+    elif source.accept("?i:"):
+        ignore_case = True
+    elif source.peek() == "?" and not source.accept("?:"):
+        kind = re.compile(r"\(\?(<[=!]|P?<|[^a-zA-Z]|[a-zA-Z-]+:?)?").match(source.pattern, at)
+        source.refuse(f"the group {kind[0] if kind else '(?'}", at)
+    node = _alternate(source, ignore_case, depth)
+    if not source.accept(")"):
+        source.malformed("an unclosed (", at)
+    if not look:
+        return node
+    condition = as_condition(node)
+    if condition is None:
+        source.refuse("a lookahead of more than one character", at)
+    return Look(~condition.members, not condition.at_end) if look == "!" else condition

@@ -1,0 +1,194 @@
+"""Turn a pattern's tree into a program of threads, and its sets into symbol classes.
+
+The program is Pike's: a thread runs `Split` and `Jump` without consuming, in order of priority, and stops at `Symbol`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.pattern import parser
+from tokenweir.encode.pattern.code_points import N_CODE_POINTS, CodePoints
+from tokenweir.encode.pattern.parser import Alternate, Concat, Look, Node, Repeat
+
+MAX_INSTRUCTIONS = 8_192
+"""Counted repeats are written out; the largest real pattern (Jais-2, `\\s{512}` and smaller) needs 1,100."""
+
+
+class Take(NamedTuple):
+    """Consume a character of a set, given by index, and go to the next instruction."""
+
+    members: int
+
+
+class Check(NamedTuple):
+    """Go on if the next character is in a set (or is not, as `wanted` says), or if the text ends and `at_end`."""
+
+    members: int
+    wanted: bool
+    at_end: bool
+
+
+class Split(NamedTuple):
+    """Two threads; the first has priority."""
+
+    first: int
+    second: int
+
+
+class Jump(NamedTuple):
+    """Go elsewhere."""
+
+    target: int
+
+
+class Match(NamedTuple):
+    """The thread has matched the pattern, or, as a gap, one character that the pattern leaves over."""
+
+    gap: bool
+
+
+Instruction = Take | Check | Split | Jump | Match
+
+
+@dataclass
+class Program:
+    """Instructions, and the sets that they name.
+
+    Attributes:
+        instructions: The threads start at the first.
+        sets: Distinct, in order of first use.
+
+    """
+
+    instructions: list[Instruction] = field(default_factory=list)
+    sets: dict[CodePoints, int] = field(default_factory=dict)
+
+    def _emit(self, instruction: Instruction) -> int:
+        self.instructions.append(instruction)
+        return len(self.instructions) - 1
+
+    def _set(self, members: CodePoints) -> int:
+        return self.sets.setdefault(members, len(self.sets))
+
+    def _add(self, node: Node) -> None:
+        match node:
+            case parser.Symbol(members):
+                self._emit(Take(self._set(members)))
+            case Look(members, at_end):
+                self._emit(Check(self._set(members), True, at_end))
+            case Concat(parts):
+                for part in parts:
+                    self._add(part)
+            case Alternate(branches):
+                self._add_alternate(branches)
+            case Repeat():
+                self._add_repeat(node)
+
+    def _add_alternate(self, branches: tuple[Node, ...]) -> None:
+        ends: list[int] = []
+        for branch in branches[:-1]:
+            split = self._emit(Jump(0))
+            self._add(branch)
+            ends.append(self._emit(Jump(0)))
+            self.instructions[split] = Split(split + 1, len(self.instructions))
+        self._add(branches[-1])
+        for end in ends:
+            self.instructions[end] = Jump(len(self.instructions))
+
+    def _add_repeat(self, node: Repeat) -> None:
+        """Copies of the body; those above `low` begin with a choice between the body and the exit.
+
+        A possessive loop never gives back, so it is a greedy one that may only be left before a character that it
+        could not have taken, except after its last turn. That is exact, since its body is one character.
+        """
+        for _ in range(node.low):
+            self._add(node.body)
+        choices: list[int] = []
+        for _ in range(1 if node.high is None else node.high - node.low):
+            choices.append(self._emit(Jump(0)))
+            self._add(node.body)
+        if node.high is None:
+            self._emit(Jump(choices[0]))
+        exit_ = len(self.instructions)
+        if node.mode == "possessive" and choices:
+            assert isinstance(node.body, parser.Symbol)
+            if node.high is not None:
+                self._emit(Jump(exit_ + 2))
+                exit_ += 1
+            self._emit(Check(self._set(node.body.members), False, True))
+        for choice in choices:
+            more_first = node.mode != "lazy"
+            self.instructions[choice] = Split(choice + 1, exit_) if more_first else Split(exit_, choice + 1)
+
+
+def _size(node: Node) -> int:
+    match node:
+        case Concat(parts):
+            return sum(map(_size, parts))
+        case Alternate(branches):
+            return sum(2 + _size(branch) for branch in branches)
+        case Repeat(body, low, high):
+            return 2 + (1 + _size(body)) * (low + 1 if high is None else high)
+    return 1
+
+
+def compile_program(node: Node, shown: str) -> Program:
+    """The program of a pattern, followed by the gap: any one character, with the lowest priority.
+
+    Args:
+        node: The pattern's tree.
+        shown: The pattern as error messages quote it.
+
+    Raises:
+        UnsupportedTokenizerError: The program would be too large.
+
+    """
+    if (size := _size(node)) > MAX_INSTRUCTIONS:
+        raise UnsupportedTokenizerError(
+            f"pattern {shown}: its repeats written out need {size:,} instructions, more than {MAX_INSTRUCTIONS:,}"
+        )
+    program = Program()
+    split = program._emit(Jump(0))
+    program._add(node)
+    program._emit(Match(gap=False))
+    program.instructions[split] = Split(split + 1, len(program.instructions))
+    program._emit(Take(program._set(~CodePoints.of())))
+    program._emit(Match(gap=True))
+    return program
+
+
+class Alphabet(NamedTuple):
+    """Code points in classes that no set of a program tells apart.
+
+    Attributes:
+        starts: Where runs of one class begin, int32, the first is 0.
+        classes: The class of each run; classes are numbered by their first code point. Surrogates, which no text has,
+            are in the class of the run before them.
+        members: Shape (sets, classes): whether a set holds a class.
+
+    """
+
+    starts: NDArray[np.int32]
+    classes: NDArray[np.int64]
+    members: NDArray[np.bool_]
+
+
+def compress_alphabet(sets: list[CodePoints]) -> Alphabet:
+    """The coarsest classes that the sets respect."""
+    surrogates = np.array([0, 0xD800, 0xE000], np.int32)
+    starts = np.unique(np.concatenate([surrogates, *(each.flips for each in sets)]))
+    starts = starts[(starts < 0xD800) | (starts >= 0xE000) & (starts < N_CODE_POINTS)]
+    signatures = np.stack([each.contains(starts) for each in sets], axis=1)
+    distinct, first, classes = np.unique(
+        np.packbits(signatures, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    rank = np.empty(len(distinct), np.int64)
+    rank[order] = np.arange(len(distinct))
+    return Alphabet(starts, rank[classes.reshape(-1)], signatures[first[order]].T)

@@ -1,0 +1,79 @@
+"""Unicode 16.0 classes of code points: general categories, scripts, white space, word characters, simple case folding.
+
+Pre-tokenizer patterns name these classes, and a tokenizer is only reproduced with the tables it was trained with. So
+they are pinned: `categories.txt` is written by `scripts/unicode_categories` from Unicode 16.0 and from the two regex
+engines, and neither `unicodedata` nor `regex` is asked at run time. The file is read on first use (75 kB, half a
+millisecond) and each class is decoded only when it is named.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+VERSION = "16.0.0"
+
+_GROUPS = {  # the one-letter categories
+    "C": ("Cc", "Cf", "Cn", "Co", "Cs"),
+    "L": ("Ll", "Lm", "Lo", "Lt", "Lu"),
+    "M": ("Mc", "Me", "Mn"),
+    "N": ("Nd", "Nl", "No"),
+    "P": ("Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps"),
+    "S": ("Sc", "Sk", "Sm", "So"),
+    "Z": ("Zl", "Zp", "Zs"),
+}
+
+Ranges = list[tuple[int, int]]
+"""Inclusive ranges of code points."""
+
+
+@cache
+def _lines() -> dict[str, str]:
+    text = (Path(__file__).parent / "categories.txt").read_text("ascii")
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def _decode(line: str) -> Ranges:
+    bounds = [span.split("-") for span in line.split()]
+    return [(int(bound[0], 16), int(bound[-1], 16)) for bound in bounds]
+
+
+def property_ranges(name: str) -> Ranges | None:
+    r"""The class that `\p{name}` names, in both regex dialects.
+
+    Args:
+        name: A general category (`Lu`), a group of them (`L`), or a script (`Han`), in Unicode's own spelling.
+
+    Returns:
+        Inclusive ranges, unordered where a group has several categories; None for a name that is none of these.
+
+    """
+    if name in _GROUPS:
+        return [span for category in _GROUPS[name] for span in _decode(_lines()[f"gc={category}"])]
+    line = _lines().get(f"gc={name}") or _lines().get(f"script={name}")
+    return None if line is None else _decode(line)
+
+
+def white_space() -> Ranges:
+    r"""The 25 White_Space code points: `\s` in both dialects."""
+    return _decode(_lines()["white_space"])
+
+
+def word(dialect: str) -> Ranges:
+    r"""What `\w` means in a dialect, "oniguruma" or "fancy-regex"; they differ in eight code points."""
+    return _decode(_lines()[f"word={dialect}"])
+
+
+@cache
+def fold_pairs() -> NDArray[np.int32]:
+    """Simple case folding as ordered pairs of different, equivalent code points; shape (n, 2)."""
+    orbits = [[int(c, 16) for c in orbit.split("/")] for orbit in _lines()["fold"].split()]
+    return np.array([(a, b) for orbit in orbits for a in orbit for b in orbit if a != b], np.int32)
+
+
+def folds_to_several() -> Ranges:
+    """Code points whose full case folding is several code points, such as U+00DF."""
+    return _decode(_lines()["folds_to_several"])
