@@ -99,6 +99,11 @@ class ResponseStream:
         closing = self._close("incomplete")
         return [*closing, self._end("failed", None, error=ev.ResponseError(code, message))]
 
+    def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
+        """The events that end a response which the client stopped; without `usage` if nobody counted."""
+        closing = self._close("incomplete")
+        return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
+
     def _next(self) -> int:
         number = self._sequence
         self._sequence += 1
@@ -158,9 +163,7 @@ class ResponseStream:
                 details = ev.IncompleteDetails("max_output_tokens")
                 return [*closing, self._end("incomplete", finish.usage, incomplete_details=details)]
             case FinishReason.CANCELLED:
-                closing = self._close("incomplete")
-                details = ev.IncompleteDetails("cancelled")
-                return [*closing, self._end("cancelled", finish.usage, incomplete_details=details)]
+                return self.cancel(finish.usage)
             case FinishReason.ERROR:
                 return self.fail("the engine reported an error")
             case _:

@@ -1,0 +1,326 @@
+"""The session over a transport in memory, under asyncio and trio."""
+
+import json
+import math
+from contextlib import aclosing, asynccontextmanager
+
+import anyio
+import pytest
+
+from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, Usage
+from tokenweir.stream.session import Limits, Session
+
+pytestmark = pytest.mark.anyio
+
+STOP = Finish(FinishReason.STOP, usage=Usage(3, 2, 0))
+QUICK = Limits(send_interval=0)
+
+
+class Answers:
+    """An `Answer` that plays deltas and keeps what it was asked; numbers among the deltas are seconds to wait."""
+
+    def __init__(self, *deltas):
+        self.deltas = deltas
+        self.asked = []
+        self.running = 0
+        self.closed = anyio.Event()
+
+    def __call__(self, model, messages, sampling, template_kwargs):
+        self.asked.append((model, messages, sampling, template_kwargs))
+        return self.context()
+
+    @asynccontextmanager
+    async def context(self):
+        self.running += 1
+        try:
+            async with aclosing(self.generate()) as deltas:
+                yield deltas
+        finally:
+            self.running -= 1
+            self.closed.set()
+
+    async def generate(self):
+        for delta in self.deltas:
+            if isinstance(delta, Exception):
+                raise delta
+            if isinstance(delta, (int, float)):
+                await anyio.sleep(delta)
+            else:
+                yield delta
+
+
+class Pipe:
+    """A transport in memory, and the client at its other end."""
+
+    def __init__(self):
+        self.to_server, self.from_client = anyio.create_memory_object_stream(math.inf)
+        self.events = []
+        self.changed = anyio.Event()
+        self.closed = None
+        self.blocked = False
+
+    async def receive(self):
+        try:
+            return await self.from_client.receive()
+        except anyio.EndOfStream:
+            return None
+
+    async def send(self, data):
+        while self.blocked and self.closed is None:
+            await anyio.sleep(0.005)
+        self.events.append(json.loads(data))
+        self.changed.set()
+        self.changed = anyio.Event()
+        await anyio.lowlevel.checkpoint()
+
+    async def close(self, code, reason):
+        self.closed = (code, reason)
+        self.to_server.close()
+
+    def say(self, message):
+        self.to_server.send_nowait(message if isinstance(message, (str, bytes)) else json.dumps(message))
+
+    def create(self, **fields):
+        self.say({"type": "response.create", "input": "hi"} | fields)
+
+    async def until_closed(self):
+        with anyio.fail_after(5):
+            while self.closed is None:
+                await anyio.sleep(0.005)
+        return self.closed
+
+    async def until(self, kind, count=1):
+        """The `count`-th event of this kind, as soon as it is there."""
+        with anyio.fail_after(5):
+            while len(found := [event for event in self.events if event["type"] == kind]) < count:
+                await self.changed.wait()
+        return found[-1]
+
+
+@asynccontextmanager
+async def connected(answers, limits=QUICK, **options):
+    pipe = Pipe()
+    session = Session(pipe, answers, models=["demo", "other"], limits=limits, **options)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        pipe.session = session
+        yield pipe
+        pipe.to_server.close()
+    pipe.from_client.close()
+
+
+def kinds(pipe):
+    return [event["type"].removeprefix("response.") for event in pipe.events]
+
+
+async def test_one_response():
+    answers = Answers(ReasoningDelta("hm"), 0.001, TextDelta("Hel"), 0.001, TextDelta("lo"), STOP)
+    async with connected(answers) as pipe:
+        pipe.create(model="other", instructions="be brief", temperature=0, stop="x", reasoning={"effort": "none"})
+        done = await pipe.until("response.completed")
+    assert [item["content"][0]["text"] for item in done["response"]["output"]] == ["hm", "Hello"]
+    assert done["response"]["usage"]["total_tokens"] == 5
+    assert [event["sequence_number"] for event in pipe.events] == list(range(len(pipe.events)))
+    model, messages, sampling, kwargs = answers.asked[0]
+    assert (model, sampling.temperature, sampling.stop, sampling.max_tokens) == ("other", 0, ("x",), 8192)
+    assert messages == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
+    assert kwargs == {"enable_thinking": False, "thinking": False}
+
+
+async def test_a_second_turn_continues_the_first():
+    answers = Answers(ReasoningDelta("hm"), TextDelta("Hello"), STOP)
+    async with connected(answers) as pipe:
+        pipe.create(instructions="be brief")
+        first = await pipe.until("response.completed")
+        pipe.create(input="more", previous_response_id=first["response"]["id"])
+        second = await pipe.until("response.completed", 2)
+        pipe.create(previous_response_id=first["response"]["id"])  # no longer the last
+        error = await pipe.until("error")
+    assert answers.asked[1][1] == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Hello", "reasoning_content": "hm"},
+        {"role": "user", "content": "more"},
+    ]
+    assert second["response"]["previous_response_id"] == first["response"]["id"]
+    assert (error["error"]["code"], error["error"]["param"]) == ("previous_response_not_found", "previous_response_id")
+
+
+async def test_a_conversation_too_long_to_keep_is_forgotten():
+    async with connected(Answers(TextDelta("x" * 50), STOP), Limits(send_interval=0, max_message_bytes=40)) as pipe:
+        pipe.create()
+        first = await pipe.until("response.completed")
+        pipe.create(previous_response_id=first["response"]["id"])
+        error = await pipe.until("error")
+    assert "no longer than 40 characters" in error["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "param", "text"),
+    [
+        ({"model": "gpt-9"}, "model_not_found", "model", "no model 'gpt-9'; served are demo, other"),
+        ({"max_output_tokens": 9000}, "invalid_value", "max_output_tokens", "is 9000; this server gives 8192 at most"),
+        ({"input": None}, "missing_required_parameter", "input", "input is missing"),
+        ({"input": []}, "missing_required_parameter", "input", "input is missing"),
+        ({"previous_response_id": "resp_0"}, "previous_response_not_found", "previous_response_id", "'resp_0'"),
+        ({"tools": [{}]}, "unsupported_parameter", "tools", "tools is [{}]"),
+        ({"temperature": "hot"}, "invalid_value", "temperature", 'got "hot"'),
+        ({"type": "response.steer"}, "unknown_event", "type", 'unknown event "response.steer"'),
+        ({"type": "response.cancel", "input": None}, "response_not_in_flight", "response_id", "no response is in"),
+    ],
+)
+async def test_refused_and_the_connection_lives_on(fields, code, param, text):
+    async with connected(Answers(STOP)) as pipe:
+        pipe.create(**fields)
+        error = (await pipe.until("error"))["error"]
+        assert (error["code"], error["param"]) == (code, param)
+        assert text in error["message"]
+        pipe.create()
+        await pipe.until("response.completed")
+    assert pipe.closed is None
+
+
+@pytest.mark.parametrize("message", [b"\x00", "{", "[]", '"x"', "{}"])
+async def test_nonsense_is_answered_and_the_connection_lives_on(message):
+    async with connected(Answers(STOP)) as pipe:
+        pipe.say(message)
+        await pipe.until("error")
+        pipe.create()
+        await pipe.until("response.completed")
+
+
+async def test_one_response_at_a_time():
+    answers = Answers(TextDelta("a"), 60)
+    async with connected(answers) as pipe:
+        pipe.create()
+        created = await pipe.until("response.created")
+        pipe.create()
+        error = await pipe.until("error")
+    assert error["error"]["code"] == "conversation_already_has_active_response"
+    assert created["response"]["id"] in error["error"]["message"]
+    assert len(answers.asked) == 1
+
+
+async def test_cancel():
+    answers = Answers(ReasoningDelta("hm"), TextDelta("Hel"), 60)
+    async with connected(answers) as pipe:
+        pipe.create()
+        await pipe.until("response.output_text.delta")
+        pipe.say({"type": "response.cancel", "response_id": "resp_other"})
+        assert "'resp_other' is in flight" in (await pipe.until("error"))["error"]["message"]
+        pipe.say({"type": "response.cancel"})
+        end = (await pipe.until("response.incomplete"))["response"]
+        assert answers.running == 0
+        assert (end["status"], end["incomplete_details"]) == ("cancelled", {"reason": "cancelled"})
+        assert end["usage"] is None  # the engine never told
+        assert end["output"][1]["content"][0]["text"] == "Hel"
+        pipe.create(input="on", previous_response_id=end["id"])
+        await pipe.until("response.output_text.delta", 2)
+    assert answers.asked[1][1][1] == {"role": "assistant", "content": "Hel", "reasoning_content": "hm"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "text"),
+    [
+        (EngineError("the engine ran dry"), "server_error", "the engine ran dry"),
+        (TemplateError("no role 'x'"), "invalid_prompt", "no role 'x'"),
+        (KeyError("secret"), "server_error", "KeyError in the engine; the server's log has more"),
+        (None, "server_error", "the answer ended without a finish"),
+    ],
+)
+async def test_a_dying_engine_fails_the_response_and_nothing_else(failure, code, text):
+    answers = Answers(TextDelta("Hel"), *([failure] if failure else []))
+    async with connected(answers) as pipe:
+        pipe.create()
+        end = (await pipe.until("response.failed"))["response"]
+        assert end["error"] == {"code": code, "message": text}
+        assert end["output"][0]["content"][0]["text"] == "Hel"
+        answers.deltas = (TextDelta("Hello"), STOP)
+        pipe.create()
+        await pipe.until("response.completed")
+    assert answers.running == 0
+
+
+@pytest.mark.parametrize("deltas", [(60,), (TextDelta("a"), 60)])
+async def test_a_client_that_leaves_stops_the_engine(deltas):
+    answers = Answers(*deltas)
+    async with connected(answers) as pipe:
+        pipe.create()
+        await pipe.until("response.in_progress")
+        await anyio.wait_all_tasks_blocked()
+        assert answers.running == 1
+        pipe.to_server.close()
+        with anyio.fail_after(5):
+            await answers.closed.wait()
+    assert answers.running == 0
+
+
+async def test_a_slow_reader_gets_fewer_and_longer_deltas():
+    deltas = [TextDelta(letter) for letter in "abcdefghij" * 20]
+    async with connected(Answers(*deltas, STOP)) as pipe:
+        pipe.create()
+        await pipe.until("response.output_text.delta")
+        pipe.blocked = True
+        await anyio.sleep(0.05)
+        pipe.blocked = False
+        await pipe.until("response.completed")
+    sent = [event["delta"] for event in pipe.events if event["type"] == "response.output_text.delta"]
+    assert "".join(sent) == "abcdefghij" * 20
+    assert len(sent) < 10
+
+
+async def test_deltas_are_merged_over_the_send_interval_but_the_first_goes_at_once():
+    answers = Answers(TextDelta("a"), 0.02, TextDelta("b"), 0.02, TextDelta("c"), 0.5, STOP)
+    async with connected(answers, Limits(send_interval=0.3)) as pipe:
+        pipe.create()
+        assert (await pipe.until("response.output_text.delta"))["delta"] == "a"
+        assert (await pipe.until("response.output_text.delta", 2))["delta"] == "bc"
+
+
+async def test_a_stalled_reader_is_closed_by_name_and_the_engine_held_back_and_stopped():
+    async def endless():
+        nonlocal produced
+        while True:
+            yield TextDelta("x" * 100)
+            produced += 100
+
+    produced = 0
+    answers = Answers()
+    answers.generate = endless
+    limits = Limits(send_interval=0, stall_timeout=0.2, max_pending_chars=1000)
+    async with connected(answers, limits) as pipe:
+        pipe.create()
+        await pipe.until("response.output_text.delta")
+        pipe.blocked = True
+        await anyio.sleep(0.05)
+        seen = produced
+        with anyio.fail_after(5):
+            await answers.closed.wait()
+        assert produced <= seen + 1100
+        assert await pipe.until_closed() == (1008, "stalled: nothing could be sent for 0.2 s")
+
+
+async def test_heartbeats():
+    async with connected(Answers(), Limits(heartbeat=0.01), heartbeat=True) as pipe:
+        assert await pipe.until("heartbeat", 3) == {"type": "heartbeat", "interval": 0.01}
+    async with connected(Answers(), Limits(heartbeat=0.01)) as pipe:
+        await anyio.sleep(0.05)
+        assert pipe.events == []
+
+
+async def test_draining():
+    async with connected(Answers(TextDelta("a"), 0.1, STOP)) as pipe:
+        pipe.create()
+        await pipe.until("response.created")
+        pipe.session.drain()
+        pipe.create()
+        assert (await pipe.until("error"))["error"]["code"] == "server_shutting_down"
+        await pipe.until("response.completed")
+        assert await pipe.until_closed() == (1001, "the server is shutting down")
+
+
+async def test_an_idle_session_drains_at_once():
+    async with connected(Answers()) as pipe:
+        await anyio.wait_all_tasks_blocked()
+        pipe.session.drain()
+        assert await pipe.until_closed() == (1001, "the server is shutting down")
