@@ -69,7 +69,9 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     else:
         model = _core.Bpe.ranks(vocabulary, control)
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
-    tokens = _core.TokenBytes(vocabulary, [(t.id, t.content, t.special) for t in added], size)
+    # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
+    spelled = [_core.nfc(t.content) if nfc and t.normalized else t.content for t in added]
+    tokens = _core.TokenBytes(vocabulary, [(t.id, s, t.special) for t, s in zip(added, spelled, strict=True)], size)
     encoder = _core.Encoder(
         _core.PreTokenizer(
             [
