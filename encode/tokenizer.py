@@ -365,8 +365,8 @@ class Tokenizer:
             name = self._names.get(token_id, "")
             leading = len(name) - len(name.lstrip(_BLANKS))
             trailing = len(name) - len(name.rstrip(_BLANKS))
-            if leading and (i == 0 or start == 0) and self._around.trim_keeps_prefix_space:
-                leading -= 1
+            if leading == 1 and (i == 0 or start == 0) and self._around.trim_keeps_prefix_space:
+                leading = 0
             start = min(start + leading, end)
             if trailing and end >= trailing:
                 end = max(end - trailing, start)
