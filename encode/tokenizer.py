@@ -43,6 +43,8 @@ class Tokenizer:
         special_tokens: Control tokens to ids.
         bos_id: The beginning-of-text token, if there is one; `unk_id` and `pad_id` likewise.
         eos_ids: The ids that end a generation.
+        eos_inferred: No file says which they are; they were found by their names.
+        automata: The compiled patterns of the pre-tokenizer, applied one after the other.
 
     """
 
@@ -52,6 +54,7 @@ class Tokenizer:
         self._core = build_core(spec, self.added_tokens)
         self._encoder = self._core.encoder
         self.token_table = self._core.tokens
+        self.automata = self._core.automata
         self.vocab_size = len(self.token_table)
         self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
         self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}
