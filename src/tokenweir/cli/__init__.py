@@ -1,0 +1,57 @@
+"""The command line: `tokenweir chat | serve | encode | decode | count | render | inspect`.
+
+Every command is one file, and imports what is heavy when it runs: `tokenweir --help` needs nothing but click.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, TextIO
+
+import click
+
+from tokenweir.cli import chat, count, decode, encode, inspect, render, serve
+from tokenweir.cli.terminal import visible
+from tokenweir.encode.errors import TokenweirError
+
+
+class _Failure(click.ClickException):
+    """An error of ours as click shows it: one line on stderr, exit code 1, no traceback."""
+
+    def show(self, file: TextIO | None = None) -> None:
+        line = " ".join(visible(self.message).split("\n"))
+        click.echo(f"tokenweir: error: {line}", file=file or sys.stderr)
+
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown as an escape and never fails
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            return super().invoke(ctx)
+        except TokenweirError as error:
+            raise _Failure(str(error)) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tokenweir", message="%(version)s")
+def main() -> None:
+    """Chat messages in, prompt ids out; token ids back, clean text out, token by token.
+
+    Every option of a command can also come from the environment: --max-tokens as TOKENWEIR_MAX_TOKENS, and so on. The
+    flag wins.
+    """
+
+
+for _command in (
+    chat.chat,
+    serve.serve,
+    encode.encode,
+    decode.decode,
+    count.count,
+    render.render,
+    inspect.inspect,
+):
+    main.add_command(_command)

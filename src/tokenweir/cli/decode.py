@@ -1,0 +1,79 @@
+"""`tokenweir decode`: token ids in, text out."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from tokenweir.cli.options import (
+    FROM_ENVIRONMENT,
+    file_option,
+    json_option,
+    lines_option,
+    load_tokenizer,
+    read_inputs,
+    tokenizer_option,
+)
+from tokenweir.cli.terminal import visible
+from tokenweir.encode.errors import TokenIdError
+
+
+@click.command(context_settings=FROM_ENVIRONMENT)
+@click.argument("ids", nargs=-1)
+@file_option
+@lines_option
+@click.option("--keep-special-tokens", is_flag=True, help="Print control tokens too.")
+@tokenizer_option
+@json_option
+def decode(
+    ids: tuple[str, ...],
+    file: tuple[BinaryIO, ...],
+    lines: bool,
+    keep_special_tokens: bool,
+    tokenizer: Path | None,
+    as_json: bool,
+) -> None:
+    """Turn IDS, files or stdin into text.
+
+    Ids stand apart by white space or commas, or are a JSON list, or an object of `encode --json`. The text is printed
+    as it is; with --lines a line end follows each. On a terminal, control characters are shown and not obeyed.
+    """
+    tok = load_tokenizer(tokenizer)
+    watched = sys.stdout.isatty()
+    for source in read_inputs((" ".join(ids),) if ids else (), file, lines):
+        text = tok.decode(parse_ids(source), skip_special_tokens=not keep_special_tokens)
+        if as_json:
+            text = json.dumps({"text": text}) + "\n"
+        elif lines or (watched and not text.endswith("\n")):
+            text += "\n"
+        sys.stdout.write(visible(text) if watched else text)
+
+
+def parse_ids(source: str) -> list[int]:
+    """Read ids from text: numbers apart by white space or commas, a JSON list, or an object with a list `ids`.
+
+    Raises:
+        TokenIdError: A value that is not a whole number, named with its position, the first being 1; or broken JSON.
+
+    """
+    values: Any
+    if source.lstrip()[:1] in ("[", "{"):
+        try:
+            values = json.loads(source)
+        except ValueError as error:
+            raise TokenIdError(f"the ids look like JSON but are not: {error}") from error
+        if isinstance(values, dict):
+            values = values.get("ids")
+        if not isinstance(values, list):
+            raise TokenIdError('the JSON is neither a list nor an object with a list "ids"')
+    else:
+        values = [int(v) if re.fullmatch(r"-?[0-9]{1,19}", v) else v for v in re.split(r"[\s,]+", source) if v]
+    for position, value in enumerate(values, start=1):
+        if type(value) is not int:
+            raise TokenIdError(f"value {position}, {value!r}, is not a token id")
+    return values

@@ -1,0 +1,153 @@
+"""`tokenweir inspect`: what a tokenizer is made of."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+from msgspec.structs import fields
+
+from tokenweir.cli.options import FROM_ENVIRONMENT, json_option, load_tokenizer, tokenizer_option
+from tokenweir.cli.terminal import visible
+
+if TYPE_CHECKING:
+    from tokenweir.encode.tokenizer import Tokenizer
+
+MARGIN = 16  # columns of the text form's names
+ONE_LINE = str.maketrans("\t\n", "␉␊")
+SHOWN = 12  # entries of a long list that the text form prints
+SPELLED_OUT = 32  # entries of a mapping or list of the spec that are printed, not counted
+
+
+@click.command(context_settings=FROM_ENVIRONMENT)
+@tokenizer_option
+@json_option
+def inspect(tokenizer: Path | None, as_json: bool) -> None:
+    """Print what a tokenizer is made of and what its files say.
+
+    Padding and truncation are what the files ask for; encoding never applies them.
+    """
+    tok = load_tokenizer(tokenizer)
+    facts = describe(tok)
+    if as_json:
+        sys.stdout.write(json.dumps(facts) + "\n")
+    else:
+        sys.stdout.write(visible(_text(tok, facts)))
+
+
+def describe(tok: Tokenizer) -> dict[str, Any]:
+    """Collect the facts, as JSON has them; large tables only by their sizes."""
+    from tokenweir.stream.detection import detect_style
+
+    spec = tok.spec
+    style = detect_style(tok)
+    return {
+        "source": spec.source,
+        "vocab_size": tok.vocab_size,
+        "model": _component(spec.model),
+        "normalizer": _component(spec.normalizer),
+        "pre_tokenizer": _component(spec.pre_tokenizer),
+        "patterns": [
+            {
+                "pattern": automaton.pattern,
+                "dialect": automaton.dialect,
+                "states": automaton.n_states,
+                "classes": automaton.n_classes,
+            }
+            for automaton in tok.automata
+        ],
+        "post_processor": _component(spec.post_processor),
+        "around": tok.encode(""),
+        "decoder": _component(spec.decoder),
+        "added_tokens": [
+            {name: value for name, value in _component(token).items() if value is not False}
+            for token in tok.added_tokens
+        ],
+        "special_roles": dict(spec.special_roles),
+        "add_bos": spec.add_bos,
+        "add_eos": spec.add_eos,
+        "eos": {
+            "tokens": {token_id: tok.id_to_token(token_id) for token_id in sorted(tok.eos_ids)},
+            "inferred": tok.eos_inferred,
+        },
+        "reasoning": None if style is None else style.name,
+        "chat_templates": {name: {"characters": len(source)} for name, source in spec.chat_templates.items()},
+        "truncation": spec.truncation,
+        "padding": spec.padding,
+    }
+
+
+def _component(value: Any) -> Any:
+    """A part of the spec as JSON has it, with the number of entries in place of what is large."""
+    if isinstance(value, Struct):
+        tag = {} if value.__struct_config__.tag is None else {"type": value.__struct_config__.tag}
+        return tag | {name: _component(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, Mapping):
+        if len(value) > SPELLED_OUT:
+            return len(value)
+        return {str(name): _component(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return len(value) if len(value) > SPELLED_OUT else [_component(item) for item in value]
+    return value
+
+
+def _text(tok: Tokenizer, facts: Mapping[str, Any]) -> str:
+    """The facts for people: a name in front, one line for each part, and no more of a long list than they read."""
+    ends = [f"{token_id} {token}" for token_id, token in facts["eos"]["tokens"].items()]
+    added = [
+        " ".join([str(token["id"]), token["content"], *(name for name, value in token.items() if value is True)])
+        for token in facts["added_tokens"]
+    ]
+    if len(added) > SHOWN:
+        added[SHOWN:] = [f"and {len(added) - SHOWN} more; --json prints all"]
+    sections = {
+        "source": [facts["source"]],
+        "ids": [facts["vocab_size"]],
+        "model": _parts(tok.spec.model),
+        "normalizer": _parts(tok.spec.normalizer),
+        "pre-tokenizer": _parts(tok.spec.pre_tokenizer),
+        "automata": [f"{a['states']} states by {a['classes']} classes, {a['dialect']}" for a in facts["patterns"]],
+        "patterns": [a["pattern"] for a in facts["patterns"]],
+        "post-processor": _parts(tok.spec.post_processor),
+        "puts around": [f"{token_id} {tok.id_to_token(token_id)}" for token_id in facts["around"]],
+        "decoder": _parts(tok.spec.decoder),
+        "added tokens": added,
+        "roles": [f"{role} {token}" for role, token in facts["special_roles"].items()],
+        "end tokens": [f"{end} (by its name: no file says)" if facts["eos"]["inferred"] else end for end in ends],
+        "reasoning": [facts["reasoning"]] if facts["reasoning"] else [],
+        "chat templates": [f"{name}, {t['characters']} characters" for name, t in facts["chat_templates"].items()],
+        "truncation": [f"{json.dumps(facts['truncation'])}, never applied"] if facts["truncation"] else [],
+        "padding": [f"{json.dumps(facts['padding'])}, never applied"] if facts["padding"] else [],
+    }
+    lines = (
+        f"{label:{MARGIN}}{str(entry).translate(ONE_LINE)}\n"
+        for name, entries in sections.items()
+        for label, entry in zip_longest([name], entries or ["none"], fillvalue="")
+    )
+    return "".join(lines)
+
+
+def _parts(component: Struct | None) -> list[str]:
+    """A component, or those of a sequence: its type and the plain fields that differ from their defaults."""
+    if component is None:
+        return []
+    config = component.__struct_config__
+    if config.tag == "Sequence":
+        (parts,) = (getattr(component, name) for name in component.__struct_fields__)
+        return [line for part in parts for line in _parts(part)]
+    words = []
+    for field in fields(component):
+        value = getattr(component, field.name)
+        if isinstance(value, Mapping | list) and len(value) > SPELLED_OUT:
+            words.append(f"{field.name} {len(value)}")
+        elif isinstance(value, bool | int | float | str) and value != field.default:
+            words.append(f"{field.name} {str(value).lower() if isinstance(value, bool) else json.dumps(value)}")
+    return [" ".join([f"{config.tag}", ", ".join(words)]).rstrip()]

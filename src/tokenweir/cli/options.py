@@ -1,0 +1,158 @@
+"""What several commands share: the same options under the same names, and where text comes from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import click
+
+from tokenweir.encode.errors import TextError
+
+if TYPE_CHECKING:
+    from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.stream.engines.protocol import Engine
+    from tokenweir.templates.chat_template import ChatTemplate
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+ENGINES = "ctranslate2:FOLDER, ngram, replay, replay:NAME or replay:FILE.json"
+FROM_ENVIRONMENT = {"auto_envvar_prefix": "TOKENWEIR"}
+
+tokenizer_option = click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A tokenizer file or a model folder. Default: the embedded vocabulary.",
+)
+template_option = click.option(
+    "--template",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A chat template file or a model folder. Default: the one that comes with the tokenizer.",
+)
+engine_option = click.option(
+    "--engine",
+    metavar="SPEC",
+    help=f"{ENGINES}. Default: ngram, over the embedded vocabulary.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, envvar="TOKENWEIR_JSON", help="Print JSON, one value a line."
+)
+file_option = click.option(
+    "-f", "--file", type=click.File("rb"), multiple=True, help="Read a file; - is stdin. Can be repeated."
+)
+lines_option = click.option("--lines", is_flag=True, help="Every line of a file is an input of its own.")
+
+
+def text_options(command: Command) -> Command:
+    """Add what `encode` and `count` take: texts, files, and how special tokens are treated."""
+    for option in (
+        click.option("--plain", is_flag=True, help="Text that looks like an added token is text; none is matched."),
+        click.option("--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."),
+        lines_option,
+        file_option,
+        click.argument("text", nargs=-1),
+    ):
+        command = option(command)
+    return command
+
+
+def load_tokenizer(path: Path | None) -> Tokenizer:
+    """Load the tokenizer at `path`, or the embedded one."""
+    from tokenweir.encode.tokenizer import Tokenizer
+
+    return Tokenizer.default() if path is None else Tokenizer.from_file(path)
+
+
+def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
+    """Load the chat template at `path` for `tokenizer`, or the one that came with it."""
+    from tokenweir.templates.chat_template import ChatTemplate, control_texts
+
+    if path is None:
+        return ChatTemplate.from_tokenizer(tokenizer)
+    return ChatTemplate.from_file(
+        path, special_tokens=tokenizer.spec.special_roles, control_tokens=control_texts(tokenizer.added_tokens)
+    )
+
+
+def load_engine(spec: str | None, *, embedded: bool) -> Engine:
+    """Make the engine that `spec` names, as `--engine` takes it.
+
+    Args:
+        spec: None means the n-gram engine.
+        embedded: The tokenizer is the embedded one, whose ids `ngram` and `replay` speak.
+
+    Raises:
+        click.UsageError: An unknown engine, or one that does not speak the tokenizer's ids.
+        EngineError: The engine cannot be made.
+
+    """
+    kind, _, argument = (spec or "ngram").partition(":")
+    recorded = kind == "replay" and argument.endswith(".json")
+    if kind == "ctranslate2" and argument:
+        from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
+
+        return CTranslate2Engine(argument)
+    if kind not in ("ngram", "replay") or (kind == "ngram" and argument):
+        raise click.UsageError(f"unknown engine {spec!r}: give {ENGINES}")
+    if not (embedded or recorded):
+        raise click.UsageError(f"{kind} speaks the embedded vocabulary only: with --tokenizer give another --engine")
+    if kind == "ngram":
+        from tokenweir.stream.engines.ngram import NgramEngine
+
+        return NgramEngine()
+    from tokenweir.stream.engines.replay import Recording, ReplayEngine
+
+    if recorded:
+        return ReplayEngine([Recording.from_file(argument)])
+    try:
+        return ReplayEngine(name=argument or None)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: bool) -> Iterator[str]:
+    """Yield the inputs: the arguments, else the files or stdin, whole or line by line.
+
+    A line's end, `\\n`, is not part of it; a whole file is taken as it is, with its last `\\n`.
+
+    Raises:
+        click.UsageError: Both arguments and files are given.
+        TextError: A file is not UTF-8; says which byte, and where.
+
+    """
+    if arguments and files:
+        raise click.UsageError("give arguments or --file, not both")
+    if arguments:
+        yield from arguments
+        return
+    for file in files or (sys.stdin.buffer,):
+        if lines:
+            offset = 0
+            for line in file:
+                yield decode_utf8(line, file, offset).removesuffix("\n")
+                offset += len(line)
+        else:
+            yield decode_utf8(file.read(), file)
+
+
+def file_name(file: BinaryIO) -> str:
+    """Name a file for a message."""
+    return str(getattr(file, "name", "<stdin>"))
+
+
+def decode_utf8(data: bytes, file: BinaryIO, offset: int = 0) -> str:
+    """Decode `data`, which stands at `offset` in `file`.
+
+    Raises:
+        TextError: It is not UTF-8; says which byte, and where.
+
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = f"{file_name(file)}: byte 0x{data[error.start]:02x} at offset {offset + error.start}"
+        raise TextError(f"{place} is not UTF-8 ({error.reason})") from error

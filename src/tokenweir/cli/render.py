@@ -1,0 +1,76 @@
+"""`tokenweir render`: messages in, the prompt out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from tokenweir.cli.options import (
+    FROM_ENVIRONMENT,
+    decode_utf8,
+    file_name,
+    json_option,
+    load_template,
+    load_tokenizer,
+    template_option,
+    tokenizer_option,
+)
+from tokenweir.cli.terminal import visible
+from tokenweir.encode.errors import TemplateError
+
+
+@click.command(context_settings=FROM_ENVIRONMENT)
+@click.argument("messages", type=click.File("rb"), default="-")
+@tokenizer_option
+@template_option
+@click.option("--set", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own.")
+@click.option("--no-generation-prompt", is_flag=True, help="Leave out the opening of the assistant's turn.")
+@json_option
+def render(
+    messages: BinaryIO,
+    tokenizer: Path | None,
+    template: Path | None,
+    variables: tuple[str, ...],
+    no_generation_prompt: bool,
+    as_json: bool,
+) -> None:
+    """Render MESSAGES, a JSON file or stdin, to the prompt that a model gets.
+
+    MESSAGES is a list of objects with role and content, or an object with such a list as messages and, if need be,
+    tools. With --json one object: the text, its segments, and the ids.
+    """
+    tok = load_tokenizer(tokenizer)
+    try:
+        request = json.loads(decode_utf8(messages.read(), messages))
+    except json.JSONDecodeError as error:
+        raise TemplateError(f"{file_name(messages)}: not JSON: {error}") from error
+    conversation, tools = (
+        (request.get("messages"), request.get("tools")) if isinstance(request, dict) else (request, None)
+    )
+    if not isinstance(conversation, list):
+        raise TemplateError(f"{file_name(messages)}: neither a list of messages nor an object with a list as messages")
+    prompt = load_template(template, tok).render(
+        conversation,
+        tools=tools,
+        add_generation_prompt=not no_generation_prompt,
+        **dict(_variable(assignment) for assignment in variables),
+    )
+    if as_json:
+        segments = [{"text": segment.text, "control": segment.control} for segment in prompt.segments]
+        sys.stdout.write(json.dumps({"text": prompt.text, "segments": segments, "ids": prompt.encode(tok)}) + "\n")
+    else:
+        sys.stdout.write(visible(prompt.text) if sys.stdout.isatty() else prompt.text)
+
+
+def _variable(assignment: str) -> tuple[str, Any]:
+    name, equals, value = assignment.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--set {assignment}: give NAME=JSON")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value  # a plain word needs no quotes

@@ -1,0 +1,177 @@
+"""`encode`, `decode` and `count`: arguments, files and pipes, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.cli import main
+from tokenweir.cli.encode import BATCH_CHARACTERS
+from tokenweir.encode.tokenizer import Tokenizer
+
+TEXT = "Hello, 世界! 👩‍🚀 <think>\n"
+
+
+@pytest.fixture(scope="module")
+def tok():
+    return Tokenizer.default()
+
+
+def run(*args, stdin=None, env=None):
+    return CliRunner().invoke(main, args, input=stdin, env=env)
+
+
+def out(*args, stdin=None):
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def ids_of(line):
+    return [int(number) for number in line.split()]
+
+
+def test_encode_arguments(tok):
+    assert [ids_of(line) for line in out("encode", "Hello", TEXT).splitlines()] == [
+        tok.encode("Hello"),
+        tok.encode(TEXT),
+    ]
+
+
+def test_encode_takes_stdin_as_it_is(tok):
+    assert ids_of(out("encode", stdin=TEXT)) == tok.encode(TEXT)
+    assert ids_of(out("encode", "-f", "-", stdin=TEXT)) == tok.encode(TEXT)
+    assert out("encode", stdin="") == "\n"
+
+
+def test_encode_files(tok, tmp_path):
+    (tmp_path / "a").write_bytes(b"one\r\n")
+    (tmp_path / "b").write_bytes(TEXT.encode())
+    lines = out("encode", "-f", str(tmp_path / "a"), "--file", str(tmp_path / "b")).splitlines()
+    assert [ids_of(line) for line in lines] == [tok.encode("one\r\n"), tok.encode(TEXT)]
+
+
+def test_encode_lines(tok):
+    lines = out("encode", "--lines", stdin="one\n\ntwo\r\nthree").splitlines()
+    assert [ids_of(line) for line in lines] == [tok.encode(text) for text in ("one", "", "two\r", "three")]
+
+
+def test_lines_beyond_one_batch(tok):
+    texts = [f"{n} bottles of beer on the wall" for n in range(BATCH_CHARACTERS // 20)]
+    lines = out("encode", "--lines", stdin="\n".join(texts)).splitlines()
+    assert [ids_of(line) for line in lines] == [tok.encode(text) for text in texts]
+
+
+def test_encode_json(tok):
+    row = json.loads(out("encode", "--json", "a<think>"))
+    assert row == {"ids": tok.encode("a<think>"), "tokens": ["a", "<think>"]}
+
+
+def test_plain_text_has_no_added_tokens(tok):
+    assert ids_of(out("encode", "--plain", "<think>")) == tok.encode("<think>", parse_special=False)
+    assert ids_of(out("encode", "<think>")) == [tok.token_to_id("<think>")]
+    assert out("count", "<think>") == "1\n"
+    assert int(out("count", "--plain", "<think>")) > 1
+
+
+def test_special_tokens_can_be_left_out(data):
+    path = str(data("tokenizers/llama-3.1/tokenizer.json"))
+    with_bos = ids_of(out("encode", "--tokenizer", path, "hi"))
+    assert with_bos == [128000, *ids_of(out("encode", "--tokenizer", path, "--no-special-tokens", "hi"))]
+
+
+def test_count(tok):
+    assert out("count", "Hello", TEXT) == f"{tok.count('Hello')}\n{tok.count(TEXT)}\n"
+    assert out("count", "--lines", stdin="one\ntwo words\n") == f"{tok.count('one')}\n{tok.count('two words')}\n"
+    assert json.loads(out("count", "--json", stdin=TEXT)) == {"count": tok.count(TEXT)}
+
+
+@pytest.mark.parametrize("form", ["{0} {1}", "{0},{1}", " {0} ,\n{1}\n", "[{0}, {1}]", '{{"ids": [{0}, {1}]}}'])
+def test_decode_reads_every_form_of_ids(tok, form):
+    ids = tok.encode("Hello 世")[:2]
+    assert out("decode", stdin=form.format(*ids)) == tok.decode(ids)
+
+
+def test_decode_arguments_files_and_lines(tok, tmp_path):
+    one, two = tok.encode("one"), tok.encode("two\n")
+    (tmp_path / "ids").write_text(f"{' '.join(map(str, one))}\n{json.dumps(two)}\n")
+    assert out("decode", "--lines", "-f", str(tmp_path / "ids")) == "one\ntwo\n\n"
+    assert out("decode", *map(str, one)) == "one"
+    assert json.loads(out("decode", "--json", *map(str, two))) == {"text": "two\n"}
+
+
+def test_decode_special_tokens(tok):
+    (end,) = tok.encode("<|im_end|>")
+    assert out("decode", str(end)) == ""
+    assert out("decode", "--keep-special-tokens", str(end)) == "<|im_end|>"
+
+
+def test_escape_sequences_stay_in_a_pipe(tok):
+    assert out("decode", stdin=" ".join(map(str, tok.encode("\x1b[31mred")))) == "\x1b[31mred"
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_round_trip(text):
+    ids = out("encode", "--plain", stdin=text.encode())
+    assert CliRunner().invoke(main, ["decode"], input=ids).stdout_bytes == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "message"),
+    [
+        (("decode", "1", "2x", "3"), None, "value 2, '2x', is not a token id"),
+        (("decode", "1", "٣"), None, "value 2, '٣', is not a token id"),
+        (("decode",), '[1, 2, "3"]', "value 3, '3', is not a token id"),
+        (("decode",), "[1, true]", "value 2, True, is not a token id"),
+        (("decode",), "[1, 2", "the ids look like JSON but are not: Expecting ',' delimiter: line 1 column 6 (char 5)"),
+        (("decode",), '{"tokens": [1]}', 'the JSON is neither a list nor an object with a list "ids"'),
+        (("decode",), b"1 \xff", "<stdin>: byte 0xff at offset 2 is not UTF-8 (invalid start byte)"),
+        (("encode",), b"caf\xe9 au lait", "<stdin>: byte 0xe9 at offset 3 is not UTF-8 (invalid continuation byte)"),
+        (("encode", "--lines"), b"one\ntwo \xc3\n", "<stdin>: byte 0xc3 at offset 8 is not UTF-8"),
+        (("count",), b"\xf0\x9f", "<stdin>: byte 0xf0 at offset 0 is not UTF-8 (unexpected end of data)"),
+        (("count", "--tokenizer", "/nowhere/tokenizer.json", "x"), None, "/nowhere/tokenizer.json: No such file"),
+        (("encode", "lone \udc80"), None, "surrogate"),
+    ],
+)
+def test_errors_are_one_line(args, stdin, message):
+    result = run(*args, stdin=stdin)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("tokenweir: error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_ids_outside_the_vocabulary_are_errors():
+    for token_id in ("8192", "-1", "9" * 19):
+        result = run("decode", stdin=f"0 {token_id}")
+        assert (result.exit_code, token_id in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("encode", "-f", "-", "text"), "give arguments or --file, not both"),
+        (("decode", "-f", "-", "1"), "give arguments or --file, not both"),
+        (("encode", "-f", "/nowhere"), "No such file"),
+        (("unheard-of",), "No such command"),
+    ],
+)
+def test_misuse_is_exit_code_2(args, message):
+    result = run(*args)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_flags_over_environment(data):
+    gpt2 = str(data("tokenizers/gpt2/tokenizer.json"))
+    env = {"TOKENWEIR_TOKENIZER": gpt2, "TOKENWEIR_JSON": "1"}
+    assert json.loads(run("encode", "Hello", env=env).stdout)["ids"] == [15496]
+    env["TOKENWEIR_TOKENIZER"] = "/nowhere"
+    assert run("encode", "--tokenizer", gpt2, "Hello", env=env).exit_code == 0
