@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
+from io import BytesIO
 from pathlib import Path
-from typing import IO
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +81,7 @@ class NgramTable:
         self._rarity = np.log((len(asked) + 1) / (asked.sum(axis=0) + 1))
 
     @classmethod
-    def from_file(cls, file: str | Path | IO[bytes]) -> NgramTable:
+    def from_file(cls, path: str | Path | Traversable) -> NgramTable:
         """Read a table that scripts/train_ngram has written (npz).
 
         Raises:
@@ -86,10 +89,11 @@ class NgramTable:
 
         """
         try:
-            with np.load(file) as arrays:
+            content = (Path(path) if isinstance(path, str) else path).read_bytes()
+            with np.load(BytesIO(content)) as arrays:
                 return cls(arrays)
-        except (OSError, ValueError, KeyError, IndexError) as error:
-            raise EngineError(f"{file}: not an n-gram table: {error}") from error
+        except (OSError, EOFError, ValueError, TypeError, LookupError, BadZipFile, zlib.error) as error:
+            raise EngineError(f"{path}: not an n-gram table: {error}") from error
 
     def topic_weights(self, words: Sequence[int]) -> Floats:
         """How much an id of each topic counts for a prompt of these ids; the prose counts 1."""
@@ -131,5 +135,4 @@ class NgramTable:
 @cache
 def default_table() -> NgramTable:
     """The table that comes with the package: some 80 short dialogues and the first pages of a novel."""
-    with resources.files("tokenweir.stream").joinpath("data/ngram.npz").open("rb") as file:
-        return NgramTable.from_file(file)
+    return NgramTable.from_file(resources.files("tokenweir.stream").joinpath("data/ngram.npz"))

@@ -116,11 +116,13 @@ class ReplayEngine:
         """Play the next recording, up to `sampling.max_tokens` ids of it.
 
         Raises:
-            EngineError: `sampling.n` is not 1.
+            EngineError: `sampling.n` is not 1, or `sampling.max_tokens` is negative.
 
         """
         if sampling.n != 1:
             raise EngineError(f"a recording is one answer; n={sampling.n} cannot be honoured")
+        if sampling.max_tokens is not None and sampling.max_tokens < 0:
+            raise EngineError(f"max_tokens={sampling.max_tokens} is below 0")
         recording = next(self._turns)
         start = anyio.current_time()
         times = accumulate(recording.waits_ms)

@@ -19,7 +19,7 @@ class SyncEngine:
     """Run a blocking generator of ids in a thread.
 
     One thread carries one generation from start to end, so thread-local state such as `torch.inference_mode` holds.
-    The thread runs at most `buffer` steps ahead of the reader, then it waits.
+    Once `buffer` steps wait for the reader, the thread waits too. The reader takes all that wait at once.
 
     Closing returns at once. There is no way to interrupt a step in Python: the step under way is finished and dropped,
     then the blocking generator is closed in its own thread, and only then does its place become free for the next one.
@@ -44,7 +44,7 @@ class SyncEngine:
                 sequences of ids, or of `EngineStep`. If that has a `close()`, it is called at the end in any case.
             max_concurrency: Most generations at the same time; more wait for their turn. Few models may be called from
                 two threads at once, so the default is 1.
-            buffer: Most steps to run ahead of the reader.
+            buffer: Most steps to hold for the reader.
 
         Raises:
             ValueError: `max_concurrency` or `buffer` is below 1.

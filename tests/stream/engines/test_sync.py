@@ -1,0 +1,265 @@
+"""SyncEngine: a blocking generator in a thread; order, errors, back-pressure, turns, and closing under asyncio and trio."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import aclosing
+from contextvars import ContextVar
+from itertools import count
+
+import anyio
+import pytest
+
+from tokenweir.stream.engines import EngineStep, Sampling, SyncEngine
+
+LONG = 20  # seconds to wait for what should come at once, on a machine that is busy
+
+
+async def collect(engine, prompt_ids=(), **sampling):
+    async with aclosing(engine.generate(prompt_ids, Sampling(**sampling))) as generated:
+        return [step async for step in generated]
+
+
+async def until(condition):
+    with anyio.fail_after(LONG):
+        while not condition():  # noqa: ASYNC110 - another thread makes it true
+            await anyio.sleep(0.002)
+
+
+def engine_threads():
+    return [thread for thread in threading.enumerate() if thread.name == "tokenweir-engine"]
+
+
+class Endless:
+    """A generator of 0, 1, 2... that shows how far it is and whether it was closed."""
+
+    def __init__(self):
+        self.made = 0
+        self.closed = threading.Event()
+
+    def __call__(self, prompt_ids, sampling):
+        try:
+            for number in count():
+                self.made = number + 1
+                yield number
+        finally:
+            self.closed.set()
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_prompt_and_sampling_go_in_and_steps_come_out_in_order():
+    def generate(prompt_ids, sampling):
+        yield from prompt_ids
+        yield [7, 8]
+        yield EngineStep([sampling.max_tokens], finish_reason="length")
+
+    steps = await collect(SyncEngine(generate), [1, 2], max_tokens=9)
+    assert steps == [[1], [2], [7, 8], EngineStep([9], finish_reason="length")]
+
+
+@pytest.mark.anyio
+async def test_more_steps_than_the_buffer_holds():
+    engine = SyncEngine(lambda prompt_ids, sampling: range(1000), buffer=3)
+    assert await collect(engine) == [[number] for number in range(1000)]
+
+
+@pytest.mark.anyio
+async def test_one_thread_and_the_callers_context():
+    request = ContextVar("request")
+    request.set("mine")
+    seen = []
+
+    def generate(prompt_ids, sampling):
+        for number in range(50):
+            seen.append((threading.get_ident(), request.get()))
+            yield number
+
+    await collect(SyncEngine(generate, buffer=1))
+    assert set(seen) == {(seen[0][0], "mine")}
+    assert seen[0][0] != threading.get_ident()
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_an_error_comes_after_the_steps_before_it():
+    def generate(prompt_ids, sampling):
+        yield 1
+        yield 2
+        raise ZeroDivisionError("in the model")
+
+    seen = []
+    with pytest.raises(ZeroDivisionError, match="in the model"):
+        async with aclosing(SyncEngine(generate).generate([], Sampling())) as generated:
+            async for step in generated:
+                seen.append(step)
+    assert seen == [[1], [2]]
+
+
+@pytest.mark.anyio
+async def test_an_error_in_the_call_itself_and_the_place_is_free_again():
+    def generate(prompt_ids, sampling):
+        if not prompt_ids:
+            raise LookupError("no prompt")
+        return prompt_ids
+
+    engine = SyncEngine(generate)
+    with pytest.raises(LookupError, match="no prompt"):
+        await collect(engine)
+    assert await collect(engine, [5]) == [[5]]
+
+
+@pytest.mark.anyio
+async def test_an_error_after_closing_is_not_swallowed(monkeypatch):
+    reported = []
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: reported.append(str(arguments.exc_value)))
+
+    def generate(prompt_ids, sampling):
+        try:
+            yield from count()
+        finally:
+            raise OSError("cannot free the cache")
+
+    engine = SyncEngine(generate)
+    async with aclosing(engine.generate([], Sampling())) as generated:
+        await anext(generated)
+    await until(lambda: reported)
+    assert reported == ["cannot free the cache"]
+
+
+# -- back-pressure -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_the_thread_waits_for_a_slow_reader():
+    endless = Endless()
+    async with aclosing(SyncEngine(endless, buffer=4).generate([], Sampling())) as generated:
+        await anext(generated)
+        await until(lambda: endless.made >= 5)
+        await anyio.sleep(0.05)
+        # Four in the reader's hands at most, four that wait, and the one that found no room.
+        assert endless.made <= 9
+    await until(endless.closed.is_set)
+
+
+# -- closing -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("buffer", [1, 1000])
+async def test_closing_closes_the_generator_and_ends_the_thread(buffer):
+    endless = Endless()
+    async with aclosing(SyncEngine(endless, buffer=buffer).generate([], Sampling())) as generated:
+        await anext(generated)
+    await until(endless.closed.is_set)
+    await until(lambda: not engine_threads())
+
+
+@pytest.mark.anyio
+async def test_cancelling_does_not_wait_for_the_step_under_way():
+    go_on, closed = threading.Event(), threading.Event()
+
+    def generate(prompt_ids, sampling):
+        try:
+            yield 1
+            go_on.wait(LONG)
+            yield 2
+        finally:
+            closed.set()
+
+    seen = []
+    with anyio.fail_after(LONG / 2):
+        async with anyio.create_task_group() as group:
+
+            async def read():
+                async with aclosing(SyncEngine(generate).generate([], Sampling())) as generated:
+                    async for step in generated:
+                        seen.append(step)
+                        group.cancel_scope.cancel()
+
+            group.start_soon(read)
+    assert not closed.is_set()
+    go_on.set()
+    await until(closed.is_set)
+    await until(lambda: not engine_threads())
+    assert seen == [[1]]
+
+
+@pytest.mark.anyio
+async def test_a_generator_that_is_never_started_starts_no_thread():
+    before = engine_threads()
+    generated = SyncEngine(Endless()).generate([], Sampling())
+    await generated.aclose()
+    assert set(engine_threads()) <= set(before)
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_one_at_a_time_by_default():
+    first = Endless()
+    calls = iter([first, lambda prompt_ids, sampling: [42]])
+    engine = SyncEngine(lambda prompt_ids, sampling: next(calls)(prompt_ids, sampling))
+    async with anyio.create_task_group() as group:
+        running = engine.generate([], Sampling())
+        async with aclosing(running):
+            await anext(running)
+            results = []
+
+            async def second():
+                results.extend(await collect(engine))
+
+            group.start_soon(second)
+            await anyio.sleep(0.05)
+            assert results == []
+    assert first.closed.is_set()
+    assert results == [[42]]
+
+
+@pytest.mark.anyio
+async def test_closing_while_waiting_for_a_turn_calls_nothing():
+    calls = []
+
+    def generate(prompt_ids, sampling):
+        calls.append(prompt_ids)
+        return count()
+
+    engine = SyncEngine(generate)
+    first = engine.generate([1], Sampling())
+    async with aclosing(first):
+        await anext(first)
+        with anyio.move_on_after(0.05):
+            await collect(engine, [2])
+    await until(lambda: not engine_threads())
+    assert calls == [[1]]
+
+
+@pytest.mark.anyio
+async def test_several_at_a_time_if_asked():
+    meeting = threading.Barrier(2, timeout=LONG)
+
+    def generate(prompt_ids, sampling):
+        meeting.wait()
+        yield from prompt_ids
+
+    engine = SyncEngine(generate, max_concurrency=2)
+    results = {}
+
+    async def read(number):
+        results[number] = await collect(engine, [number])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(read, 1)
+        group.start_soon(read, 2)
+    assert results == {1: [[1]], 2: [[2]]}
+
+
+@pytest.mark.parametrize("argument", ["max_concurrency", "buffer"])
+def test_bad_arguments(argument):
+    with pytest.raises(ValueError, match=f"{argument}=0 is below 1"):
+        SyncEngine(Endless(), **{argument: 0})
