@@ -1,0 +1,227 @@
+"""Is every id, offset and decoded character the reference library's? Exits with 1 if one is not.
+
+    python bench/parity.py [--quick] [--fuzz 30000] [--only llama-3.1] [--write-readme]
+
+Each tokenizer encodes every text in ../shared/data/corpora, line by line and whole, the texts of llama.cpp's vectors,
+and adversarial strings; it decodes their ids, and random ids. Compared with the library whose format the file is in:
+the ids with special tokens added and not, the ids of plain text (no added token matched), the offsets, and the text
+decoded with special tokens and without. Compared with itself: the other ways to encode, and the streaming decoder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from random import Random
+from typing import Any
+
+import adversarial
+from references import HuggingFace, Ids, OpenAI, Reference, load_reference
+from report import DATA, ROOT, machine, table, write_between
+
+from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.tokenizer import Tokenizer
+
+TOKENIZERS = (
+    "llama-3.1/tokenizer.json",
+    "qwen3/tokenizer.json",
+    "deepseek-litellm/tokenizer.json",
+    "gpt2/tokenizer.json",
+    "gpt2/tokenizer.gigatoken.json",
+    "openai/cl100k_base.tiktoken",
+    "openai/o200k_base.tiktoken",
+    "openai/gpt2.tiktoken",
+)
+SORTS = ("corpus lines", "corpora whole", "vectors")
+
+
+@dataclass
+class Difference:
+    """A text (or ids, to decode) for which two results that must be equal are not."""
+
+    what: str
+    given: Any  # str or Sequence[int]
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        """Both results, from a little before the place where they part."""
+        lists = isinstance(self.ours, (str, list)) and isinstance(self.theirs, (str, list))
+        if not lists:
+            return f"{self.what} of {self.given!r}: ours {self.ours!r}, theirs {self.theirs!r}"
+        same = len(os.path.commonprefix([list(self.ours), list(self.theirs)]))
+        part = slice(max(0, same - 3), same + 20)
+        return (
+            f"{self.what} of {self.given[:300]!r} (length {len(self.given)}), from position {part.start}:\n"
+            f"    ours   {self.ours[part]!r}\n    theirs {self.theirs[part]!r}"
+        )
+
+
+@dataclass
+class Row:
+    """What was compared for one kind of text."""
+
+    kind: str
+    strings: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+
+def unequal(what: str, given: Iterable[Any], ours: Iterable[Any], theirs: Iterable[Any]) -> Iterator[Difference]:
+    """The places where two results differ."""
+    for text, left, right in zip(given, ours, theirs, strict=True):
+        if left != right:
+            yield Difference(what, text, left, right)
+
+
+def encode_differences(tok: Tokenizer, reference: Reference, texts: Sequence[str]) -> Iterator[Difference]:
+    """Encode each text in every way, ours and theirs, and decode the ids again."""
+    ids = [tok.encode(text) for text in texts]
+    same = partial(unequal, given=texts)
+    yield from same("ids", ours=ids, theirs=reference.encode(texts, add_special_tokens=True))
+
+    bare = (tok.encode(text, add_special_tokens=False) for text in texts)
+    yield from same("ids without special tokens", ours=bare, theirs=reference.encode(texts, add_special_tokens=False))
+
+    plain = (tok.encode(text, add_special_tokens=False, parse_special=False) for text in texts)
+    yield from same("ids of plain text", ours=plain, theirs=reference.encode_plain(texts))
+
+    encoded = [tok.encode_with_offsets(text) for text in texts]
+    offsets = ([tuple(map(int, span[: reference.offset_columns])) for span in one.offsets] for one in encoded)
+    yield from same("offsets", ours=offsets, theirs=reference.offsets(texts))
+
+    yield from same("encode_with_offsets", ours=([int(i) for i in one.ids] for one in encoded), theirs=ids)
+    yield from same("encode_array", ours=(tok.encode_array(text).tolist() for text in texts), theirs=ids)
+    yield from same("encode_batch", ours=(row.tolist() for row in tok.encode_batch(texts, threads=2)), theirs=ids)
+    yield from same("count", ours=map(tok.count, texts), theirs=map(len, ids))
+    yield from decode_differences(tok, reference, ids)
+
+
+def decode_differences(tok: Tokenizer, reference: Reference, batch: Ids) -> Iterator[Difference]:
+    """Decode each list of ids, whole and as a stream, with special tokens and without."""
+    for skip, what in ((True, "decode"), (False, "decode with special tokens")):
+        whole = [tok.decode(ids, skip_special_tokens=skip) for ids in batch]
+        yield from unequal(what, batch, whole, reference.decode(batch, skip_special_tokens=skip))
+        stream = DecodeStream(tok, skip_special_tokens=skip)
+        streamed = []
+        for ids in batch:
+            streamed.append("".join(map(stream.step, ids)) + stream.flush())
+            stream.reset()
+        yield from unequal(f"streamed {what}", batch, streamed, whole)
+
+
+def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Difference:
+    """The same difference on a shortest text, found by leaving out ever smaller parts."""
+
+    def find(given: Any) -> Difference | None:
+        differences = encode_differences if isinstance(given, str) else decode_differences
+        return next((d for d in differences(tok, reference, [given]) if d.what == difference.what), None)
+
+    size = len(difference.given) // 2
+    while size:
+        given = difference.given
+        shorter = (find(given[:start] + given[start + size :]) for start in range(0, len(given), size))
+        smaller = next(filter(None, shorter), None)
+        difference, size = (smaller, min(size, len(smaller.given) // 2)) if smaller else (difference, size // 2)
+    return difference
+
+
+def texts_by_kind(name: str, reference: Reference, fuzz: int, every: int) -> Iterator[tuple[str, list[str]]]:
+    """The texts, by kind; of the corpora only every n-th line and, if n > 1, no large file whole."""
+    corpora = [path.read_bytes().decode() for path in sorted((DATA / "corpora").rglob("*.*"))]
+    yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
+    yield "corpora whole", [text for text in corpora if every == 1 or len(text) < 20_000]
+    vectors = (DATA / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
+    yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
+    sample = Random(name).sample(reference.ids, 5000)
+    vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
+    kinds = adversarial.strings(fuzz, seed=name, special_tokens=reference.special_tokens, vocabulary=vocabulary)
+    yield from kinds.items()
+
+
+def random_ids(name: str, reference: Reference, count: int) -> list[list[int]]:
+    """Ids that no text gives: characters cut anywhere, special tokens between their bytes."""
+    rng = Random(f"{name}/ids")
+    short = reference.ids[:512]  # the single bytes are among the first ids of every byte-level vocabulary
+    return [rng.choices(rng.choice((reference.ids, short)), k=rng.randint(0, 30)) for _ in range(count)]
+
+
+def compare(
+    tok: Tokenizer, reference: Reference, kinds: Iterable[tuple[str, list[str]]], ids: list[list[int]]
+) -> list[Row]:
+    """One row for each kind of text, and one for the ids; the first difference of each is as short as can be."""
+    rows = []
+    for kind, texts in kinds:
+        row = Row(kind, len(texts))
+        step = 1 if kind == "corpora whole" else 2000  # what the reference's encodings may take of the memory
+        for start in range(0, len(texts), step):
+            row.differences += encode_differences(tok, reference, texts[start : start + step])
+        rows.append(row)
+    rows.append(Row("random ids", len(ids), list(decode_differences(tok, reference, ids))))
+    for row in rows:
+        row.differences[:1] = [shrunk(tok, reference, d) if len(d.given) < 3000 else d for d in row.differences[:1]]
+    return rows
+
+
+def check(name: str, *, fuzz: int, every: int = 1) -> list[Row]:
+    """Compare one of `TOKENIZERS` on every n-th line of the corpora and on `fuzz` adversarial strings and random ids."""
+    path = DATA / "tokenizers" / name
+    reference = load_reference(path)
+    kinds = texts_by_kind(name, reference, fuzz, every)
+    return compare(Tokenizer.from_file(path), reference, kinds, random_ids(name, reference, fuzz))
+
+
+def details(results: dict[str, list[Row]]) -> str:
+    """How many differences in how many texts, for each kind and tokenizer."""
+    by_kind = zip(*results.values(), strict=True)
+    cells = [(rows[0].kind, *(f"{len(row.differences)} in {row.strings:,}" for row in rows)) for rows in by_kind]
+    return table(("", *(name.removeprefix("openai/").removesuffix("/tokenizer.json") for name in results)), cells)
+
+
+def summary(results: dict[str, list[Row]]) -> str:
+    """One line a tokenizer: how many texts of each sort, and how many differences."""
+    header = ("tokenizer", "reference", *SORTS, "adversarial", "random ids", "differences")
+    lines = []
+    for name, rows in results.items():
+        counts = {row.kind: row.strings for row in rows}
+        fuzz = sum(counts[kind] for kind in adversarial.KINDS)
+        numbers = (*(counts[kind] for kind in SORTS), fuzz, counts["random ids"])
+        library = OpenAI.library if name.endswith(".tiktoken") else HuggingFace.library
+        differences = sum(len(row.differences) for row in rows)
+        lines.append((name, library, *(f"{number:,}" for number in (*numbers, differences))))
+    return table(header, lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fuzz", type=int, default=30_000, metavar="N", help="adversarial strings a tokenizer (30000)")
+    parser.add_argument("--quick", action="store_true", help="every 20th corpus line and a tenth of the strings")
+    parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (one a core)")
+    parser.add_argument("--write-readme", action="store_true", help="write the counts into README.md")
+    options = parser.parse_args()
+    names = [name for name in TOKENIZERS if options.only in name]
+    if not names:
+        parser.error(f"no tokenizer contains {options.only!r}; there are {', '.join(TOKENIZERS)}")
+
+    os.environ["RAYON_NUM_THREADS"] = "1"  # a process a tokenizer already uses every core
+    one = partial(check, fuzz=options.fuzz // 10, every=20) if options.quick else partial(check, fuzz=options.fuzz)
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        results = dict(zip(names, pool.map(one, names), strict=True))
+
+    print(machine(), details(results), summary(results), sep="\n\n")
+    differences = [(name, row, d) for name, rows in results.items() for row in rows for d in row.differences]
+    for name, row, difference in differences[:40]:
+        print(f"\n{name}, {row.kind}: {difference}")
+    if options.write_readme:
+        write_between(ROOT / "README.md", "parity", summary(results))
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

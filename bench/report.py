@@ -1,0 +1,49 @@
+"""Tables of results, for the terminal and for the pages that quote them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns line up; all but the first column are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [cells[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))]
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join((line(header), line(rule), *map(line, rows)))
+
+
+def machine() -> str:
+    """One line: the date, the processor, its cores, the Python version."""
+    cpuinfo = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    name = model[1] if model else platform.processor() or platform.machine()
+    return f"{datetime.now(UTC):%Y-%m-%d}, {name}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def write_between(path: Path, name: str, text: str) -> None:
+    """Replace what stands between `<!-- name:begin -->` and `<!-- name:end -->` in a page.
+
+    Raises:
+        ValueError: The page does not have both marks exactly once.
+
+    """
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    page = path.read_text(encoding="utf-8")
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise ValueError(f"{path} must contain {begin} and {end} exactly once")
+    before, _, rest = page.partition(begin)
+    after = rest.partition(end)[2]
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
