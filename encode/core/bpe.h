@@ -17,6 +17,7 @@
 #include "hash_table.h"
 #include "id_buffer.h"
 #include "vocabulary.h"
+#include "whole_characters.h"
 
 namespace tokenweir {
 
@@ -30,12 +31,12 @@ class Bpe {
  public:
   // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
   Bpe(const Vocabulary& vocabulary, bool whole_first)
-      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(tokens_.size()) {
+      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(tokens_) {
     std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const std::string& token = tokens_[id];
       if (!vocabulary.reachable[id]) continue;
-      table_.insert(data(token), static_cast<uint32_t>(token.size()), id);
+      table_.insert(id);
       if (token.size() == 1) byte_ids_[static_cast<uint8_t>(token[0])] = id;
     }
     for (int byte = 0; byte < 256; byte++)
@@ -52,7 +53,7 @@ class Bpe {
       pairs_->insert(left, right, priority);
       merged_.push_back(merged);
     }
-    index_byte_pairs();
+    characters_ = WholeCharacters(*pairs_, merged_, byte_ids_, tokens_);
   }
 
   // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
@@ -63,15 +64,15 @@ class Bpe {
       const std::string& token = tokens_[id];
       merged_.push_back(id);
       for (size_t cut = 1; cut < token.size(); cut++) {
-        const uint32_t left = table_.find(data(token), cut);
+        const uint32_t left = table_.find(std::string_view(token).substr(0, cut));
         if (left == kNone) continue;
-        const uint32_t right = table_.find(data(token) + cut, token.size() - cut);
+        const uint32_t right = table_.find(std::string_view(token).substr(cut));
         if (right != kNone) splits.push_back({left, right, id});
       }
     }
     pairs_ = std::make_unique<PairTable>(splits.size());
     for (const auto& [left, right, id] : splits) pairs_->insert(left, right, id);
-    index_byte_pairs();
+    characters_ = WholeCharacters(*pairs_, merged_, byte_ids_, tokens_);
   }
 
   // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them.
@@ -88,7 +89,7 @@ class Bpe {
   void encode(const uint8_t* p, size_t n, bool guarded, MergeScratch& scratch, IdBuffer& out) const {
     guarded = guarded && guards_;
     if (whole_first_ || n == 1) {
-      const uint32_t id = n == 1 ? byte_ids_[*p] : table_.find(p, n);
+      const uint32_t id = n == 1 ? byte_ids_[*p] : table_.find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
         return;
@@ -103,18 +104,9 @@ class Bpe {
  private:
   static constexpr size_t kShort = 64;
 
-  static const uint8_t* data(const std::string& s) { return reinterpret_cast<const uint8_t*>(s.data()); }
-
   static void check_priority(size_t merges) {
     if (merges > PairTable::kMaxPriority)
       throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
-  }
-
-  // Every piece begins as bytes, so their pairs are looked up in a plain array.
-  void index_byte_pairs() {
-    byte_pairs_.resize(65536);
-    for (uint32_t a = 0; a < 256; a++)
-      for (uint32_t b = 0; b < 256; b++) byte_pairs_[a << 8 | b] = pairs_->find(byte_ids_[a], byte_ids_[b]);
   }
 
   uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
@@ -122,15 +114,15 @@ class Bpe {
     return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
   }
 
-  uint32_t byte_priority(uint8_t left, uint8_t right, bool guarded) const {
-    const uint32_t found = byte_pairs_[left << 8 | right];
-    return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
-  }
-
-  void merge_short(const uint8_t* p, size_t n, bool guarded, IdBuffer& out) const {
+  void merge_short(const uint8_t* p, size_t bytes, bool guarded, IdBuffer& out) const {
     uint32_t ids[kShort], priorities[kShort];
-    for (size_t i = 0; i < n; i++) ids[i] = byte_ids_[p[i]];
-    for (size_t i = 0; i + 1 < n; i++) priorities[i] = byte_priority(p[i], p[i + 1], guarded);
+    size_t n = 0;
+    for (size_t i = 0; i < bytes; n++) {
+      const uint32_t whole = guarded ? kNone : characters_.token(p, i, bytes);
+      ids[n] = whole == kNone ? byte_ids_[p[i]] : whole;
+      i += whole == kNone ? 1 : utf8_length(p[i]);
+    }
+    for (size_t i = 0; i + 1 < n; i++) priorities[i] = priority(ids[i], ids[i + 1], guarded);
     while (n > 1) {
       uint32_t best = kNone;
       for (size_t i = 0; i + 1 < n; i++) best = std::min(best, priorities[i]);
@@ -158,7 +150,7 @@ class Bpe {
       s.ids[i] = byte_ids_[p[i]];
       s.next[i] = i + 1;
       s.previous[i] = i - 1;  // wraps to kNone for the first
-      s.priorities[i] = i + 1 < end ? byte_priority(p[i], p[i + 1], guarded) : kNone;
+      s.priorities[i] = i + 1 < end ? priority(byte_ids_[p[i]], byte_ids_[p[i + 1]], guarded) : kNone;
       if (s.priorities[i] != kNone) s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
     }
     // An entry is stale when its symbol was swallowed or its pair has changed; then the priorities differ, since equal
@@ -193,8 +185,8 @@ class Bpe {
   TokenTable table_;
   uint32_t byte_ids_[256];
   std::unique_ptr<PairTable> pairs_;
-  std::vector<uint32_t> merged_;      // priority -> id
-  std::vector<uint32_t> byte_pairs_;  // two bytes -> priority
+  std::vector<uint32_t> merged_;  // priority -> id
+  WholeCharacters characters_;
   std::vector<bool> control_;
   bool guards_ = false;
 };

@@ -129,16 +129,20 @@ class Encoder {
         });
   }
 
-  // The guards in the coordinates of a segment.
+  // The guards in the coordinates of a segment: every character that a guarded one may have become part of. The spans
+  // of composed characters end at their base, so each is taken to reach to where the next one begins.
   static std::vector<size_t> guards_within(const uint8_t* p, size_t n, const Position& position,
                                            const std::vector<size_t>& guards) {
     std::vector<size_t> within;
-    for (size_t i = 0; i < n && !guards.empty(); i++) {
+    size_t until = SIZE_MAX;  // of the stretch that belongs to the character at i, from behind
+    for (size_t i = guards.empty() ? 0 : n; i-- > 0;) {
       if (utf8_continues(p[i])) continue;
-      const Span span = position.original(i, i + 1);
-      const auto guard = std::lower_bound(guards.begin(), guards.end(), span.start);
-      if (guard != guards.end() && *guard < span.end) within.push_back(i);
+      const size_t from = position.original(i, i + 1).start;
+      const auto guard = std::lower_bound(guards.begin(), guards.end(), from);
+      if (guard != guards.end() && *guard < until) within.push_back(i);
+      until = std::min(until, from);
     }
+    std::reverse(within.begin(), within.end());
     return within;
   }
 
@@ -157,29 +161,53 @@ class Encoder {
     }
     const uint8_t* const start = p;
     const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
-    pre_tokenizer_->split(p, stop, [&](const uint8_t* b, const uint8_t* e) {
-      const size_t first = w.ids.size();
-      piece(b, e - b, guarded, stop - b >= 16, w);
-      if constexpr (Spans) {
-        const auto in_segment = [&](size_t at) { return begin + (at > inserted ? at - inserted : 0); };
-        size_t at = b - start;
-        for (size_t i = first; i < w.ids.size(); i++) {  // the ids of a piece are its bytes, cut
-          const size_t next = at + token_lengths_[w.ids.data()[i]];
-          w.spans.push_back(position.original(in_segment(at), in_segment(next)));
-          at = next;
+    // Pieces are looked up some time after they are found, when their cache lines have arrived.
+    Piece waiting[kWaiting];
+    size_t n_waiting = 0;
+    const auto look_up = [&] {
+      for (const Piece *q = waiting, *last = q + n_waiting; q < last; q++) {
+        const size_t first = w.ids.size();
+        encode_piece(*q, guarded, w);
+        if constexpr (Spans) {
+          const auto in_segment = [&](size_t at) { return begin + (at > inserted ? at - inserted : 0); };
+          size_t at = q->p - start;
+          for (size_t i = first; i < w.ids.size(); i++) {  // the ids of a piece are its bytes, cut
+            const size_t next = at + token_lengths_[w.ids.data()[i]];
+            w.spans.push_back(position.original(in_segment(at), in_segment(next)));
+            at = next;
+          }
         }
       }
+      n_waiting = 0;
+    };
+    pre_tokenizer_->split(p, stop, [&](const uint8_t* b, const uint8_t* e) {
+      Piece& piece = waiting[n_waiting++];
+      piece.p = b;
+      piece.n = e - b;
+      if (piece.n <= WordCache::kMaxBytes) {
+        piece.key = WordCache::key(b, piece.n, guarded, stop - b >= 16);
+        w.cache.prefetch(piece.key);
+      }
+      if (n_waiting == kWaiting) look_up();
     });
+    look_up();
   }
 
-  void piece(const uint8_t* p, size_t n, bool guarded, bool readable, Workspace& w) const {
-    if (n > WordCache::kMaxBytes) return model_->encode(p, n, guarded, w.merge, w.ids);
-    const WordCache::Key key = WordCache::key(p, n, guarded, readable);
-    if (const size_t found = w.cache.find(key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+  static constexpr size_t kWaiting = 32;
+
+  struct Piece {
+    const uint8_t* p;
+    size_t n;
+    WordCache::Key key;  // if it is short enough to have one
+  };
+
+  void encode_piece(const Piece& piece, bool guarded, Workspace& w) const {
+    if (piece.n > WordCache::kMaxBytes) return model_->encode(piece.p, piece.n, guarded, w.merge, w.ids);
+    if (const size_t found = w.cache.find(piece.key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
     const size_t first = w.ids.size();
-    model_->encode(p, n, guarded, w.merge, w.ids);
+    model_->encode(piece.p, piece.n, guarded, w.merge, w.ids);
     const size_t count = w.ids.size() - first;
-    if (count <= WordCache::kMaxIds) w.cache.insert(key, w.ids.data() + first, count);
+    if (count <= WordCache::kMaxIds) w.cache.insert(piece.key, w.ids.data() + first, count);
   }
 
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;

@@ -3,6 +3,7 @@
 // Both are open addressing with linear probing at most half full, built once and only read afterwards.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -29,7 +30,7 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
   uint64_t word = 0;
   std::memcpy(&word, p, n);
   h = mix(h ^ word);
-  return h ^ h >> 29;
+  return mix(h ^ h >> 29);
 }
 
 inline int slot_bits(size_t entries) {
@@ -38,69 +39,114 @@ inline int slot_bits(size_t entries) {
   return bits;
 }
 
-// Token bytes to id. The bytes lie in a blob that the caller keeps.
+// A set of hashes that may have more than was put in: a bit field that answers "no" from a core's own cache, where the
+// table that it stands before is several megabytes and a look-up in it ten times as dear.
+class Filter {
+ public:
+  // `bits`: the number of the hash's top bits that choose a bit.
+  explicit Filter(int bits) : shift_(64 - std::max(bits, 6)), words_(size_t{1} << (std::max(bits, 6) - 6)) {}
+
+  void insert(uint64_t hash) { words_[hash >> shift_ >> 6] |= uint64_t{1} << (hash >> shift_ & 63); }
+  bool may_have(uint64_t hash) const { return words_[hash >> shift_ >> 6] >> (hash >> shift_ & 63) & 1; }
+
+ private:
+  int shift_;
+  std::vector<uint64_t> words_;
+};
+
+// Token bytes to id. A slot has the id and half of the hash; a look-up that fails, as most do for words that are not in
+// the vocabulary, touches no token. The tokens belong to the caller.
 class TokenTable {
  public:
-  explicit TokenTable(size_t capacity) : shift_(64 - slot_bits(capacity)), slots_(size_t{1} << (64 - shift_)) {}
+  explicit TokenTable(const std::vector<std::string>& tokens)
+      : tokens_(tokens),
+        shift_(64 - slot_bits(tokens.size())),
+        slots_(size_t{1} << (64 - shift_)),
+        filter_(slot_bits(tokens.size()) + 2) {}
 
-  // A token that is there already keeps its id; returns the id that holds now.
-  uint32_t insert(const uint8_t* p, uint32_t n, uint32_t id) {
-    const uint64_t h = hash_bytes(p, n);
-    for (size_t i = mix(h) >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
-      Slot& slot = slots_[i];
-      if (slot.id == kNone) {
-        slot = {p, n, id};
-        return id;
-      }
-      if (slot.length == n && std::memcmp(slot.bytes, p, n) == 0) return slot.id;
-    }
+  // The first of equal tokens holds.
+  void insert(uint32_t id) {
+    const std::string& token = tokens_[id];
+    const uint64_t h = hash(token);
+    Slot& slot = slots_[slot_of(token, h)];
+    if (slot.id == kNone) slot = {static_cast<uint32_t>(h), id};
+    filter_.insert(h);
+    longest_ = std::max(longest_, token.size());
   }
 
-  uint32_t find(const uint8_t* p, size_t n) const {
-    const uint64_t h = hash_bytes(p, n);
-    for (size_t i = mix(h) >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
-      const Slot& slot = slots_[i];
-      if (slot.id == kNone) return kNone;
-      if (slot.length == n && std::memcmp(slot.bytes, p, n) == 0) return slot.id;
-    }
+  uint32_t find(std::string_view token) const {
+    if (token.size() > longest_) return kNone;
+    const uint64_t h = hash(token);
+    return filter_.may_have(h) ? slots_[slot_of(token, h)].id : kNone;
   }
 
  private:
   struct Slot {
-    const uint8_t* bytes = nullptr;
-    uint32_t length = 0;
+    uint32_t tag = 0;
     uint32_t id = kNone;
   };
+
+  static uint64_t hash(std::string_view token) {
+    return hash_bytes(reinterpret_cast<const uint8_t*>(token.data()), token.size());
+  }
+
+  // Where `token` is, or the empty slot where it would be.
+  size_t slot_of(std::string_view token, uint64_t hash) const {
+    for (size_t i = hash >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[i];
+      if (slot.id == kNone || (slot.tag == static_cast<uint32_t>(hash) && tokens_[slot.id] == token)) return i;
+    }
+  }
+
+  const std::vector<std::string>& tokens_;
   int shift_;
+  size_t longest_ = 0;
   std::vector<Slot> slots_;
+  Filter filter_;
 };
 
 // Pair of ids to the priority of its merge (lower first), 8 bytes a slot: 20 bits each id, 24 bits priority.
+//
+// Merging asks mostly for pairs that do not merge; the filter, at least 8 bits a pair, turns nine in ten of them away.
 class PairTable {
  public:
   static constexpr uint32_t kMaxId = (1u << 20) - 2;
   static constexpr uint32_t kMaxPriority = (1u << 24) - 2;
 
   explicit PairTable(size_t capacity)
-      : shift_(64 - slot_bits(capacity)), slots_(size_t{1} << (64 - shift_), kEmpty) {}
+      : shift_(64 - slot_bits(capacity)),
+        slots_(size_t{1} << (64 - shift_), kEmpty),
+        filter_(slot_bits(capacity) + 2) {}
 
   // A pair that is there already gets the new priority.
   void insert(uint32_t left, uint32_t right, uint32_t priority) {
-    const uint64_t key = pair_key(left, right);
-    for (size_t i = mix(key) >> shift_;; i = (i + 1) & (slots_.size() - 1))
+    const uint64_t key = pair_key(left, right), h = mix(key);
+    filter_.insert(h);
+    for (size_t i = h >> shift_;; i = (i + 1) & (slots_.size() - 1))
       if (slots_[i] == kEmpty || slots_[i] >> 24 == key) {
         slots_[i] = key << 24 | priority;
         return;
       }
   }
 
+  // The pair's priority, or kNone.
   uint32_t find(uint32_t left, uint32_t right) const {
-    const uint64_t key = pair_key(left, right);
-    for (size_t i = mix(key) >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
+    const uint64_t key = pair_key(left, right), h = mix(key);
+    if (!filter_.may_have(h)) return kNone;
+    for (size_t i = h >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
       const uint64_t slot = slots_[i];
       if (slot >> 24 == key) return slot & 0xFFFFFF;
       if (slot == kEmpty) return kNone;
     }
+  }
+
+  // Calls `use(left, right, priority)` for every pair.
+  template <class Use>
+  void for_each(Use&& use) const {
+    for (const uint64_t slot : slots_)
+      if (slot != kEmpty)
+        use(static_cast<uint32_t>(slot >> 44), static_cast<uint32_t>(slot >> 24 & 0xFFFFF),
+            static_cast<uint32_t>(slot & 0xFFFFFF));
   }
 
  private:
@@ -109,6 +155,7 @@ class PairTable {
 
   int shift_;
   std::vector<uint64_t> slots_;
+  Filter filter_;
 };
 
 }  // namespace tokenweir

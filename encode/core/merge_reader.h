@@ -14,11 +14,9 @@ namespace tokenweir {
 
 class MergeReader {
  public:
-  explicit MergeReader(const Vocabulary& vocabulary) : table_(vocabulary.names.size()) {
-    for (uint32_t id = 0; id < vocabulary.names.size(); id++) {
-      const std::string& name = vocabulary.names[id];
-      if (!name.empty()) table_.insert(bytes(name), static_cast<uint32_t>(name.size()), id);
-    }
+  explicit MergeReader(const Vocabulary& vocabulary) : table_(vocabulary.names) {
+    for (uint32_t id = 0; id < vocabulary.names.size(); id++)
+      if (!vocabulary.names[id].empty()) table_.insert(id);
   }
 
   // "left right"
@@ -40,10 +38,8 @@ class MergeReader {
   const std::vector<std::array<uint32_t, 3>>& merges() const { return merges_; }
 
  private:
-  static const uint8_t* bytes(std::string_view s) { return reinterpret_cast<const uint8_t*>(s.data()); }
-
   uint32_t find(std::string_view token) const {
-    const uint32_t id = table_.find(bytes(token), token.size());
+    const uint32_t id = table_.find(token);
     if (id == kNone)
       throw FileError("merge " + std::to_string(size()) + " needs the token \"" + std::string(token) +
                       "\", which the vocabulary lacks");

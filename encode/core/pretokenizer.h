@@ -33,8 +33,14 @@ class Stage {
     for (size_t state = 0; state < n_states; state++)
       for (size_t c = 0; c < 128; c++)
         ascii_[state * 128 + c] = transitions_[state * width + class_pages_[class_index_[0] * 256u + c]];
-    tables_ = {ascii_.data(), transitions_.data(), class_index_.data(), class_pages_.data(),
-               static_cast<uint32_t>(n_classes)};
+    uint64_t run_states = 0;
+    for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates; state++) {
+      runs_.push_back(run(&ascii_[state * 128], state));
+      if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
+    }
+    tables_ = {ascii_.data(),       transitions_.data(),
+               class_index_.data(), class_pages_.data(),
+               static_cast<uint32_t>(n_classes), runs_.data(), run_states};
   }
   Stage(Stage&&) = default;  // moving a vector keeps its buffer, so `tables_` stays true
   Stage(const Stage&) = delete;
@@ -63,8 +69,30 @@ class Stage {
   }
 
  private:
+  static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
+
+  // The run of a state: of the entries that lead back to it, the one that most ASCII characters have.
+  static Run run(const uint16_t* entries, size_t state) {
+    Run best{};
+    for (size_t c = 0; c < 128; c++) {
+      if ((entries[c] & kStateMask) != state) continue;
+      Run run{{}, entries[c]};
+      for (size_t d = 0; d < 128; d++)
+        if (entries[d] == entries[c]) run.low[d % 16] |= static_cast<uint8_t>(1 << d / 16);
+      if (members(run) > members(best)) best = run;
+    }
+    return best;
+  }
+
+  static int members(const Run& run) {
+    int n = 0;
+    for (const uint8_t bits : run.low) n += __builtin_popcount(bits);
+    return n;
+  }
+
   std::vector<uint16_t> transitions_, class_index_, ascii_;
   std::vector<uint8_t> class_pages_;
+  std::vector<Run> runs_;
   bool keep_gaps_;
   Automaton tables_;
 };

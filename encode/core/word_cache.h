@@ -48,6 +48,8 @@ class WordCache {
 
   WordCache() : sets_(size_t{1} << kFirstBits) {}
 
+  void prefetch(const Key& k) const { __builtin_prefetch(&sets_[index(k)]); }
+
   // The number of ids, written to `out` (which has room for kMaxIds); 0 if the piece is not there.
   size_t find(const Key& k, int32_t* out) const {
     const Set& set = sets_[index(k)];
