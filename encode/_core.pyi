@@ -88,6 +88,10 @@ class DecodeStream:
     def flush(self) -> str:
         """End the text: what is held becomes U+FFFD, by Python's `errors="replace"` rule."""
 
+    @property
+    def pending(self) -> int:
+        """How many bytes of a character that has not ended are held."""
+
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""
 
