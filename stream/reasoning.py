@@ -1,0 +1,142 @@
+"""Thinking apart from the answer: text in, pieces of text on channels out.
+
+Tags are looked for in text, whether a control token or ordinary tokens spelled them, so that both give the same. A tag
+that could be one of several is the leftmost; none is the beginning of another, so what stands where depends on the
+text alone and not on how it was cut. Held back is only what may still become a tag that counts *there*: in the middle
+of a sentence, where an opener means nothing, a `<` goes out at once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tokenweir.stream.events import Channel
+from tokenweir.stream.styles import ReasoningStyle, style_of
+
+
+class _Rule(NamedTuple):
+    """A tag that counts on a channel, where it counts, and the channel after it."""
+
+    tag: str
+    at: str
+    then: Channel
+
+
+class ReasoningParser:
+    """Splits generated text into answer and thinking.
+
+    Attributes:
+        channel: What the next text belongs to.
+
+    """
+
+    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "channel", "starts")
+
+    def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
+        """Start at the answer, or inside the thinking.
+
+        Args:
+            style: The tags and policies, or the name of a style in `styles.STYLES` or of a family of models.
+            inside: The prompt has already opened the thinking.
+
+        Raises:
+            ValueError: No style has the name.
+
+        """
+        self._rules = _rules(style_of(style))
+        self._begins = {
+            channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
+            for channel, rules in self._rules.items()
+        }
+        # Characters that can change the state of a parser that is settled: a tag's first, and the end of a line.
+        self.starts = frozenset(rule.tag[0] for rules in self._rules.values() for rule in rules) | {"\n"}
+        self._held = ""
+        self.channel = Channel.REASONING if inside else Channel.ANSWER
+        self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
+
+    @property
+    def held(self) -> str:
+        """The text that is held back: it may still become a tag."""
+        return self._held
+
+    @property
+    def settled(self) -> bool:
+        """Whether text without any of `starts` passes whole and changes nothing."""
+        return not (self._held or self._bare_line or self._bare_start)
+
+    def step(self, text: str) -> list[tuple[Channel, str]]:
+        """Take more text; give what is final, as pieces on channels, in order and without the tags."""
+        return [(channel, piece) for channel, piece in self.split(text) if channel is not None]
+
+    def flush(self) -> list[tuple[Channel, str]]:
+        """Give the held text: nothing follows that could make a tag of it."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        self._pass(held)
+        return [(self.channel, held)]
+
+    def split(self, text: str) -> list[tuple[Channel | None, str]]:
+        """Do as `step` does, but give the tags as well, on no channel: the joined pieces are the text itself."""
+        text = self._held + text
+        self._held = ""
+        out: list[tuple[Channel | None, str]] = []
+        sent = seen = 0  # `text` is given out up to `sent`, and what is bare is known up to `seen`
+        while (begin := self._begins[self.channel](text, seen)) is not None:
+            place = begin.start()
+            self._pass(text[seen:place])
+            rule, partial = self._tag_at(text, place)
+            if rule is not None:
+                if place > sent:
+                    out.append((self.channel, text[sent:place]))
+                out.append((None, rule.tag))
+                sent = seen = place + len(rule.tag)
+                if rule.then is not self.channel:
+                    self.channel = rule.then
+                    self._bare_start = self._bare_line = True
+            elif partial:
+                self._held = text[place:]
+                text, seen = text[:place], place
+                break
+            else:
+                seen = place + 1
+                self._bare_start = self._bare_line = False
+        self._pass(text[seen:])
+        if len(text) > sent:
+            out.append((self.channel, text[sent:]))
+        return out
+
+    def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
+        """Find the tag that counts at `place`, or whether the text ends before that can be said."""
+        partial = False
+        for rule in self._rules[self.channel]:
+            if (rule.at == "line" and not self._bare_line) or (rule.at == "start" and not self._bare_start):
+                continue
+            if text.startswith(rule.tag, place):
+                return rule, False
+            if len(text) - place < len(rule.tag) and rule.tag.startswith(text[place:]):
+                partial = True
+        return None, partial
+
+    def _pass(self, text: str) -> None:
+        """Note whether what has passed on this channel and this line is still only white space."""
+        bare = not text.strip()
+        self._bare_start = self._bare_start and bare
+        line_end = text.rfind("\n")
+        if line_end >= 0:
+            self._bare_line = bare or not text[line_end:].strip()
+        else:
+            self._bare_line = self._bare_line and bare
+
+
+def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
+    """Turn a style's tags and policies into what counts on each channel."""
+    answer = [_Rule(tag, style.opens_at, Channel.REASONING) for tag in style.openers]
+    if style.unmatched_closer == "drop":
+        answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
+    reasoning = [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
+    if style.repeated_opener != "keep":
+        at = "start" if style.repeated_opener == "drop_first" else "anywhere"
+        reasoning += [_Rule(tag, at, Channel.REASONING) for tag in style.openers]
+    return {Channel.ANSWER: answer, Channel.REASONING: reasoning}
