@@ -1,0 +1,119 @@
+"""Prompts in: the async stage that encodes many of them, in order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import anyio
+import numpy as np
+from anyio import to_thread
+from numpy.typing import NDArray
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.stages import close
+from tokenweir.templates import Prompt
+
+
+@runtime_checkable
+class BatchEncoder(Protocol):
+    """What encodes many prompts in one blocking call, such as a `GpuEncoder`."""
+
+    def encode_batch(self, prompts: Sequence[str | Prompt], /) -> Any:
+        """Prompts to something that iterates over arrays of ids, or whose `to_host()` does."""
+        ...
+
+
+class PromptEncoder(Protocol):
+    """What encodes one prompt and makes batches of those that are under way, such as a `PromptBatcher`."""
+
+    def encode(self, prompt: str | Prompt, /) -> Awaitable[Any]:
+        """A prompt to a sequence or array of ids."""
+        ...
+
+
+Encoder = Tokenizer | BatchEncoder | PromptEncoder
+
+
+async def encode_prompts(
+    prompts: Iterable[str | Prompt] | AsyncIterable[str | Prompt], encoder: Encoder, *, batch_size: int = 64
+) -> AsyncGenerator[NDArray[np.int32], None]:
+    """Encode prompts as they come; yield the ids of each, int32, in the prompts' order.
+
+    Encoding runs in a worker thread. The stage owns `prompts` and closes it if it can be closed.
+
+    Args:
+        prompts: Texts, encoded with the tokenizer's own special tokens, or rendered `Prompt`s, without.
+        encoder: The tokenizer or whatever encodes in its place.
+        batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.
+
+    Raises:
+        ValueError: `batch_size` is below 1.
+        TextError: A text has no UTF-8 form. The batches before it have been given.
+
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} is below 1")
+    batch: list[str | Prompt] = []
+    items = aiter(prompts) if isinstance(prompts, AsyncIterable) else _each(prompts)
+    try:
+        async for prompt in items:
+            batch.append(prompt)
+            if len(batch) == batch_size:
+                for ids in await encode_all(batch, encoder):
+                    yield ids
+                batch = []
+        if batch:
+            for ids in await encode_all(batch, encoder):
+                yield ids
+    finally:
+        await close(items, prompts)
+
+
+async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[NDArray[np.int32]]:
+    """Encode some prompts at once, in their order.
+
+    Args:
+        prompts: Texts or rendered prompts.
+        encoder: As for `encode_prompts`.
+
+    """
+    if isinstance(encoder, Tokenizer):
+        return await to_thread.run_sync(_encode, prompts, encoder)
+    if isinstance(encoder, BatchEncoder):
+        return await to_thread.run_sync(_encode_batch, prompts, encoder)
+    results: list[Any] = [None] * len(prompts)
+    failures: list[Exception] = []
+
+    async def encode(place: int) -> None:
+        try:
+            results[place] = await encoder.encode(prompts[place])
+        except Exception as error:  # noqa: BLE001 - raised below, and not as a group
+            failures.append(error)
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for place in range(len(prompts)):
+            tasks.start_soon(encode, place)
+    if failures:
+        raise failures[0]
+    return [np.asarray(ids, dtype=np.int32) for ids in results]
+
+
+def _encode(prompts: Sequence[str | Prompt], tok: Tokenizer) -> list[NDArray[np.int32]]:
+    texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+    encoded = iter(tok.encode_batch(texts))
+    return [
+        next(encoded) if isinstance(prompt, str) else np.asarray(prompt.encode(tok), dtype=np.int32)
+        for prompt in prompts
+    ]
+
+
+def _encode_batch(prompts: Sequence[str | Prompt], encoder: BatchEncoder) -> list[NDArray[np.int32]]:
+    ragged = encoder.encode_batch(prompts)
+    return list(ragged.to_host() if hasattr(ragged, "to_host") else ragged)
+
+
+async def _each(prompts: Iterable[str | Prompt]) -> AsyncGenerator[str | Prompt, None]:
+    for prompt in prompts:
+        yield prompt

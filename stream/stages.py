@@ -1,0 +1,181 @@
+"""The async stages of the pipeline: each takes a source, owns it and closes it.
+
+The first stage takes any async iterable of ids, of sequences or arrays of ids, or of `EngineStep`s; those after it take
+the `Chunk`s of the stage before. What a stage does is a part that does no I/O (`parts.py`); `drive` is all that awaits.
+It holds no task and no cancel scope, so a stage may be left at any `yield`, under asyncio and trio alike. Whether it is
+left or ends, it closes its source at once, before it gives its last items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat_decoder import SCOPES, ChatDecoder
+from tokenweir.stream.chunk import Chunk, Ids
+from tokenweir.stream.detection import shown_tokens
+from tokenweir.stream.engines.protocol import EngineStep
+from tokenweir.stream.events import Delta
+from tokenweir.stream.parts import DecodeChat, Detokenize, Part, SplitReasoning, StopAt, UntilEos
+from tokenweir.stream.stops import StopStrings
+from tokenweir.stream.styles import ReasoningStyle, style_of
+
+IdSource = AsyncIterable[Ids | EngineStep]
+ChunkSource = AsyncIterable[Chunk]
+
+T = TypeVar("T")
+
+
+def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[int] | Chunk, None]:
+    """Pass ids on until an end token; that one comes last, as a `Chunk` without text.
+
+    Args:
+        ids: The source.
+        eos_ids: The end tokens.
+
+    """
+    return drive(ids, UntilEos(eos_ids))
+
+
+def detokenize(
+    ids: AsyncIterable[Ids | EngineStep | Chunk],
+    tok: Tokenizer,
+    *,
+    prompt_ids: Sequence[int] = (),
+    skip_special_tokens: bool = True,
+    byte_fallback: str = "eager",
+    style: str | ReasoningStyle | None = None,
+) -> AsyncGenerator[Chunk, None]:
+    """Decode ids; a chunk goes out with every id that ends a character.
+
+    Args:
+        ids: The source. What `until_eos` gives may be among it.
+        tok: The tokenizer whose ids these are.
+        prompt_ids: As for `DecodeStream`.
+        skip_special_tokens: Control tokens give no text.
+        byte_fallback: As for `DecodeStream`.
+        style: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
+
+    """
+    stream = DecodeStream(
+        tok, prompt_ids=prompt_ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback
+    )
+    shown = shown_tokens(style_of(style), tok) if style is not None and skip_special_tokens else {}
+    return drive(ids, Detokenize(stream, shown))
+
+
+def split_reasoning(
+    chunks: ChunkSource, style: str | ReasoningStyle, *, inside: bool = False
+) -> AsyncGenerator[Chunk, None]:
+    """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
+
+    Args:
+        chunks: The source, of chunks.
+        style: The tags and policies, or their name.
+        inside: The prompt has already opened the thinking.
+
+    """
+    return drive(chunks, SplitReasoning(style, inside, strip=False))
+
+
+def strip_reasoning(
+    chunks: ChunkSource, style: str | ReasoningStyle, *, inside: bool = False
+) -> AsyncGenerator[Chunk, None]:
+    """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
+    return drive(chunks, SplitReasoning(style, inside, strip=True))
+
+
+def stop_at(
+    chunks: ChunkSource, stops: StopStrings | Iterable[str], *, scope: str = "answer"
+) -> AsyncGenerator[Chunk, None]:
+    """End the text at the first stop string; the ids of what is cut off come last, in a chunk without text.
+
+    Args:
+        chunks: The source, of chunks.
+        stops: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
+        scope: The channels on which they count: "answer", "reasoning" or "all".
+
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
+    return drive(chunks, StopAt(stops if isinstance(stops, StopStrings) else StopStrings(stops), SCOPES[scope]))
+
+
+def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator[Delta, None]:
+    """Decode an engine's ids to deltas: all the stages in one.
+
+    Args:
+        ids: The source. The `finish_reason` of its last `EngineStep` becomes that of `Finish` if it ends by itself.
+        tok: The tokenizer whose ids these are.
+        options: As for `ChatDecoder`.
+
+    Raises:
+        EngineError: The source failed, which is the cause; or it yielded what is not ids. What was decoded before,
+            and a `Finish` with reason "error", have been given first.
+        TokenIdError: The source yielded an id outside the vocabulary; likewise.
+
+    """
+    return drive(ids, DecodeChat(ChatDecoder(tok, **options)), engine_error)
+
+
+# -- the driver --------------------------------------------------------------------------------------------------------
+
+
+async def drive(
+    source: Any, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure
+) -> AsyncGenerator[T, None]:
+    """Run a part over a source.
+
+    Args:
+        source: What to read; it is closed once the part or the source is finished, or the reader leaves.
+        part: What makes items of those of the source.
+        translate: Makes the error that is raised of one that the source or the part raised.
+
+    """
+    items = aiter(source)
+    failure: Exception | None = None
+    last: Sequence[T] = ()
+    try:
+        while True:
+            try:  # not round the `yield`, where what the reader throws in would come out
+                given = part.feed(await anext(items))
+            except StopAsyncIteration:
+                last = part.finish(None)
+                break
+            except Exception as error:  # noqa: BLE001 - a source can fail in any way
+                failure, last = error, part.finish(error)
+                break
+            if part.finished:
+                last = given
+                break
+            for item in given:
+                yield item
+    except BaseException:  # the reader has left, or was cancelled
+        await close(items, source)
+        raise
+    try:
+        await close(items, source)
+    except Exception as error:  # noqa: BLE001 - likewise
+        failure = failure or error
+    for item in last:
+        yield item
+    if failure is not None:
+        raised = translate(failure)
+        raise raised from (failure.__cause__ if raised is failure else failure)
+
+
+async def close(*closables: Any) -> None:
+    """Close what can be closed, once; an iterator and its source are often the same object."""
+    for closable in {id(closable): closable for closable in closables}.values():
+        if (aclose := getattr(closable, "aclose", None)) is not None:
+            await aclose()
+
+
+def engine_error(failure: Exception) -> Exception:
+    """Say that an engine failed, unless the failure says so itself."""
+    if isinstance(failure, EngineError | TokenIdError):
+        return failure
+    return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")
