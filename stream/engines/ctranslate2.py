@@ -112,8 +112,8 @@ class CTranslate2Engine:
             raise EngineError(
                 f"CTranslate2 seeds the whole process, not a call; seed={sampling.seed} cannot be honoured"
             )
-        if temperature is not None and temperature < 0:
-            raise EngineError(f"temperature={temperature} is below 0")
+        if temperature is not None and not 0 <= temperature < float("inf"):
+            raise EngineError(f"temperature={temperature} is not a finite number of at least 0")
         if top_p is not None and not 0 < top_p <= 1:
             raise EngineError(f"top_p={top_p} is not in (0, 1]")
         if top_k is not None and top_k < 1:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any, TextIO
+from typing import IO, Any
 
 import click
 
@@ -19,7 +19,7 @@ from tokenweir.encode.errors import TokenweirError
 class _Failure(click.ClickException):
     """An error of ours as click shows it: one line on stderr, exit code 1, no traceback."""
 
-    def show(self, file: TextIO | None = None) -> None:
+    def show(self, file: IO[Any] | None = None) -> None:
         line = " ".join(visible(self.message).split("\n"))
         click.echo(f"tokenweir: error: {line}", file=file or sys.stderr)
 
@@ -31,7 +31,9 @@ class _Commands(click.Group):
                 stream.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
-        except TokenweirError as error:
+        except BrokenPipeError:  # the reader of our output is gone; click ends quietly
+            raise
+        except (TokenweirError, OSError) as error:
             raise _Failure(str(error)) from error
 
 

@@ -48,6 +48,12 @@ Ctrl-C stops an answer. A line that begins with a space is text, even if a / fol
 """
 
 
+def _not_empty(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    if "" in values:
+        raise click.BadParameter("the empty text would end every answer")
+    return values
+
+
 @click.command(context_settings=FROM_ENVIRONMENT)
 @engine_option
 @tokenizer_option
@@ -56,7 +62,7 @@ Ctrl-C stops an answer. A line that begins with a space is text, even if a / fol
 @click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of an answer.")
 @click.option("--temperature", type=click.FloatRange(min=0), help="0 takes the likeliest token. Default: the engine's.")
 @click.option("--seed", type=int, help="For answers that repeat.")
-@click.option("--stop", multiple=True, help="Text that ends an answer. Can be repeated.")
+@click.option("--stop", multiple=True, callback=_not_empty, help="Text that ends an answer. Can be repeated.")
 @click.option(
     "--think",
     type=click.Choice(["show", "dim", "hide"]),
@@ -179,10 +185,11 @@ class Conversation:
         from tokenweir.stream.engines.protocol import Sampling
         from tokenweir.stream.engines.replay import ReplayEngine
 
-        recordings = {recording.name: recording for recording in _recordings()}
-        recording = recordings.get(name or next(iter(recordings)))
+        recordings = _recordings()
+        recording = next((recording for recording in recordings if name in recording.name), None)
         if recording is None:
-            self.note(f"no recording is named {name}; there are: {', '.join(recordings)}\n")
+            names = ", ".join(recording.name for recording in recordings)
+            self.note(f"no recording is named {name}; there are: {names}\n")
             return
         tok = load_tokenizer(None)
         model = Model(ReplayEngine([recording]), tok, load_template(None, tok), Sampling())

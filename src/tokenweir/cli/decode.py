@@ -76,4 +76,4 @@ def parse_ids(source: str) -> list[int]:
     for position, value in enumerate(values, start=1):
         if type(value) is not int:
             raise TokenIdError(f"value {position}, {value!r}, is not a token id")
-    return values
+    return list(values)

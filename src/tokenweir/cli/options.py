@@ -69,7 +69,8 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
 
 def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
     """Load the chat template at `path` for `tokenizer`, or the one that came with it."""
-    from tokenweir.templates.chat_template import ChatTemplate, control_texts
+    from tokenweir.templates.chat_template import ChatTemplate
+    from tokenweir.templates.guard import control_texts
 
     if path is None:
         return ChatTemplate.from_tokenizer(tokenizer)

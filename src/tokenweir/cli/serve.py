@@ -52,13 +52,15 @@ def serve(
 
     from tokenweir.stream.serve import serve as start
 
+    if api_key is not None and not (api_key and api_key.isascii()):
+        raise click.UsageError("--api-key must be ASCII and not empty")
     tok = load_tokenizer(tokenizer)
     chat_template = load_template(template, tok)
-    models = {model: load_engine(engine, embedded=tokenizer is None)}
+    answering = load_engine(engine, embedded=tokenizer is None)
 
     async def run() -> None:
         async with start(
-            engines=models,
+            engine={model: answering},
             tokenizer=tok,
             template=chat_template,
             host=host,
@@ -67,9 +69,16 @@ def serve(
             origins=origin,
         ) as server:
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, server.close)
-            sys.stderr.write(f"tokenweir {model} at http://{host}:{server.port}\n")
+            signals = (signal.SIGTERM, signal.SIGINT)
+
+            def stop() -> None:
+                server.close()
+                for number in signals:  # the next one ends the process
+                    loop.remove_signal_handler(number)
+
+            for number in signals:
+                loop.add_signal_handler(number, stop)
+            sys.stderr.write(f"{model} is served at http://{host}:{server.port}\n")
             await server.serve_forever()
 
     asyncio.run(run())

@@ -1,0 +1,66 @@
+"""A program in a pseudo-terminal, as a person has it before them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+
+TIMEOUT = 30.0
+
+
+class PseudoTerminal:
+    """Run a program in a terminal of its own, type to it, and read what it shows.
+
+    Attributes:
+        shown: Everything it has shown so far.
+
+    """
+
+    def __init__(self, *command, env):
+        self.shown = ""
+        self._seen = 0
+        self._ours, theirs = pty.openpty()
+        # A session leader that opens a terminal gets it as its controlling one, so that Ctrl-C reaches it.
+        script = 'exec "$@" <"$0" >"$0" 2>&1'
+        self._process = subprocess.Popen(
+            ["sh", "-c", script, os.ttyname(theirs), *command], env=env, start_new_session=True
+        )
+        self._theirs = theirs
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self._process.kill()
+        self._process.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def type(self, keys):
+        os.write(self._ours, keys.encode())
+
+    def expect(self, text):
+        """Wait until `text` is shown, after what was expected before; returns what came in between."""
+        end = time.monotonic() + TIMEOUT
+        while (found := self.shown.find(text, self._seen)) < 0:
+            if not self._read(end):
+                raise AssertionError(f"{text!r} was not shown; shown was {self.shown[self._seen :]!r}")
+        between = self.shown[self._seen : found]
+        self._seen = found + len(text)
+        return between
+
+    def end(self):
+        """Wait for the program's end; returns its exit code."""
+        code = self._process.wait(TIMEOUT)
+        while select.select([self._ours], [], [], 0)[0]:
+            self.shown += os.read(self._ours, 65536).decode("utf-8", "replace")
+        return code
+
+    def _read(self, end):
+        if not select.select([self._ours], [], [], max(0, end - time.monotonic()))[0]:
+            return False
+        self.shown += os.read(self._ours, 65536).decode("utf-8", "replace")
+        return True

@@ -1,0 +1,271 @@
+"""`chat`, as a person at a terminal and as a program at a pipe have it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tokenweir.encode.tokenizer import Tokenizer
+
+PseudoTerminal = runpy.run_path(str(Path(__file__).with_name("pseudo_terminal.py")))["PseudoTerminal"]
+
+CHAT = (sys.executable, "-m", "tokenweir", "chat")
+ANSWER = "<think>\nLet me see.\n</think>\n\nIt is 👩‍🚀 — done.<|im_end|>"
+
+
+def environment(**changes):
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TOKENWEIR", "PYTHON", "NO_COLOR"))
+    }
+    return kept | {"TERM": "xterm", "PYTHONUTF8": "1"} | changes
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Write what an engine is to say, and how fast; returns the `--engine` option."""
+
+    def write(text, wait_ms=0.0):
+        ids = Tokenizer.default().encode(text)
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+        path.write_text(json.dumps({"name": "test", "prompt": "?", "ids": ids, "waits_ms": [wait_ms] * len(ids)}))
+        return f"--engine=replay:{path}"
+
+    return write
+
+
+def piped(*args, stdin="hi\n", **env):
+    stdin = stdin.encode() if isinstance(stdin, str) else stdin
+    result = subprocess.run(
+        [*CHAT, *args], input=stdin, capture_output=True, env=environment(**env), timeout=60, check=False
+    )
+    assert b"Traceback" not in result.stderr, result.stderr.decode()
+    return result
+
+
+def terminal(*args, **env):
+    return PseudoTerminal(*CHAT, *args, env=environment(**env))
+
+
+# -- at a pipe ---------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_answer_goes_to_stdout(recording):
+    result = piped(recording(ANSWER))
+    assert result.stdout.decode() == "It is 👩‍🚀 — done.\n"
+    tokens = len(Tokenizer.default().encode(ANSWER))
+    assert re.fullmatch(
+        rf"\[{tokens} tokens, \d+ of them thinking, prompt \d+ \| .* \| ended by stop\]\n", result.stderr.decode()
+    )
+    assert b"\x1b" not in result.stderr
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize("think", ["show", "dim"])
+def test_thinking_has_a_label_where_it_cannot_be_dim(recording, think):
+    result = piped(recording(ANSWER), "--think", think)
+    assert result.stdout.decode() == "[thinking]\nLet me see.\n\n[answer]\nIt is 👩‍🚀 — done.\n"
+
+
+def test_escape_sequences_are_shown(recording):
+    result = piped(recording("a\x1b]52;c;aGk=\x07b\rc\u202ed\x9b1m<|im_end|>"))
+    assert result.stdout.decode() == "a␛]52;c;aGk=␇b␍c\\u202ed\\x9b1m\n"
+
+
+def test_output_that_is_not_utf8(recording):
+    result = piped(recording(ANSWER), "--think=show", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert result.returncode == 0
+    assert b"It is \\U0001f469\\u200d\\U0001f680 \\u2014 done." in result.stdout
+
+
+def test_a_reader_that_leaves(recording):
+    command = " ".join(["exec", *CHAT, recording("word " * 500 + "<|im_end|>", wait_ms=2)])
+    with subprocess.Popen(
+        ["sh", "-c", command], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b"hi\n")
+        process.stdin.flush()
+        assert process.stdout.read(4) == b"word"
+        process.stdout.close()
+        assert process.wait(timeout=30) == 1
+        assert process.stderr.read() == b""
+
+
+def test_every_line_is_a_message_of_one_conversation(recording):
+    notes = piped(recording("Yes.<|im_end|>"), stdin="one\ntwo\n\n/clear\none").stderr.decode()
+    prompts = [int(count) for count in re.findall(r"prompt (\d+)", notes)]
+    assert len(prompts) == 3
+    assert prompts[1] > prompts[0] == prompts[2]
+
+
+def test_the_system_message_and_the_options(recording):
+    engine = recording("one two three four<|im_end|>")
+    (plain, system) = (
+        int(re.search(r"prompt (\d+)", piped(engine, *more).stderr.decode())[1])
+        for more in ((), ("--system", "Be brief."))
+    )
+    assert system > plain
+    assert piped(engine, "--stop", "three").stdout == b"one two \n"
+    assert b"ended by stop at 'three'" in piped(engine, "--stop", "three").stderr
+    assert b"ended by length" in piped(engine, "--max-tokens", "2").stderr
+    assert piped(engine, TOKENWEIR_STOP="two").stdout == b"one \n"
+
+
+def test_the_seed_repeats_the_toy():
+    first, again, other = (
+        piped("--max-tokens=40", "--think=show", f"--seed={seed}", "--temperature=1").stdout for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_commands(recording):
+    result = piped(recording("No.<|im_end|>"), stdin="/help\n/demo nothing\n/nonsense\n /quit is a word\n/quit\nmore\n")
+    notes = result.stderr.decode()
+    assert "/demo [name]  play a recorded answer: 1-recording," in notes
+    assert "no recording is named nothing; there are: 1-recording," in notes
+    assert "/nonsense is not a command; /help lists them" in notes
+    assert result.stdout == b"No.\n"
+
+
+def test_a_demo_says_what_it_is(recording):
+    with terminal() as screen:
+        screen.expect("There is no model here.")
+        screen.expect("> ")
+        screen.type("/demo\n")
+        screen.expect("A recording named 1-recording, not a model.")
+
+
+def test_a_real_engine(tiny_model):
+    result = piped(f"--engine=ctranslate2:{tiny_model}", "--max-tokens=20", "--think=show", OMP_NUM_THREADS="1")
+    assert result.stdout.strip()
+    assert b"[20 tokens, " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "code", "message"),
+    [
+        (("--engine=ctranslate2:/nowhere",), "hi", 1, "tokenweir: error: /nowhere/vocabulary.json: not a CTranslate2"),
+        (("--engine=replay:/nowhere.json",), "hi", 1, "tokenweir: error: /nowhere.json: not a recording"),
+        (("--engine=replay:nobody",), "hi", 2, "no recording is named 'nobody'"),
+        (("--engine=oracle",), "hi", 2, "unknown engine 'oracle'"),
+        (("--stop=",), "hi", 2, "the empty text would end every answer"),
+        ((), b"ok\nbad \xff\n", 1, "<stdin>: byte 0xff at offset 7 is not UTF-8"),
+    ],
+)
+def test_errors(args, stdin, code, message):
+    result = piped(*args, "--max-tokens=1", stdin=stdin)
+    assert result.returncode == code
+    assert message in result.stderr.decode()
+
+
+def test_an_embedded_engine_needs_the_embedded_vocabulary(data):
+    path = data("tokenizers/qwen3/tokenizer.json")
+    result = piped("--tokenizer", str(path))
+    assert (result.returncode, b"ngram speaks the embedded vocabulary only" in result.stderr) == (2, True)
+
+
+def test_a_tokenizer_without_a_template(data, recording):
+    result = piped("--tokenizer", str(data("tokenizers/gpt2/tokenizer.json")), recording("x"))
+    assert (result.returncode, result.stderr) == (1, b"tokenweir: error: the tokenizer has no chat template\n")
+
+
+# -- at a terminal -----------------------------------------------------------------------------------------------------
+
+
+def test_thinking_is_dim_and_ctrl_d_ends(recording):
+    with terminal(recording(ANSWER)) as screen:
+        screen.expect("Answers come from replay:")
+        screen.expect("> ")
+        screen.type("hi\n")
+        shown = screen.expect("\x1b[2m[")  # the closing line
+        dim = "".join(re.findall(r"\x1b\[2m(.*?)\x1b\[0m", shown, re.DOTALL))
+        assert dim == "Let me see.\r\n"
+        assert re.sub(r"\x1b\[[02]m", "", shown).endswith("Let me see.\r\n\r\nIt is 👩‍🚀 — done.\r\n")
+        screen.expect("ended by stop]")
+        screen.expect("> ")
+        screen.type("\x04")
+        assert screen.end() == 0
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_styles_where_they_are_not_wanted(recording, env):
+    with terminal(recording(ANSWER), "--think=dim", **env) as screen:
+        screen.expect("> ")
+        screen.type("hi\n")
+        screen.expect("[thinking]")
+        screen.expect("ended by stop")
+        screen.expect("> ")
+        screen.type("/quit\n")
+        assert screen.end() == 0
+        assert not re.search(r"\x1b\[[0-9;]*m", screen.shown)
+
+
+def test_nothing_that_acts_reaches_the_terminal(recording):
+    with terminal(recording("x\x1b]52;c;aGk=\x07\x1b[2Jy\rz\x9b2J<|im_end|>")) as screen:
+        screen.expect("> ")
+        screen.type("hi\n")
+        screen.expect("x␛]52;c;aGk=␇␛[2Jy␍z\\x9b2J")
+        screen.expect("ended by stop")
+        assert not re.search(r"\x1b\](?!0)|\x07|\x1b\[2J|\x9b", screen.shown)
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program(recording):
+    with terminal(recording("word " * 2000, wait_ms=20)) as screen:
+        screen.expect("> ")
+        screen.type("hi\n")
+        screen.expect("word word ")
+        screen.type("\x03")
+        screen.expect("ended by Ctrl-C]")
+        screen.expect("> ")
+        screen.type("again\n")
+        screen.expect("word word ")
+        screen.type("\x03")
+        screen.expect("ended by Ctrl-C]")
+        screen.expect("> ")
+        screen.type("\x03")
+        screen.expect("(Ctrl-C again or Ctrl-D ends)")
+        screen.expect("> ")
+        screen.type("\x03")
+        assert screen.end() == 0
+        assert "Traceback" not in screen.shown
+
+
+def test_ctrl_c_stops_a_real_engine(tiny_model):
+    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--temperature=1", "--think=show")
+    with terminal(*args, OMP_NUM_THREADS="1") as screen:
+        screen.expect("> ")
+        screen.type("hi\n")
+        screen.expect("hi\r\n")
+        screen.expect("e")
+        screen.type("\x03")
+        screen.expect("ended by Ctrl-C]")
+        screen.expect("> ")
+        screen.type("\x04")
+        assert screen.end() == 0
+
+
+def test_an_error_does_not_end_the_conversation(tiny_model):
+    args = (f"--engine=ctranslate2:{tiny_model}", "--seed=1", "--temperature=1")
+    with terminal(*args) as screen:
+        screen.expect("> ")
+        for _ in range(2):
+            screen.type("hi\n")
+            screen.expect("error: CTranslate2 seeds the whole process, not a call; seed=1 cannot be honoured")
+            screen.expect("> ")
+
+
+def test_history(recording):
+    pytest.importorskip("readline")
+    with terminal(recording("Yes.<|im_end|>")) as screen:
+        screen.expect("> ")
+        screen.type("a memorable line\n")
+        screen.expect("ended by stop")
+        screen.expect("> ")
+        screen.type("\x1b[A")
+        screen.expect("a memorable line")

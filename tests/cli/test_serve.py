@@ -1,0 +1,110 @@
+"""`serve`: a server process, its address, its key and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+from websockets.sync.client import connect
+
+from tokenweir.cli import main
+
+SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
+
+
+@contextmanager
+def server(*args, **env):
+    """Run a server; gives the process and its address."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOKENWEIR")}
+    with subprocess.Popen([*SERVE, *args], env=kept | env, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stderr.readline()
+            address = re.fullmatch(r".+ is served at http://(\S+)\n", line)
+            assert address, line + process.stderr.read()
+            yield process, address[1]
+        finally:
+            process.kill()
+
+
+def get(address, path, **headers):
+    with urllib.request.urlopen(
+        urllib.request.Request(f"http://{address}{path}", headers=headers), timeout=30
+    ) as answer:
+        return answer.read()
+
+
+def ask(websocket, **request):
+    websocket.send(json.dumps({"type": "response.create", "input": "hi", **request}))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_conversation_and_a_clean_end(number):
+    with server("--model=toy") as (process, address):
+        assert json.loads(get(address, "/health"))["status"] == "ok"
+        assert json.loads(get(address, "/v1/models"))["data"][0]["id"] == "toy"
+        with connect(f"ws://{address}/v1/responses") as websocket:
+            ask(websocket, model="toy", max_output_tokens=5)
+            for message in websocket:
+                event = json.loads(message)
+                if event["type"] in ("response.completed", "response.incomplete"):
+                    assert event["response"]["usage"]["output_tokens"] <= 5
+                    break
+        process.send_signal(number)
+        assert process.wait(timeout=30) == 0
+        assert process.stderr.read() == ""
+
+
+def test_an_answer_in_flight_may_end(tmp_path):
+    ids = [71] * 100
+    recording = {"name": "slow", "prompt": "?", "ids": ids, "waits_ms": [10] * len(ids)}
+    (tmp_path / "slow.json").write_text(json.dumps(recording))
+    with server(f"--engine=replay:{tmp_path}/slow.json") as (process, address):
+        with connect(f"ws://{address}/v1/responses") as websocket:
+            ask(websocket)
+            events = (json.loads(message) for message in websocket)
+            next(event for event in events if event["type"] == "response.output_text.delta")
+            process.send_signal(signal.SIGTERM)
+            last = next(event for event in events if event["type"] == "response.completed")
+            assert last["response"]["usage"]["output_tokens"] == len(ids)
+        assert process.wait(timeout=30) == 0
+
+
+def test_the_key_from_the_environment():
+    with server(TOKENWEIR_API_KEY="secret") as (_, address):
+        with pytest.raises(urllib.error.HTTPError, match="401") as refusal:
+            get(address, "/v1/models")
+        refusal.value.close()
+        assert get(address, "/v1/models", Authorization="Bearer secret")
+
+
+def test_origins():
+    origin = "https://chat.example.org"
+    with (
+        server(f"--origin={origin}") as (_, address),
+        connect(f"ws://{address}/v1/responses", origin=origin) as websocket,
+    ):
+        ask(websocket, max_output_tokens=1)
+        assert json.loads(websocket.recv(timeout=30))["type"] == "response.created"
+
+
+def test_a_port_that_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = CliRunner().invoke(main, ["serve", "--port", str(taken.getsockname()[1])])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("tokenweir: error: [Errno 98] error while attempting to bind on address")
+
+
+@pytest.mark.parametrize("key", ["", "clé"])
+def test_a_key_that_cannot_be(key):
+    result = CliRunner().invoke(main, ["serve", "--api-key", key])
+    assert (result.exit_code, "--api-key must be ASCII and not empty" in result.stderr) == (2, True)
