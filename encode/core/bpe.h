@@ -34,7 +34,7 @@ class Bpe {
       : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(tokens_) {
     std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
     for (uint32_t id = 0; id < tokens_.size(); id++) {
-      const std::string& token = tokens_[id];
+      const std::string_view token = tokens_[id];
       if (!vocabulary.reachable[id]) continue;
       table_.insert(id);
       if (token.size() == 1) byte_ids_[static_cast<uint8_t>(token[0])] = id;
@@ -61,12 +61,12 @@ class Bpe {
     check_priority(tokens_.size());
     std::vector<std::array<uint32_t, 3>> splits;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
-      const std::string& token = tokens_[id];
+      const std::string_view token = tokens_[id];
       merged_.push_back(id);
       for (size_t cut = 1; cut < token.size(); cut++) {
-        const uint32_t left = table_.find(std::string_view(token).substr(0, cut));
+        const uint32_t left = table_.find(token.substr(0, cut));
         if (left == kNone) continue;
-        const uint32_t right = table_.find(std::string_view(token).substr(cut));
+        const uint32_t right = table_.find(token.substr(cut));
         if (right != kNone) splits.push_back({left, right, id});
       }
     }
@@ -180,7 +180,7 @@ class Bpe {
     for (uint32_t i = 0; i < end; i = s.next[i]) out.push(s.ids[i]);
   }
 
-  std::vector<std::string> tokens_;
+  TokenList tokens_;
   bool whole_first_;
   TokenTable table_;
   uint32_t byte_ids_[256];

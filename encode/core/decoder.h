@@ -1,4 +1,4 @@
-// Ids to bytes, and bytes to text while they come.
+// Ids to bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,17 @@
 #include <vector>
 
 #include "errors.h"
+#include "token_list.h"
 
 namespace tokenweir {
 
 // The bytes of every token. Ids without a token (gaps, padding rows below the embedding's size) have none.
 class TokenBytes {
  public:
-  TokenBytes(const std::vector<std::string>& tokens, std::vector<bool> special) : special_(std::move(special)) {
-    offsets_.push_back(0);
-    for (const std::string& token : tokens) {
-      blob_ += token;
-      if (blob_.size() > UINT32_MAX) throw Unsupported("a vocabulary of 4 GiB or more");
-      offsets_.push_back(static_cast<uint32_t>(blob_.size()));
-    }
-  }
+  TokenBytes(const std::vector<std::string>& tokens, std::vector<bool> special)
+      : tokens_(tokens), special_(std::move(special)) {}
 
-  size_t size() const { return special_.size(); }
+  size_t size() const { return tokens_.size(); }
 
   void check(int64_t id) const {
     if (id < 0 || static_cast<uint64_t>(id) >= size())
@@ -31,12 +26,11 @@ class TokenBytes {
   }
 
   // `id` is known to be in range.
-  std::string_view bytes(size_t id) const { return {blob_.data() + offsets_[id], offsets_[id + 1] - offsets_[id]}; }
+  std::string_view bytes(size_t id) const { return tokens_[id]; }
   bool special(size_t id) const { return special_[id]; }
 
  private:
-  std::string blob_;
-  std::vector<uint32_t> offsets_;
+  TokenList tokens_;
   std::vector<bool> special_;
 };
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "errors.h"
+#include "token_list.h"
 
 namespace tokenweir {
 
@@ -58,7 +58,7 @@ class Filter {
 // the vocabulary, touches no token. The tokens belong to the caller.
 class TokenTable {
  public:
-  explicit TokenTable(const std::vector<std::string>& tokens)
+  explicit TokenTable(const TokenList& tokens)
       : tokens_(tokens),
         shift_(64 - slot_bits(tokens.size())),
         slots_(size_t{1} << (64 - shift_)),
@@ -66,7 +66,7 @@ class TokenTable {
 
   // The first of equal tokens holds.
   void insert(uint32_t id) {
-    const std::string& token = tokens_[id];
+    const std::string_view token = tokens_[id];
     const uint64_t h = hash(token);
     Slot& slot = slots_[slot_of(token, h)];
     if (slot.id == kNone) slot = {static_cast<uint32_t>(h), id};
@@ -98,7 +98,7 @@ class TokenTable {
     }
   }
 
-  const std::vector<std::string>& tokens_;
+  const TokenList& tokens_;
   int shift_;
   size_t longest_ = 0;
   std::vector<Slot> slots_;

@@ -14,7 +14,7 @@ namespace tokenweir {
 
 class MergeReader {
  public:
-  explicit MergeReader(const Vocabulary& vocabulary) : table_(vocabulary.names) {
+  explicit MergeReader(const Vocabulary& vocabulary) : names_(vocabulary.names), table_(names_) {
     for (uint32_t id = 0; id < vocabulary.names.size(); id++)
       if (!vocabulary.names[id].empty()) table_.insert(id);
   }
@@ -46,6 +46,7 @@ class MergeReader {
     return id;
   }
 
+  TokenList names_;
   TokenTable table_;
   std::string joined_;
   std::vector<std::array<uint32_t, 3>> merges_;

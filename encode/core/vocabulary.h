@@ -1,7 +1,9 @@
 // The tokens of a model as bytes, whatever alphabet the file spells them in.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,7 @@ namespace tokenweir {
 class ByteAlphabet {
  public:
   ByteAlphabet() {
+    std::fill(std::begin(byte_of_), std::end(byte_of_), int16_t{-1});
     uint32_t next = 0x100;
     for (uint32_t byte = 0; byte < 256; byte++) {
       const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
@@ -40,14 +43,7 @@ class ByteAlphabet {
 
  private:
   static constexpr uint32_t kSize = 0x144;
-  struct Missing {
-    int16_t at[kSize];
-    Missing() {
-      for (int16_t& byte : at) byte = -1;
-    }
-    int16_t& operator[](uint32_t c) { return at[c]; }
-    int16_t operator[](uint32_t c) const { return at[c]; }
-  } byte_of_;
+  int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
 };
 
 struct Vocabulary {

@@ -26,7 +26,7 @@ class WholeCharacters {
   WholeCharacters() = default;
 
   WholeCharacters(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
-                  const std::vector<std::string>& tokens)
+                  const TokenList& tokens)
       : tokens_(0x10000, kNone) {
     // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge.
     std::vector<uint32_t> lowest[2][2];
