@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-import jinja2
 from jinja2.meta import find_undeclared_variables
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import analysis, limits
 from tokenweir.templates.continuation import append_tag, cut_at_tag
-from tokenweir.templates.environment import ChatEnvironment, compile_tree
+from tokenweir.templates.environment import ChatEnvironment, as_template_error, compile_tree
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard, control_texts
 from tokenweir.templates.messages import (
@@ -99,8 +97,8 @@ class ChatTemplate:
             )
             self._takes_argument_text = analysis.takes_argument_text(tree)
             self._template = compile_tree(_environment(), tree, self._filename)
-        except Exception as error:  # noqa: BLE001 - Jinja and the Python compiler can fail in many ways
-            self._fail(error)
+        except Exception as error:  # Jinja and the Python compiler can fail in many ways
+            raise as_template_error(error, self._filename) from error
         self.reasoning = reasoning_style(source)
         characters: frozenset[str] = frozenset()
         if control_tokens is None:
@@ -169,11 +167,11 @@ class ChatTemplate:
 
     def render(
         self,
-        messages: Iterable[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         add_generation_prompt: bool | None = None,
-        tools: Iterable[Mapping[str, Any]] | None = None,
-        documents: Iterable[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
         continue_final_message: bool | str = False,
         **variables: Any,
     ) -> Prompt:
@@ -245,23 +243,9 @@ class ChatTemplate:
         try:
             with limits.budget():
                 text = self._template.render({**self.special_tokens, **variables, "messages": conversation})
-        except Exception as error:  # noqa: BLE001 - a template can raise anything
-            self._fail(error)
+        except Exception as error:  # a template can raise anything
+            raise as_template_error(error, self._filename) from error
         return text if field is None else cut_at_tag(text, final)
-
-    def _fail(self, error: Exception) -> NoReturn:
-        """Raise `error` as a `TemplateError` with the template's line."""
-        lines = [
-            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._filename
-        ]
-        line = getattr(error, "lineno", None) or (lines[-1] if lines else None)
-        place = self._filename if line is None else f"{self._filename}, line {line}"
-        words = (
-            error.message
-            if isinstance(error, jinja2.TemplateError) and error.message
-            else f"{type(error).__name__}: {error}"
-        )
-        raise TemplateError(f"{place}: {words}") from error
 
 
 @cache

@@ -9,6 +9,7 @@ Added are the limits of `limits.py`; taken away is `lipsum`, which makes text of
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from types import BuiltinMethodType
@@ -23,6 +24,7 @@ from jinja2.runtime import Context, LoopContext, Macro, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
+from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import limits
 
 
@@ -72,6 +74,8 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             if method.__name__ in ("format", "format_map"):
                 limits.check_format(method.__self__)
             else:
+                if method.__name__ == "join":
+                    args = tuple(map(list, args))
                 limits.check_call(method.__name__, method.__self__, args, kwargs)
         return limits.result(super().call(context, function, *args, **kwargs))
 
@@ -105,6 +109,18 @@ def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: s
     return jinja2.Template.from_code(environment, code, environment.make_globals(None))
 
 
+def as_template_error(error: Exception, filename: str) -> TemplateError:
+    """What went wrong in a template, with its line if that is known, in its own words if it used `raise_exception`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == filename), None)
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        line = error.lineno
+    words = f"{type(error).__name__}: {error.args[0] if error.args else error}"
+    if isinstance(error, jinja2.TemplateError) and error.message:
+        words = error.message
+    return TemplateError(f"{filename}: {words}" if line is None else f"{filename}, line {line}: {words}")
+
+
 def _filter(value: nodes.Node, name: str) -> nodes.Filter:
     filtered = nodes.Filter(value, name, [], [], None, None)
     filtered.lineno = value.lineno
@@ -117,11 +133,16 @@ def _concatenated(context: EvalContext, values: list[object]) -> str:
 
 
 def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The filter `function` within the limits; its first argument may be Jinja's context, environment or the like."""
+    """The filter `function` within the limits; its first argument may be Jinja's context, environment or the like.
+
+    What `join` joins is made a list beforehand, here and in `call`, since its size counts.
+    """
     first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
+        if name == "join":
+            args = (*args[:first], list(args[first]), *args[first + 1 :])
         limits.check_call(name, args[first], args[first + 1 :], kwargs)
         return limits.result(function(*args, **kwargs))
 

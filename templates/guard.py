@@ -44,21 +44,28 @@ class Guard:
 
         """
         self.characters = frozenset(characters) | {telltale(token) for token in control_tokens}
-        marked = self.characters | {c for c, form in _lookalikes().items() if not self.characters.isdisjoint(form)}
-        self._marked = marked
-        self._pattern = re.compile(f"[{''.join(map(re.escape, sorted(marked)))}]" if marked else "(?!)")
-        tags = "|".join(map(re.escape, exempt))
-        self._exempting = re.compile(f"({tags})|{self._pattern.pattern}") if tags else self._pattern
+        lookalikes = {c for c, form in _lookalikes().items() if not self.characters.isdisjoint(form)}
+        self._marked = self.characters | lookalikes
+        self._exempt = tuple((self._mark_text(tag), tag) for tag in exempt)
 
     def mark(self, value: Any) -> Any:
         """Mark every string in JSON-like data, the keys of dicts included."""
-        return _map(value, lambda text: self._pattern.sub(rf"\g<0>{MARK}", text))
+        return _map(value, self._mark_text)
 
     def mark_assistant(self, content: Any) -> Any:
         """Mark an assistant's content, except for the exempt tags."""
-        if self._exempting is self._pattern:
-            return self.mark(content)
-        return _map(content, lambda text: self._exempting.sub(lambda m: m[0] if m[1] else m[0] + MARK, text))
+        return _map(content, self._mark_around_tags)
+
+    def _mark_text(self, text: str) -> str:
+        for character in self._marked:  # many times faster than one regular expression
+            text = text.replace(character, character + MARK)
+        return text
+
+    def _mark_around_tags(self, text: str) -> str:
+        text = self._mark_text(text)
+        for marked_tag, tag in self._exempt:
+            text = text.replace(marked_tag, tag)
+        return text
 
     def locate(self, marked: str, plain: str) -> tuple[int, ...] | None:
         """Find the marked characters.
@@ -71,13 +78,11 @@ class Guard:
             Offsets in `plain`, ascending; None if the marks changed the rendering otherwise than by standing in it.
 
         """
-        for mark in (re.compile(MARK), _ESCAPED_MARK):
-            pieces = mark.split(marked)
-            if "".join(pieces) == plain:
-                return self._offsets(pieces)
-        return None
-
-    def _offsets(self, pieces: list[str]) -> tuple[int, ...]:
+        pieces = marked.split(MARK)
+        if "".join(pieces) != plain:
+            pieces = _ESCAPED_MARK.split(marked)
+            if "".join(pieces) != plain:
+                return None
         offsets = []
         length = 0
         for piece in pieces[:-1]:

@@ -23,7 +23,7 @@ from jinja2.exceptions import SecurityError
 
 MAX_SOURCE = 1 << 18  # characters of a template; the longest in wide use has 40,000
 MAX_LENGTH = 1 << 24  # characters or items of any value, the rendered text included
-MAX_WORK = 1 << 22  # loop steps and calls of one render, and one more for every 256 characters made
+MAX_WORK = 1 << 20  # loop steps and calls of one render, and one more for every 256 characters made
 MAX_WIDTH = 1000  # columns of a padding, an indentation or a number's format
 MAX_BITS = 1 << 14  # bits of a whole number
 
@@ -122,10 +122,12 @@ def check_call(name: str, subject: object, arguments: Sequence[object], keywords
     match name, subject, values:
         case "replace", str(text), (str(old), str(new), *_):
             _check_length(text.count(old) * len(new))
-        case "join", str(separator), (list() | tuple() as items,):
-            _check_length(len(separator) * len(items))
-        case "join", list() | tuple() as items, (str(separator), *_):
-            _check_length(len(separator) * len(items))
+        case "join", str(separator), (list(items),):
+            _check_joined(separator, items)
+        case "join", list(items), _:
+            _check_joined(next((value for value in values if isinstance(value, str)), ""), items)
+        case (("urlize" | "wordwrap"), str(text), _):
+            _check_length(len(text) * max((len(value) for value in values if isinstance(value, str)), default=1))
         case "indent", str(text), _:
             longest = max(chain((MAX_WIDTH,), (len(value) for value in values if isinstance(value, str))))
             _check_length((text.count("\n") + 1) * longest)
@@ -141,6 +143,10 @@ def check_format(template: str, wide: re.Pattern[str] = _WIDE_BRACES) -> None:
     """Refuse a format string with a width of four digits or more, or one that takes its width from an argument."""
     if found := wide.search(template):
         raise SecurityError(f"the width in the format {found[0]!r} is over the limit of {MAX_WIDTH}")
+
+
+def _check_joined(separator: str, items: list[object]) -> None:
+    _check_length(len(separator) * len(items) + sum(len(item) for item in items if isinstance(item, str)))
 
 
 def _check_length(length: int) -> None:

@@ -81,7 +81,7 @@ def read_value(value: object, where: str, clean: Callable[[str], str], depth: in
     if isinstance(value, str):
         if not value.isascii() and (found := _SURROGATE.search(value)):
             raise TextError(f"{where} has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}")
-        return clean(value)
+        return clean(str(value))  # of a subclass of str, such as a StrEnum, only the text
     if value is None or isinstance(value, int | float):
         return value
     if depth == MAX_DEPTH:

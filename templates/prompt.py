@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -44,7 +44,7 @@ class Prompt:
     text: str
     guarded: tuple[int, ...] = ()
     control_tokens: tuple[str, ...] = ()
-    guard: Guard | None = None
+    guard: Guard | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:

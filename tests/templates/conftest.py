@@ -1,8 +1,14 @@
-"""The chat templates of real models, one test id each."""
+"""The chat templates of real models and the embedded one, one test id each."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+import tokenweir.encode
+
+EMBEDDED = Path(tokenweir.encode.__file__).parent / "data" / "chat_template.jinja"
 
 NAMES = [
     "ByteDance-Seed-OSS",
@@ -32,13 +38,14 @@ NAMES = [
 ]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=["embedded", *NAMES])
 def source(request, data):
-    """The source of each real template in turn."""
-    return data(f"templates/{request.param}.jinja").read_text("utf-8")
+    """The source of each template in turn."""
+    path = EMBEDDED if request.param == "embedded" else data(f"templates/{request.param}.jinja")
+    return path.read_text("utf-8")
 
 
 @pytest.fixture
 def template_names():
-    """The names of all of them."""
+    """The names of the real ones."""
     return sorted(NAMES)
