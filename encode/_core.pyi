@@ -4,10 +4,10 @@ Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets a
 """
 
 from collections.abc import Mapping, Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
-
 
 def nfc(text: str) -> str:
     """Normalization form C by the tables of HuggingFace's library."""
@@ -78,7 +78,10 @@ class TokenBytes:
 class DecodeStream:
     """The state of an incremental decode; see `tokenweir.encode.decode.DecodeStream`."""
 
+    @overload
     def __init__(self, tokens: TokenBytes, prompt_ids: Sequence[int], skip_special: bool) -> None: ...
+    @overload
+    def __init__(self, other: DecodeStream) -> None: ...
     def step(self, token_id: int) -> str:
         """Take one id; return the characters that it completes."""
 

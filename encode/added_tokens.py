@@ -10,8 +10,27 @@ from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.spec import BPE, AddedToken, Model
 
 END_NAMES = frozenset(
-    "<|eot_id|> <|eom_id|> <|end_of_text|> <|im_end|> <|endoftext|> <|end|> <|return|> <|call|> <|end_of_turn|> "
-    "<end_of_turn> <turn|> <eos> </s> <EOT> [EOT] [EOS] <end_of_utterance> <|end_of_role|> <｜end▁of▁sentence｜>".split()
+    [
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|end_of_text|>",
+        "<|im_end|>",
+        "<|endoftext|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<|end_of_turn|>",
+        "<end_of_turn>",
+        "<turn|>",
+        "<eos>",
+        "</s>",
+        "<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "<end_of_utterance>",
+        "<|end_of_role|>",
+        "<｜end▁of▁sentence｜>",
+    ]
 )
 """Control tokens that end a generation, by name; used only where no file says. Not every text of that form counts:
 Qwen's vocabulary has an ordinary token `</s>`, so only added control tokens are looked at."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton, compile_pattern
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.spec import (
@@ -16,27 +16,15 @@ from tokenweir.encode.spec import (
     Normalizer,
     NormalizerSequence,
     Pattern,
-    PostProcessor,
-    PostProcessorSequence,
     PreTokenizer,
     PreTokenizerSequence,
     Split,
-    TemplateProcessing,
     TokenizerSpec,
 )
 from tokenweir.encode.unicode.categories import word
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=true)` splits by."""
-
-
-class Around(NamedTuple):
-    """What the post-processor puts around the ids, and what it does to their offsets."""
-
-    prefix: tuple[int, ...] = ()
-    suffix: tuple[int, ...] = ()
-    trim_offsets: bool = False
-    trim_keeps_prefix_space: bool = False
 
 
 class Core(NamedTuple):
@@ -87,48 +75,6 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         tokens,
     )
     return Core(encoder, tokens, automata)
-
-
-def around(post_processor: PostProcessor | None) -> Around:
-    """What a post-processor adds to a single sequence.
-
-    Raises:
-        UnsupportedTokenizerError: For a template that does not hold its sequence exactly once.
-        TokenizerFileError: For a template that names a special token it does not define.
-
-    """
-    match post_processor:
-        case None:
-            return Around()
-        case ByteLevel():
-            return Around((), (), post_processor.trim_offsets, post_processor.add_prefix_space)
-        case PostProcessorSequence():
-            whole = Around()
-            for part in map(around, post_processor.processors):
-                whole = Around(
-                    part.prefix + whole.prefix,
-                    whole.suffix + part.suffix,
-                    whole.trim_offsets or part.trim_offsets,
-                    part.trim_keeps_prefix_space if part.trim_offsets else whole.trim_keeps_prefix_space,
-                )
-            return whole
-        case TemplateProcessing():
-            return _template(post_processor)
-
-
-def _template(template: TemplateProcessing) -> Around:
-    sides: list[list[int]] = [[]]
-    for item in template.single:
-        if "Sequence" in item:
-            sides.append([])
-            continue
-        name = str(item.get("SpecialToken", {}).get("id"))
-        if name not in template.special_tokens:
-            raise TokenizerFileError(f"post_processor: the template's special token {name!r} is not defined")
-        sides[-1].extend(template.special_tokens[name].ids)
-    if len(sides) != 2:
-        raise UnsupportedTokenizerError(f"post_processor: a template with {len(sides) - 1} sequences instead of one")
-    return Around(tuple(sides[0]), tuple(sides[1]))
 
 
 def _is_nfc(normalizer: Normalizer | None) -> bool:

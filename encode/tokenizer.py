@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import formats
 from tokenweir.encode.added_tokens import inferred_end_ids, with_real_ids
-from tokenweir.encode.build import Around, around, build_core
+from tokenweir.encode.build import build_core
 from tokenweir.encode.decode import check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged
 from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.post_process import around, trim_offsets
 from tokenweir.encode.spec import BPE, AddedToken, TokenizerSpec
 
 
@@ -69,8 +70,7 @@ class Tokenizer:
         for token_id in self.eos_ids:
             if not 0 <= token_id < self.vocab_size:
                 raise TokenIdError(f"end token id {token_id} is outside the vocabulary (0 to {self.vocab_size - 1})")
-        self._eos_id = eos if eos is not None else min(self.eos_ids, default=None)
-        self._around = around(spec.post_processor)
+        self._around = around(spec, self.bos_id, eos if eos is not None else min(self.eos_ids, default=None))
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         ids = self._encoder.encode(text, parse_special, guarded)
         return [*prefix, *ids, *suffix] if prefix or suffix else ids
 
@@ -185,7 +185,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         ids = self._encoder.encode_array(text, parse_special, guarded)
         if not (prefix or suffix):
             return ids
@@ -207,11 +207,12 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         ids, offsets = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if add_special_tokens and self._around.trim_offsets:
-            spans = self._trimmed(ids, spans)
+            names = [self._names.get(token_id, "") for token_id in ids]
+            spans = trim_offsets(names, spans, keep_prefix_space=self._around.trim_keeps_prefix_space)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
 
@@ -243,7 +244,7 @@ class Tokenizer:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if isinstance(texts, str):
             raise TypeError("texts must be several texts, not one str")
-        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         return Ragged(*self._encoder.encode_batch(list(texts), parse_special, threads or 0, prefix, suffix))
 
     def count(
@@ -262,7 +263,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._wrap(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
@@ -339,46 +340,9 @@ class Tokenizer:
     def __repr__(self) -> str:
         return f"Tokenizer({self.spec.source}, {self.vocab_size} ids, {len(self.added_tokens)} added tokens)"
 
-    # -- what goes around ----------------------------------------------------------------------------------------------
-
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)
         return None if token is None else self.token_to_id(token)
-
-    def _wrap(
-        self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids before and after; explicit wishes over the config's over the post-processor's."""
-        prefix: tuple[int, ...] = ()
-        suffix: tuple[int, ...] = ()
-        if add_special_tokens:
-            prefix, suffix = self._around.prefix, self._around.suffix
-            add_bos = self.spec.add_bos if add_bos is None else add_bos
-            add_eos = self.spec.add_eos if add_eos is None else add_eos
-        if add_bos is not None:
-            prefix = _with_token(prefix, self.bos_id, add_bos, "add_bos", at_start=True)
-        if add_eos is not None:
-            suffix = _with_token(suffix, self._eos_id, add_eos, "add_eos", at_start=False)
-        return prefix, suffix
-
-    def _trimmed(self, ids: list[int], spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them."""
-        trimmed = []
-        for i, (token_id, (start, end)) in enumerate(zip(ids, spans, strict=True)):
-            name = self._names.get(token_id, "")
-            leading = len(name) - len(name.lstrip(_BLANKS))
-            trailing = len(name) - len(name.rstrip(_BLANKS))
-            if leading == 1 and (i == 0 or start == 0) and self._around.trim_keeps_prefix_space:
-                leading = 0
-            start = min(start + leading, end)
-            if trailing and end >= trailing:
-                end = max(end - trailing, start)
-            trimmed.append((start, end))
-        return trimmed
-
-
-_BLANKS = "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""The byte alphabet's space, and White_Space."""
 
 
 def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
@@ -388,18 +352,6 @@ def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
     if not isinstance(spec.model, BPE):
         return spec.added_tokens
     return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))
-
-
-def _with_token(
-    ids: tuple[int, ...], token_id: int | None, wanted: bool, option: str, *, at_start: bool
-) -> tuple[int, ...]:
-    if not wanted:
-        return tuple(i for i in ids if i != token_id)
-    if token_id is None:
-        raise ValueError(f"{option}: this tokenizer has no such token")
-    if token_id in ids:
-        return ids
-    return (token_id, *ids) if at_start else (*ids, token_id)
 
 
 def _as_sequence(ids: Sequence[int] | NDArray[np.integer[Any]]) -> Sequence[int]:

@@ -436,8 +436,8 @@ NB_MODULE(_core, m) {
       .def("feed", &DecodeStream::feed, "ids"_a)
       .def("flush", &DecodeStream::flush)
       .def_prop_ro("pending", &DecodeStream::pending)
-      .def("reset", &DecodeStream::reset, "prompt_ids"_a = nb::make_tuple())
-      .def("copy", [](const DecodeStream& self) { return DecodeStream(self); });
+      .def(nb::init<const DecodeStream&>(), "other"_a)
+      .def("reset", &DecodeStream::reset, "prompt_ids"_a = nb::make_tuple());
 
   nb::class_<PyEncoder>(m, "Encoder")
       .def(

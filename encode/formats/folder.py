@@ -27,7 +27,7 @@ def read_beside(spec: TokenizerSpec, folder: Path) -> TokenizerSpec:
     """
     config = _json(folder / "tokenizer_config.json")
     generation, model = _json(folder / "generation_config.json"), _json(folder / "config.json")
-    text_model = model.get("text_config") if isinstance(model.get("text_config"), dict) else model
+    text_model: dict[str, Any] = nested if isinstance(nested := model.get("text_config"), dict) else model
     roles = {role: token for role in ROLES if (token := _token(config, role)) is not None}
     listed = {t.content for t in spec.added_tokens}
     more = [t for t in _added_tokens_decoder(config) if t.content not in listed]

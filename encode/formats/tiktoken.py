@@ -91,7 +91,9 @@ def read(
         special_tokens = published.special_tokens if published else {}
     return TokenizerSpec(
         model=RankBPE(ranks),
-        pre_tokenizer=Split(pattern=Pattern(Regex=pattern), behavior="Isolated", dialect="fancy-regex", unmatched="drop"),
+        pre_tokenizer=Split(
+            pattern=Pattern(Regex=pattern), behavior="Isolated", dialect="fancy-regex", unmatched="drop"
+        ),
         added_tokens=tuple(AddedToken(text, id=i, special=True) for text, i in special_tokens.items()),
         source="tiktoken rank file",
     )
@@ -110,7 +112,9 @@ def _ranks(data: bytes) -> dict[bytes, int]:
         except (ValueError, Base64Error) as error:
             raise TokenizerFileError(f"line {number} is not a base64 token and a rank: {line[:40]!r}") from error
         if not token or token in ranks or rank < 0 or rank in seen:
-            raise TokenizerFileError(f"line {number}: token {token!r} or rank {rank} is empty, negative or there already")
+            raise TokenizerFileError(
+                f"line {number}: token {token!r} or rank {rank} is empty, negative or there already"
+            )
         ranks[token] = rank
         seen.add(rank)
     if not ranks:

@@ -1,0 +1,152 @@
+"""What goes around the ids of a text, and what becomes of its offsets: the post-processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.spec import ByteLevel, PostProcessor, PostProcessorSequence, TemplateProcessing, TokenizerSpec
+
+Ids = tuple[int, ...]
+
+_BLANKS = (
+    "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
+    "\u202f\u205f\u3000"
+)
+"""The byte alphabet's space, and White_Space."""
+
+
+class Added(NamedTuple):
+    """What a post-processor adds to one sequence and does to its offsets."""
+
+    prefix: Ids = ()
+    suffix: Ids = ()
+    trim_offsets: bool = False
+    trim_keeps_prefix_space: bool = False
+
+
+class Around(NamedTuple):
+    """The ids that may go around a text.
+
+    Attributes:
+        added: As the post-processor has it.
+        bos: (beginning-of-text id or None, whether the files want it or None); `eos` likewise.
+        eos: See `bos`.
+
+    """
+
+    added: Added
+    bos: tuple[int | None, bool | None]
+    eos: tuple[int | None, bool | None]
+
+    @property
+    def trim_offsets(self) -> bool:
+        """Whether offsets leave out the white space at a token's edges."""
+        return self.added.trim_offsets
+
+    @property
+    def trim_keeps_prefix_space(self) -> bool:
+        """Whether trimming spares the one space that `add_prefix_space` puts in front."""
+        return self.added.trim_keeps_prefix_space
+
+    def ids(self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None) -> tuple[Ids, Ids]:
+        """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
+
+        Raises:
+            ValueError: If a token is wanted that the tokenizer does not have.
+
+        """
+        prefix: Ids = ()
+        suffix: Ids = ()
+        if add_special_tokens:
+            prefix, suffix = self.added.prefix, self.added.suffix
+            add_bos = self.bos[1] if add_bos is None else add_bos
+            add_eos = self.eos[1] if add_eos is None else add_eos
+        if add_bos is not None and (bos := _changed(prefix, self.bos[0], add_bos, "add_bos")) is not None:
+            prefix = (bos, *prefix) if add_bos else tuple(i for i in prefix if i != bos)
+        if add_eos is not None and (eos := _changed(suffix, self.eos[0], add_eos, "add_eos")) is not None:
+            suffix = (*suffix, eos) if add_eos else tuple(i for i in suffix if i != eos)
+        return prefix, suffix
+
+
+def _changed(ids: Ids, token_id: int | None, wanted: bool, option: str) -> int | None:
+    """The id that has to be added to `ids` or taken out of them, if any has."""
+    if wanted and token_id is None:
+        raise ValueError(f"{option}: this tokenizer has no such token")
+    return token_id if (token_id in ids) != wanted else None
+
+
+def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None) -> Around:
+    """What goes around a text.
+
+    Raises:
+        UnsupportedTokenizerError: For a template that does not hold its sequence exactly once.
+        TokenizerFileError: For a template that names a special token it does not define, or a config that wants a
+            beginning or end token and names none.
+
+    """
+    for option, wanted, token_id in ("bos", spec.add_bos, bos_id), ("eos", spec.add_eos, eos_id):
+        if wanted and token_id is None:
+            raise TokenizerFileError(f"tokenizer_config.json: add_{option}_token is set and there is no {option}_token")
+    return Around(_added(spec.post_processor), (bos_id, spec.add_bos), (eos_id, spec.add_eos))
+
+
+def _added(post_processor: PostProcessor | None) -> Added:
+    match post_processor:
+        case None:
+            return Added()
+        case ByteLevel():
+            return Added((), (), post_processor.trim_offsets, post_processor.add_prefix_space)
+        case TemplateProcessing():
+            return _template(post_processor)
+        case PostProcessorSequence():
+            whole = Added()
+            for part in map(_added, post_processor.processors):
+                whole = Added(
+                    part.prefix + whole.prefix,
+                    whole.suffix + part.suffix,
+                    whole.trim_offsets or part.trim_offsets,
+                    part.trim_keeps_prefix_space if part.trim_offsets else whole.trim_keeps_prefix_space,
+                )
+            return whole
+
+
+def _template(template: TemplateProcessing) -> Added:
+    sides: list[list[int]] = [[]]
+    for item in template.single:
+        if "Sequence" in item:
+            sides.append([])
+            continue
+        name = str(item.get("SpecialToken", {}).get("id"))
+        if name not in template.special_tokens:
+            raise TokenizerFileError(f"post_processor: the template's special token {name!r} is not defined")
+        sides[-1].extend(template.special_tokens[name].ids)
+    if len(sides) != 2:
+        raise UnsupportedTokenizerError(f"post_processor: a template with {len(sides) - 1} sequences instead of one")
+    return Added(tuple(sides[0]), tuple(sides[1]))
+
+
+def trim_offsets(
+    names: Sequence[str], spans: Sequence[tuple[int, int]], *, keep_prefix_space: bool
+) -> list[tuple[int, int]]:
+    """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them.
+
+    Args:
+        names: The tokens, as the vocabulary spells them.
+        spans: Their (start, end) characters.
+        keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
+            counts for nothing.
+
+    """
+    trimmed = []
+    for i, (name, (start, end)) in enumerate(zip(names, spans, strict=True)):
+        leading = len(name) - len(name.lstrip(_BLANKS))
+        trailing = len(name) - len(name.rstrip(_BLANKS))
+        if leading == 1 and (i == 0 or start == 0) and keep_prefix_space:
+            leading = 0
+        start = min(start + leading, end)
+        if trailing and end >= trailing:
+            end = max(end - trailing, start)
+        trimmed.append((start, end))
+    return trimmed
