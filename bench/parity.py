@@ -1,6 +1,6 @@
 """Is every id, offset and decoded character the reference library's? Exits with 1 if one is not.
 
-    python bench/parity.py [--quick] [--fuzz 30000] [--only llama-3.1] [--write-readme]
+    python bench/parity.py [--quick] [--fuzz 30000] [--seed TEXT] [--only llama-3.1] [--write-readme]
 
 Each tokenizer encodes every text in ../shared/data/corpora, line by line and whole, the texts of llama.cpp's vectors,
 and adversarial strings; it decodes their ids, and random ids. Compared with the library whose format the file is in:
@@ -131,22 +131,22 @@ def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Diff
     return difference
 
 
-def texts_by_kind(name: str, reference: Reference, fuzz: int, every: int) -> Iterator[tuple[str, list[str]]]:
+def texts_by_kind(seed: str, reference: Reference, fuzz: int, every: int) -> Iterator[tuple[str, list[str]]]:
     """The texts, by kind; of the corpora only every n-th line and, if n > 1, no large file whole."""
     corpora = [path.read_bytes().decode() for path in sorted((DATA / "corpora").rglob("*.*"))]
     yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
     yield "corpora whole", [text for text in corpora if every == 1 or len(text) < 20_000]
     vectors = (DATA / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
     yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
-    sample = Random(name).sample(reference.ids, 5000)
+    sample = Random(seed).sample(reference.ids, 5000)
     vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
-    kinds = adversarial.strings(fuzz, seed=name, special_tokens=reference.special_tokens, vocabulary=vocabulary)
+    kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
     yield from kinds.items()
 
 
-def random_ids(name: str, reference: Reference, count: int) -> list[list[int]]:
+def random_ids(seed: str, reference: Reference, count: int) -> list[list[int]]:
     """Ids that no text gives: characters cut anywhere, special tokens between their bytes."""
-    rng = Random(f"{name}/ids")
+    rng = Random(f"{seed}/ids")
     short = reference.ids[:512]  # the single bytes are among the first ids of every byte-level vocabulary
     return [rng.choices(rng.choice((reference.ids, short)), k=rng.randint(0, 30)) for _ in range(count)]
 
@@ -168,12 +168,13 @@ def compare(
     return rows
 
 
-def check(name: str, *, fuzz: int, every: int = 1) -> list[Row]:
+def check(name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
     """Compare one of `TOKENIZERS` on every n-th line of the corpora and on `fuzz` adversarial strings and random ids."""
     path = DATA / "tokenizers" / name
     reference = load_reference(path)
-    kinds = texts_by_kind(name, reference, fuzz, every)
-    return compare(Tokenizer.from_file(path), reference, kinds, random_ids(name, reference, fuzz))
+    seed += name
+    kinds = texts_by_kind(seed, reference, fuzz, every)
+    return compare(Tokenizer.from_file(path), reference, kinds, random_ids(seed, reference, fuzz))
 
 
 def details(results: dict[str, list[Row]]) -> str:
@@ -201,6 +202,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fuzz", type=int, default=30_000, metavar="N", help="adversarial strings a tokenizer (30000)")
     parser.add_argument("--quick", action="store_true", help="every 20th corpus line and a tenth of the strings")
+    parser.add_argument("--seed", default="", metavar="TEXT", help="other adversarial strings and random ids")
     parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (one a core)")
     parser.add_argument("--write-readme", action="store_true", help="write the counts into README.md")
@@ -210,7 +212,8 @@ def main() -> int:
         parser.error(f"no tokenizer contains {options.only!r}; there are {', '.join(TOKENIZERS)}")
 
     os.environ["RAYON_NUM_THREADS"] = "1"  # a process a tokenizer already uses every core
-    one = partial(check, fuzz=options.fuzz // 10, every=20) if options.quick else partial(check, fuzz=options.fuzz)
+    fuzz, every = (options.fuzz // 10, 20) if options.quick else (options.fuzz, 1)
+    one = partial(check, fuzz=fuzz, every=every, seed=options.seed)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         results = dict(zip(names, pool.map(one, names), strict=True))
 
