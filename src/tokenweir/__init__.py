@@ -1,1 +1,154 @@
-"""tokenweir: chat messages in, prompt ids out to any engine; token ids back, clean text out, token by token."""
+"""tokenweir: chat messages in, prompt ids out to any engine; token ids back, clean text out, token by token.
+
+Every public name is here, grouped by the folder it comes from, and loaded when it is first used. `tokenweir.gpu` is
+imported by name; nothing here needs a GPU.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tokenweir.encode.decode import DecodeStream
+    from tokenweir.encode.encoded import Encoded, Ragged
+    from tokenweir.encode.errors import (
+        DeviceError,
+        EngineError,
+        ProtocolError,
+        TemplateError,
+        TextError,
+        TokenIdError,
+        TokenizerFileError,
+        TokenweirError,
+        UnsupportedTokenizerError,
+    )
+    from tokenweir.encode.spec import AddedToken, TokenizerSpec
+    from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.stream.chat import chat
+    from tokenweir.stream.chat_decoder import ChatDecoder
+    from tokenweir.stream.chunk import Chunk
+    from tokenweir.stream.engines import Engine, EngineStep, NgramEngine, ReplayEngine, Sampling, SyncEngine
+    from tokenweir.stream.events import (
+        Channel,
+        Delta,
+        Finish,
+        FinishReason,
+        ReasoningDelta,
+        TextDelta,
+        ToolCallDelta,
+        Usage,
+    )
+    from tokenweir.stream.ingest import encode_prompts
+    from tokenweir.stream.reasoning import ReasoningParser
+    from tokenweir.stream.serve import serve
+    from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+    from tokenweir.stream.stops import StopStep, StopStrings
+    from tokenweir.stream.styles import ReasoningStyle
+    from tokenweir.templates import ChatTemplate, Prompt, Segment
+
+_MODULES = {
+    # text <-> ids
+    "encode.decode": ["DecodeStream"],
+    "encode.encoded": ["Encoded", "Ragged"],
+    "encode.errors": [
+        "DeviceError",
+        "EngineError",
+        "ProtocolError",
+        "TemplateError",
+        "TextError",
+        "TokenIdError",
+        "TokenizerFileError",
+        "TokenweirError",
+        "UnsupportedTokenizerError",
+    ],
+    "encode.spec": ["AddedToken", "TokenizerSpec"],
+    "encode.tokenizer": ["Tokenizer"],
+    # messages -> prompt
+    "templates": ["ChatTemplate", "Prompt", "Segment"],
+    # ids -> deltas
+    "stream.chat": ["chat"],
+    "stream.chat_decoder": ["ChatDecoder"],
+    "stream.chunk": ["Chunk"],
+    "stream.engines": ["Engine", "EngineStep", "NgramEngine", "ReplayEngine", "Sampling", "SyncEngine"],
+    "stream.events": [
+        "Channel",
+        "Delta",
+        "Finish",
+        "FinishReason",
+        "ReasoningDelta",
+        "TextDelta",
+        "ToolCallDelta",
+        "Usage",
+    ],
+    "stream.ingest": ["encode_prompts"],
+    "stream.reasoning": ["ReasoningParser"],
+    "stream.serve": ["serve"],
+    "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
+    "stream.stops": ["StopStep", "StopStrings"],
+    "stream.styles": ["ReasoningStyle"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "AddedToken",
+    "Channel",
+    "ChatDecoder",
+    "ChatTemplate",
+    "Chunk",
+    "DecodeStream",
+    "Delta",
+    "DeviceError",
+    "Encoded",
+    "Engine",
+    "EngineError",
+    "EngineStep",
+    "Finish",
+    "FinishReason",
+    "NgramEngine",
+    "Prompt",
+    "ProtocolError",
+    "Ragged",
+    "ReasoningDelta",
+    "ReasoningParser",
+    "ReasoningStyle",
+    "ReplayEngine",
+    "Sampling",
+    "Segment",
+    "StopStep",
+    "StopStrings",
+    "SyncEngine",
+    "TemplateError",
+    "TextDelta",
+    "TextError",
+    "TokenIdError",
+    "Tokenizer",
+    "TokenizerFileError",
+    "TokenizerSpec",
+    "TokenweirError",
+    "ToolCallDelta",
+    "UnsupportedTokenizerError",
+    "Usage",
+    "chat",
+    "decode_chat",
+    "detokenize",
+    "encode_prompts",
+    "serve",
+    "split_reasoning",
+    "stop_at",
+    "strip_reasoning",
+    "until_eos",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("tokenweir")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'tokenweir' has no attribute {name!r}")
+    value = getattr(import_module(f"tokenweir.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # the next look-up does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

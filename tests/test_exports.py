@@ -1,0 +1,77 @@
+"""The public names: complete, true, and cheap to have."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import tokenweir
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-I", "-c", program], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_all_is_sorted_and_every_name_resolves():
+    assert tokenweir.__all__ == sorted(tokenweir.__all__)
+    for name in tokenweir.__all__:
+        assert getattr(tokenweir, name) is not None
+
+
+def test_what_type_checkers_see_is_what_is_loaded():
+    tree = ast.parse(Path(tokenweir.__file__).read_text("utf-8"))
+    seen = {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {name: f"tokenweir.{module}" for name, module in tokenweir._MODULE_OF.items()}
+    assert sorted(seen) == tokenweir.__all__
+
+
+def test_every_error_is_a_builtin_too():
+    builtins = {
+        "DeviceError": RuntimeError,
+        "EngineError": RuntimeError,
+        "ProtocolError": ValueError,
+        "TemplateError": ValueError,
+        "TextError": ValueError,
+        "TokenIdError": ValueError,
+        "TokenizerFileError": (OSError, ValueError),
+        "UnsupportedTokenizerError": ValueError,
+    }
+    errors = {name for name in tokenweir.__all__ if name.endswith("Error")}
+    assert errors == {*builtins, "TokenweirError"}
+    for name, kinds in builtins.items():
+        error = getattr(tokenweir, name)
+        assert issubclass(error, tokenweir.TokenweirError)
+        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+            assert issubclass(error, kind)
+
+
+def test_importing_tokenweir_loads_neither_cupy_nor_anything_heavy():
+    loaded = run("import sys, tokenweir; print(*{m.split('.')[0] for m in sys.modules})").split()
+    assert not {"cupy", "numpy", "jinja2", "websockets", "anyio"} & set(loaded)
+
+
+def test_no_module_loads_cupy():
+    program = "import sys, tokenweir; [getattr(tokenweir, n) for n in tokenweir.__all__]; import tokenweir.gpu"
+    assert run(program + "; print('cupy' in sys.modules)") == "False"
+
+
+def test_the_folders_are_not_importable_by_their_bare_names():
+    found = run(
+        "import importlib.util as u; print([n for n in ('encode', 'gpu', 'stream', 'templates') if u.find_spec(n)])"
+    )
+    assert found == "[]"
+
+
+def test_version():
+    assert tokenweir.__version__.count(".") == 2

@@ -1,0 +1,53 @@
+"""The folders import one way: encode <- templates, gpu <- stream <- tokenweir."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MAY_IMPORT = {
+    "encode": set(),
+    "templates": {"encode"},
+    "gpu": {"encode"},
+    "stream": {"encode", "templates"},
+}
+
+
+def imported(path: Path):
+    """The modules that a file imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            if node.module == "tokenweir":
+                yield from (f"tokenweir.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_a_folder_imports_only_those_before_it(folder):
+    files = list((ROOT / folder).rglob("*.py"))
+    assert files
+    for path in files:
+        for name in imported(path):
+            first, _, rest = name.partition(".")
+            assert first not in MAY_IMPORT, f"{path}: {name} by its bare name"
+            if first == "tokenweir":
+                assert rest.split(".")[0] in MAY_IMPORT[folder] | {folder}, f"{path}: {name}"
+
+
+@pytest.mark.parametrize("folder", ["encode", "templates"])
+def test_no_async_below_stream(folder):
+    for path in (ROOT / folder).rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        assert not [n for n in ast.walk(tree) if isinstance(n, ast.AsyncFunctionDef | ast.Await)], path
+
+
+def test_the_links_are_relative_and_lead_to_the_folders():
+    for folder in MAY_IMPORT:
+        link = ROOT / "src" / "tokenweir" / folder
+        if link.is_symlink():  # an unpacked wheel has plain folders
+            assert link.readlink() == Path("../..") / folder
