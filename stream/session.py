@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 import anyio
@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
 from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.events import Delta
+from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.handoff import MergingHandoff
 from tokenweir.stream.wire.events import (
     ErrorDetail,
@@ -36,7 +36,7 @@ from tokenweir.stream.wire.responses import ResponseStream
 
 logger = logging.getLogger("tokenweir.serve")
 
-GOING_AWAY = 1001
+GOING_AWAY = (1001, "the server is shutting down")
 POLICY_VIOLATION = 1008
 
 
@@ -92,6 +92,18 @@ class Limits:
     heartbeat: float = 15.0
     drain_timeout: float = 10.0
 
+    def __post_init__(self) -> None:
+        """Refuse limits that nothing could meet.
+
+        Raises:
+            ValueError: Names the limit and its value.
+
+        """
+        for limit in fields(self):
+            value, may_be_zero = getattr(self, limit.name), limit.name in ("send_interval", "drain_timeout")
+            if not (value >= 0 if may_be_zero else value > 0):
+                raise ValueError(f"{limit.name}={value} must be {'at least' if may_be_zero else 'above'} 0")
+
 
 @dataclass
 class _Active:
@@ -102,6 +114,7 @@ class _Active:
     messages: list[ChatMessage]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     failure: tuple[str, Literal["server_error", "invalid_prompt"]] | None = None
+    usage: Usage | None = None  # of a response that failed
 
 
 class Session:
@@ -235,7 +248,10 @@ class Session:
             with active.scope:
                 async with answer as deltas:
                     async for delta in deltas:
-                        await active.handoff.put(delta)
+                        if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR:
+                            active.usage = delta.usage  # the error itself is raised next
+                        else:
+                            await active.handoff.put(delta)
         except (TemplateError, TextError) as error:
             active.failure = (str(error), "invalid_prompt")
         except TokenweirError as error:
@@ -243,14 +259,14 @@ class Session:
             active.failure = (str(error), "server_error")
         except Exception as error:
             logger.exception("response %s failed", active.stream.id)
-            active.failure = (f"{type(error).__name__} in the engine; the server's log has more", "server_error")
+            active.failure = (f"internal error: {type(error).__name__}; the server's log has more", "server_error")
         finally:
             active.handoff.close()
 
     def _unfinished(self, active: _Active) -> list[ResponseEvent]:
         """The last events of a response whose deltas ended without a `Finish`."""
         if active.failure is not None:
-            return active.stream.fail(*active.failure)
+            return active.stream.fail(*active.failure, usage=active.usage)
         if active.scope.cancelled_caught:
             return active.stream.cancel()
         return active.stream.fail("the answer ended without a finish")
@@ -297,4 +313,4 @@ class Session:
             await self._send(Heartbeat(self._limits.heartbeat))
 
     async def _go_away(self) -> None:
-        await self._transport.close(GOING_AWAY, "the server is shutting down")
+        await self._transport.close(*GOING_AWAY)

@@ -92,12 +92,15 @@ class ResponseStream:
                 raise ProtocolError(f"a Responses stream without tools carries no {type(delta).__name__}")
 
     def fail(
-        self, message: str, code: Literal["server_error", "invalid_prompt"] = "server_error"
+        self,
+        message: str,
+        code: Literal["server_error", "invalid_prompt"] = "server_error",
+        usage: Usage | None = None,
     ) -> list[ev.ResponseEvent]:
         """The events that end a response which an error cut off; `message` may hold any characters."""
         message = message.encode("utf-8", "replace").decode("utf-8")
         closing = self._close("incomplete")
-        return [*closing, self._end("failed", None, error=ev.ResponseError(code, message))]
+        return [*closing, self._end("failed", usage, error=ev.ResponseError(code, message))]
 
     def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
         """The events that end a response which the client stopped; without `usage` if nobody counted."""
@@ -165,7 +168,7 @@ class ResponseStream:
             case FinishReason.CANCELLED:
                 return self.cancel(finish.usage)
             case FinishReason.ERROR:
-                return self.fail("the engine reported an error")
+                return self.fail("the engine reported an error", usage=finish.usage)
             case _:
                 closing = self._close("completed")
                 return [*closing, self._end("completed", finish.usage, completed_at=time.time())]

@@ -1,5 +1,7 @@
 """The merging hand-off, under asyncio and trio."""
 
+from itertools import pairwise
+
 import anyio
 import pytest
 from hypothesis import given, settings
@@ -83,6 +85,4 @@ def test_merging_keeps_order_text_and_ids(parts):
 
     merged = merge(parts)
     assert flat(merged) == flat(parts)
-    assert all(
-        (type(one), one.index) != (type(other), other.index) for one, other in zip(merged, merged[1:], strict=False)
-    )
+    assert all((type(one), one.index) != (type(other), other.index) for one, other in pairwise(merged))

@@ -58,7 +58,9 @@ class Pipe:
         self.events = []
         self.changed = anyio.Event()
         self.closed = None
-        self.blocked = False
+        self.gone = anyio.Event()
+        self.flowing = anyio.Event()
+        self.flowing.set()
 
     async def receive(self):
         try:
@@ -67,8 +69,7 @@ class Pipe:
             return None
 
     async def send(self, data):
-        while self.blocked and self.closed is None:
-            await anyio.sleep(0.005)
+        await self.flowing.wait()
         self.events.append(json.loads(data))
         self.changed.set()
         self.changed = anyio.Event()
@@ -76,6 +77,7 @@ class Pipe:
 
     async def close(self, code, reason):
         self.closed = (code, reason)
+        self.gone.set()
         self.to_server.close()
 
     def say(self, message):
@@ -86,8 +88,7 @@ class Pipe:
 
     async def until_closed(self):
         with anyio.fail_after(5):
-            while self.closed is None:
-                await anyio.sleep(0.005)
+            await self.gone.wait()
         return self.closed
 
     async def until(self, kind, count=1):
@@ -224,17 +225,19 @@ async def test_cancel():
     [
         (EngineError("the engine ran dry"), "server_error", "the engine ran dry"),
         (TemplateError("no role 'x'"), "invalid_prompt", "no role 'x'"),
-        (KeyError("secret"), "server_error", "KeyError in the engine; the server's log has more"),
+        (KeyError("secret"), "server_error", "internal error: KeyError; the server's log has more"),
         (None, "server_error", "the answer ended without a finish"),
     ],
 )
 async def test_a_dying_engine_fails_the_response_and_nothing_else(failure, code, text):
-    answers = Answers(TextDelta("Hel"), *([failure] if failure else []))
+    error = Finish(FinishReason.ERROR, usage=Usage(3, 1, 0))
+    answers = Answers(TextDelta("Hel"), *([error, failure] if failure else []))
     async with connected(answers) as pipe:
         pipe.create()
         end = (await pipe.until("response.failed"))["response"]
         assert end["error"] == {"code": code, "message": text}
         assert end["output"][0]["content"][0]["text"] == "Hel"
+        assert (end["usage"] or {}).get("total_tokens") == (4 if failure else None)
         answers.deltas = (TextDelta("Hello"), STOP)
         pipe.create()
         await pipe.until("response.completed")
@@ -260,9 +263,9 @@ async def test_a_slow_reader_gets_fewer_and_longer_deltas():
     async with connected(Answers(*deltas, STOP)) as pipe:
         pipe.create()
         await pipe.until("response.output_text.delta")
-        pipe.blocked = True
+        pipe.flowing = anyio.Event()
         await anyio.sleep(0.05)
-        pipe.blocked = False
+        pipe.flowing.set()
         await pipe.until("response.completed")
     sent = [event["delta"] for event in pipe.events if event["type"] == "response.output_text.delta"]
     assert "".join(sent) == "abcdefghij" * 20
@@ -291,7 +294,7 @@ async def test_a_stalled_reader_is_closed_by_name_and_the_engine_held_back_and_s
     async with connected(answers, limits) as pipe:
         pipe.create()
         await pipe.until("response.output_text.delta")
-        pipe.blocked = True
+        pipe.flowing = anyio.Event()
         await anyio.sleep(0.05)
         seen = produced
         with anyio.fail_after(5):
@@ -324,3 +327,18 @@ async def test_an_idle_session_drains_at_once():
         await anyio.wait_all_tasks_blocked()
         pipe.session.drain()
         assert await pipe.until_closed() == (1001, "the server is shutting down")
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        ({"max_connections": 0}, "max_connections=0 must be above 0"),
+        ({"heartbeat": -1}, "heartbeat=-1 must be above 0"),
+        ({"send_interval": -0.5}, "send_interval=-0.5 must be at least 0"),
+        ({"stall_timeout": math.nan}, "stall_timeout=nan must be above 0"),
+    ],
+)
+async def test_limits_that_cannot_be(limits, text):
+    with pytest.raises(ValueError, match=text):
+        Limits(**limits)
+    Limits(send_interval=0, drain_timeout=0)

@@ -1,0 +1,463 @@
+"""The server over real sockets: the openai client, plain HTTP, limits, and what happens when somebody goes away."""
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import msgspec
+import pytest
+from openai import AsyncOpenAI
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.engines.ngram import NgramEngine
+from tokenweir.stream.engines.replay import ReplayEngine
+from tokenweir.stream.serve import serve
+from tokenweir.stream.session import Limits
+
+TOK = Tokenizer.default()
+
+
+class Script:
+    """An engine that plays text as ids, and keeps what happened; numbers are seconds to wait, errors are raised."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+        self.prompts = []
+        self.sampling = None
+        self.started = 0
+        self.closed_at = []
+
+    async def generate(self, prompt_ids, sampling):
+        self.started += 1
+        self.prompts.append(TOK.decode(prompt_ids, skip_special_tokens=False))
+        self.sampling = sampling
+        try:
+            for part in self.parts:
+                if isinstance(part, (int, float)):
+                    await asyncio.sleep(part)
+                elif isinstance(part, Exception):
+                    raise part
+                else:
+                    for token_id in TOK.encode(part):
+                        yield [token_id]
+        finally:
+            self.closed_at.append(asyncio.get_running_loop().time())
+
+
+class Endless:
+    """An engine that never stops."""
+
+    async def generate(self, prompt_ids, sampling):
+        while True:
+            await asyncio.sleep(0)
+            yield TOK.encode("on and ") * 10
+
+
+def serving(engine, **options):
+    options.setdefault("limits", Limits(drain_timeout=0.2))
+    return serve(engine=engine, tokenizer=TOK, port=0, **options)
+
+
+@asynccontextmanager
+async def client_of(server, **options):
+    async with AsyncOpenAI(
+        base_url=f"http://127.0.0.1:{server.port}/v1", api_key="k", max_retries=0, **options
+    ) as client:
+        yield client
+
+
+def socket_to(server, **options):
+    return connect(f"ws://127.0.0.1:{server.port}/v1/responses", **options)
+
+
+async def say(websocket, **event):
+    await websocket.send(json.dumps({"type": "response.create", "input": "hi"} | event))
+
+
+async def until(websocket, kind):
+    """Receive up to an event of this kind; give all of them."""
+    events = []
+    async with asyncio.timeout(10):
+        while not events or events[-1]["type"] != kind:
+            events.append(json.loads(await websocket.recv()))
+    return events
+
+
+async def eventually(condition):
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    pytest.fail("it never happened")
+
+
+async def fetch(server, path, method="GET", **headers):
+    def blocking():
+        request = Request(f"http://127.0.0.1:{server.port}{path}", method=method, headers=headers)
+        try:
+            with urlopen(request, timeout=10) as reply:
+                return reply.status, dict(reply.headers), reply.read()
+        except HTTPError as error:
+            with error:
+                return error.code, dict(error.headers), error.read()
+
+    return await asyncio.to_thread(blocking)
+
+
+# --- the openai client ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_the_openai_client_streams_two_turns():
+    engine = Script("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
+    async with serving({"demo": engine}) as server, client_of(server) as client:
+        assert [model.id async for model in await client.models.list()] == ["demo"]
+        async with client.responses.connect() as connection:
+            previous = None
+            for turn in ("one", "two"):
+                extra = {"previous_response_id": previous.id} if previous else {}
+                await connection.response.create(model="demo", input=turn, max_output_tokens=100, **extra)
+                text = thinking = ""
+                async with asyncio.timeout(10):
+                    async for event in connection:
+                        match event.type:
+                            case "response.output_text.delta":
+                                text += event.delta
+                            case "response.reasoning_text.delta":
+                                thinking += event.delta
+                            case "response.completed":
+                                previous = event.response
+                                break
+                assert (thinking, text) == ("Let me see.", "Hello wörld 🙂!")
+                assert previous.output_text == text
+                assert previous.usage.input_tokens == len(TOK.encode(engine.prompts[-1]))
+                assert previous.usage.output_tokens_details.reasoning_tokens > 2
+                assert previous.usage.total_tokens == previous.usage.input_tokens + previous.usage.output_tokens
+    first, second = engine.prompts
+    assert "one" in first and "two" not in first
+    assert second.index("one") < second.index("Hello wörld 🙂!") < second.index("two")
+    assert engine.sampling.max_tokens == 100
+
+
+@pytest.mark.asyncio
+async def test_the_embedded_engines():
+    engines = {"demo": ReplayEngine(speed=None), "ngram": NgramEngine()}
+    async with serving(engines) as server, client_of(server) as client, client.responses.connect() as connection:
+        for model in engines:
+            await connection.response.create(model=model, input="Hello", max_output_tokens=50)
+            text = ""
+            async with asyncio.timeout(10):
+                async for event in connection:
+                    if event.type in ("response.output_text.delta", "response.reasoning_text.delta"):
+                        text += event.delta
+                    elif event.type in ("response.completed", "response.incomplete"):
+                        break
+            assert text and event.response.model == model
+            assert event.response.usage.output_tokens <= 50
+
+
+@pytest.mark.asyncio
+async def test_a_lone_engine_is_the_model_default():
+    async with serving(Script("a", "<|im_end|>")) as server, client_of(server) as client:
+        assert [model.id async for model in await client.models.list()] == ["default"]
+        async with socket_to(server) as websocket:
+            await say(websocket)
+            assert (await until(websocket, "response.completed"))[-1]["response"]["model"] == "default"
+
+
+# --- the protocol over a socket ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_frames_are_utf8_text_and_no_character_is_cut():
+    text = "wörld 🙂 漢字 👩\u200d👩\u200d👧"
+    engine = Script(text, "<|im_end|>")
+    async with serving(engine, limits=Limits(send_interval=0)) as server, socket_to(server) as websocket:
+        await say(websocket)
+        sent = ""
+        async with asyncio.timeout(10):
+            while True:
+                frame = await websocket.recv()
+                assert isinstance(frame, str)
+                assert "\ufffd" not in frame
+                event = json.loads(frame)
+                sent += event.get("delta", "")
+                if event["type"] == "response.completed":
+                    break
+    assert sent == text
+
+
+@pytest.mark.asyncio
+async def test_stop_strings_and_limits_reach_the_decoder():
+    async with serving(Script("one two three four")) as server, socket_to(server) as websocket:
+        await say(websocket, stop=["three"])
+        assert (await until(websocket, "response.completed"))[-1]["response"]["output"][0]["content"][0][
+            "text"
+        ] == "one two "
+        await say(websocket, max_output_tokens=1)
+        response = (await until(websocket, "response.incomplete"))[-1]["response"]
+        assert response["incomplete_details"] == {"reason": "max_output_tokens"}
+        assert response["usage"]["output_tokens"] == 1
+
+
+@pytest.mark.asyncio
+async def test_what_is_wrong_is_named_and_the_connection_lives_on():
+    async with serving(Script("a", "<|im_end|>")) as server, socket_to(server) as websocket:
+        for message, text in [
+            ("{", "not JSON"),
+            (b"\x00\xff", "a binary frame of 2 bytes"),
+            ('{"type":"nonsense"}', 'unknown event "nonsense"'),
+            ('{"type":"response.create","input":"x","tools":[{"type":"function"}]}', 'tools is [{"type":"function"}]'),
+            ('{"type":"response.create","input":"x","model":"gpt-9"}', "no model 'gpt-9'"),
+        ]:
+            await websocket.send(message)
+            error = (await until(websocket, "error"))[-1]
+            assert text in error["error"]["message"]
+        await say(websocket)
+        await until(websocket, "response.completed")
+
+
+@pytest.mark.asyncio
+async def test_a_message_that_is_too_large_closes_with_1009():
+    async with serving(Script(), limits=Limits(max_message_bytes=100)) as server, socket_to(server) as websocket:
+        await websocket.send("x" * 101)
+        with pytest.raises(ConnectionClosed) as closed:
+            await websocket.recv()
+    assert closed.value.rcvd.code == 1009
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("failure", [EngineError("out of memory"), RuntimeError("out of memory")])
+async def test_an_engine_that_dies(failure):
+    engine = Script("Hel", failure)
+    async with serving(engine) as server, socket_to(server) as websocket:
+        await say(websocket)
+        response = (await until(websocket, "response.failed"))[-1]["response"]
+        assert response["error"]["code"] == "server_error"
+        assert "out of memory" in response["error"]["message"]
+        assert response["output"][0]["content"][0]["text"] == "Hel"
+        engine.parts = ("a", "<|im_end|>")
+        await say(websocket)
+        await until(websocket, "response.completed")
+
+
+@pytest.mark.asyncio
+async def test_control_tokens_in_a_message_stay_text():
+    engine = Script("a", "<|im_end|>")
+    async with serving(engine) as server, socket_to(server) as websocket:
+        await say(websocket, input="hi")
+        plain = (await until(websocket, "response.completed"))[-1]["response"]["usage"]["input_tokens"]
+        await say(websocket, input="hi<|im_end|>")
+        guarded = (await until(websocket, "response.completed"))[-1]["response"]["usage"]["input_tokens"]
+    assert guarded > plain + 1
+
+
+# --- going away -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("parts", [(60,), ("some text", 60)], ids=["before the first token", "between tokens"])
+@pytest.mark.parametrize("way", ["close", "vanish"])
+async def test_a_client_that_leaves_stops_the_engine_within_100_ms(parts, way):
+    engine = Script(*parts)
+    async with serving(engine) as server:
+        websocket = await socket_to(server)
+        await say(websocket)
+        await until(websocket, "response.in_progress" if len(parts) == 1 else "response.output_text.delta")
+        await eventually(lambda: engine.started)
+        left_at = asyncio.get_running_loop().time()
+        if way == "close":
+            await websocket.close()
+        else:
+            websocket.transport.abort()
+        await eventually(lambda: engine.closed_at)
+    assert engine.closed_at[0] - left_at < 0.1
+
+
+@pytest.mark.asyncio
+async def test_cancel_stops_the_engine_and_the_connection_lives_on():
+    engine = Script("some text", 60)
+    async with serving(engine) as server, socket_to(server) as websocket:
+        await say(websocket)
+        await until(websocket, "response.output_text.delta")
+        await websocket.send('{"type":"response.cancel"}')
+        response = (await until(websocket, "response.incomplete"))[-1]["response"]
+        assert response["status"] == "cancelled"
+        assert len(engine.closed_at) == 1
+        engine.parts = ("a", "<|im_end|>")
+        await say(websocket, previous_response_id=response["id"])
+        await until(websocket, "response.completed")
+    assert "some text" in engine.prompts[1]
+
+
+@pytest.mark.asyncio
+async def test_a_reader_that_stalls_is_closed_by_name():
+    limits = Limits(stall_timeout=0.3, send_interval=0, drain_timeout=0.2, max_output_tokens=10**9)
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    async with serving(Endless(), limits=limits) as server:
+        small.connect(("127.0.0.1", server.port))
+        small.setblocking(False)
+        websocket = await socket_to(server, sock=small, max_queue=1)
+        await say(websocket)
+        await asyncio.sleep(1)  # reads nothing
+        with pytest.raises(ConnectionClosed) as closed:
+            async with asyncio.timeout(10):
+                while True:
+                    await websocket.recv()
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "stalled: nothing could be sent for 0.3 s")
+
+
+@pytest.mark.asyncio
+async def test_closing_lets_a_response_end_and_goes_away():
+    engine = Script("one", 0.2, " two", "<|im_end|>")
+    async with serving(engine, limits=Limits(drain_timeout=10)) as server:
+        async with socket_to(server) as busy, socket_to(server) as idle:
+            await say(busy)
+            await until(busy, "response.output_text.delta")
+            server.close()
+            with pytest.raises(ConnectionClosed) as idle_closed:
+                await idle.recv()
+            await say(busy)
+            assert (await until(busy, "error"))[-1]["error"]["code"] == "server_shutting_down"
+            text = (await until(busy, "response.completed"))[-1]["response"]["output"][0]["content"][0]["text"]
+            with pytest.raises(ConnectionClosed) as busy_closed:
+                await busy.recv()
+        await server.serve_forever()
+    assert text == "one two"
+    assert idle_closed.value.rcvd.code == busy_closed.value.rcvd.code == 1001
+
+
+@pytest.mark.asyncio
+async def test_closing_cuts_off_what_does_not_end():
+    engine = Script("one", 60)
+    async with serving(engine) as server, socket_to(server) as websocket:
+        await say(websocket)
+        await until(websocket, "response.output_text.delta")
+        server.close()
+        await server.wait_closed()
+        with pytest.raises(ConnectionClosed) as closed:
+            await until(websocket, "never")
+    assert closed.value.rcvd.code == 1001
+    assert len(engine.closed_at) == 1
+
+
+# --- who may connect --------------------------------------------------------------------------------------------------
+
+
+async def status_of(server, **options):
+    try:
+        async with socket_to(server, **options):
+            return 101
+    except InvalidStatus as error:
+        return error.response.status_code
+
+
+@pytest.mark.asyncio
+async def test_origins():
+    async with serving(Script(), origins=["https://chat.example"]) as server:
+        own = f"http://127.0.0.1:{server.port}"
+        assert await status_of(server) == 101
+        assert await status_of(server, origin=own) == 101
+        assert await status_of(server, origin="https://chat.example") == 101
+        assert await status_of(server, origin="https://evil.example") == 403
+        twice = [("Origin", own), ("Origin", "https://evil.example")]
+        assert await status_of(server, additional_headers=twice) == 403
+
+
+@pytest.mark.asyncio
+async def test_the_api_key():
+    async with serving(Script(), api_key="s3cret") as server:
+        assert await status_of(server) == 401
+        assert await status_of(server, additional_headers={"Authorization": "Bearer wrong"}) == 401
+        assert await status_of(server, additional_headers={"Authorization": "Bearer s3cret"}) == 101
+        assert await status_of(server, subprotocols=["tokenweir", "openai-insecure-api-key.wrong"]) == 401
+        async with socket_to(server, subprotocols=["tokenweir", "openai-insecure-api-key.s3cret"]) as websocket:
+            assert websocket.subprotocol == "tokenweir"
+        status, headers, body = await fetch(server, "/v1/models")
+        assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert json.loads(body)["error"]["message"] == "no API key was given"
+        assert (await fetch(server, "/v1/models", Authorization="Bearer s3cret"))[0] == 200
+        assert (await fetch(server, "/"))[0] == (await fetch(server, "/health"))[0] == 200
+
+
+@pytest.mark.asyncio
+async def test_too_many_connections():
+    async with serving(Script(), limits=Limits(max_connections=2)) as server, socket_to(server):
+        async with socket_to(server):
+            assert await status_of(server) == 503
+            assert (await fetch(server, "/health"))[0] == 200
+        assert await status_of(server) == 101
+
+
+@pytest.mark.asyncio
+async def test_only_browsers_get_heartbeats():
+    async with serving(Script(), limits=Limits(heartbeat=0.02)) as server, socket_to(server) as program:
+        async with socket_to(server, origin=f"http://127.0.0.1:{server.port}") as browser:
+            assert (await until(browser, "heartbeat"))[-1] == {"type": "heartbeat", "interval": 0.02}
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await program.recv()
+
+
+@pytest.mark.asyncio
+async def test_no_compression():
+    async with serving(Script()) as server, socket_to(server, compression="deflate") as websocket:
+        assert "Sec-WebSocket-Extensions" not in websocket.response.headers
+
+
+# --- plain HTTP -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_plain_requests():
+    async with serving({"a": Script(), "b": Script()}) as server:
+        status, headers, body = await fetch(server, "/health?x=1")
+        assert (status, headers["Content-Type"], json.loads(body)) == (200, "application/json", {"status": "ok"})
+        models = json.loads((await fetch(server, "/v1/models"))[2])
+        assert [(model["id"], model["object"]) for model in models["data"]] == [("a", "model"), ("b", "model")]
+        status, headers, body = await fetch(server, "/", "HEAD")
+        assert (status, body) == (200, b"") and int(headers["Content-Length"]) > 5000
+        status, headers, body = await fetch(server, "/favicon.ico")
+        assert (status, json.loads(body)["error"]["message"]) == (404, "nothing is served at /favicon.ico")
+        assert (await fetch(server, "/v1/responses"))[0] == 426
+        status, headers, _ = await fetch(server, "/health", "DELETE")
+        assert (status, headers["Allow"]) == (405, "GET, HEAD")
+        for path in ("/", "/health", "/nowhere"):
+            assert (await fetch(server, path))[1]["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"engine": {}}, ValueError, "there is no model to serve"),
+        ({"api_key": ""}, ValueError, "api_key must be ASCII and not empty"),
+        ({"api_key": "clé"}, ValueError, "api_key must be ASCII and not empty"),
+    ],
+)
+async def test_what_cannot_be_served(options, error, text):
+    with pytest.raises(error, match=text):
+        async with serve(**{"engine": Script(), "tokenizer": TOK, "port": 0} | options):
+            pass
+
+
+@pytest.mark.asyncio
+async def test_a_tokenizer_without_a_template_is_refused():
+    bare = Tokenizer.from_spec(msgspec.structs.replace(TOK.spec, chat_templates={}))
+    with pytest.raises(TemplateError):
+        async with serve(engine=Script(), tokenizer=bare, port=0):
+            pass
+
+
+@pytest.mark.asyncio
+async def test_it_listens_on_this_machine_only_by_default():
+    async with serving(Script()) as server:
+        with socket.socket() as other:
+            other.bind(("127.0.0.2", server.port))  # free, so the server is not on every address
