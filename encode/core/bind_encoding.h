@@ -1,0 +1,192 @@
+// The parts of an encoder, and Encoder, as Python sees them.
+#pragma once
+
+#include "batch.h"
+#include "bind_decoding.h"
+#include "encoder.h"
+#include "interop.h"
+#include "merge_reader.h"
+
+namespace tokenweir {
+
+struct PyEncoder {
+  Encoder encoder;
+  ObjectCache ints;
+
+  struct Call {
+    const PyEncoder& self;
+    std::string_view text;
+    EncodeOptions options;
+    std::unique_ptr<Workspace> w;
+
+    Call(const PyEncoder& self, nb::handle source, bool parse_special, const std::vector<size_t>& guarded)
+        : self(self), text(utf8(source)), options{parse_special, byte_offsets(text, guarded)} {
+      w = self.encoder.pool().take();
+      w->ids.clear();
+      w->spans.clear();
+    }
+    ~Call() { self.encoder.pool().give_back(std::move(w)); }
+
+    template <bool Spans>
+    void run() {
+      unlocked(text.size(), [&] { self.encoder.encode<Spans>(text, options, *w); });
+    }
+  };
+
+  nb::list to_list(const IdBuffer& ids) {
+    nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+    for (size_t i = 0; i < ids.size(); i++) {
+      const int32_t id = ids.data()[i];
+      PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), ints.get(id, [&] { return PyLong_FromLong(id); }));
+    }
+    return list;
+  }
+};
+
+inline void bind_parts(nb::module_& m) {
+  nb::class_<PreTokenizer>(m, "PreTokenizer")
+      .def(
+          "__init__",
+          [](PreTokenizer* self, const std::vector<std::tuple<Table16, Table16, Table8, size_t, bool>>& stages,
+             bool prefix_space) {
+            std::vector<Stage> built;
+            for (const auto& [transitions, index, pages, n_classes, keep_gaps] : stages)
+              built.emplace_back(values<uint16_t>(transitions), values<uint16_t>(index), values<uint8_t>(pages),
+                                 n_classes, keep_gaps);
+            new (self) PreTokenizer(std::move(built), prefix_space);
+          },
+          "stages"_a, "prefix_space"_a = false)
+      .def("split", [](const PreTokenizer& self, nb::handle source) {
+        const std::string_view text = utf8(source);
+        const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+        std::vector<Span> pieces;
+        self.split(p, p + text.size(), [&](const uint8_t* b, const uint8_t* e) {
+          pieces.push_back({static_cast<size_t>(b - p), static_cast<size_t>(e - p)});
+        });
+        return character_offsets(text, pieces);
+      });
+
+  nb::class_<Vocabulary>(m, "Vocabulary")
+      .def_static("byte_level", [](nb::dict tokens) {
+        Vocabulary vocabulary(true);
+        for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), nb::cast<int64_t>(id));
+        return vocabulary;
+      })
+      .def_static("ranks", [](nb::dict tokens) {
+        Vocabulary vocabulary(false);
+        for (auto [name, id] : tokens) {
+          const auto bytes = nb::cast<nb::bytes>(name);
+          vocabulary.add({bytes.c_str(), bytes.size()}, nb::cast<int64_t>(id));
+        }
+        return vocabulary;
+      })
+      .def("__len__", [](const Vocabulary& self) { return self.names.size(); });
+
+  nb::class_<Bpe>(m, "Bpe")
+      .def_static(
+          "merges",
+          [](const Vocabulary& vocabulary, nb::list merges, bool whole_first, const std::vector<uint32_t>& control) {
+            auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
+            MergeReader reader(vocabulary);
+            for (nb::handle merge : merges) {
+              if (PyUnicode_Check(merge.ptr())) {
+                reader.add(utf8(merge, "a merge"));
+              } else {
+                const auto pair = nb::cast<nb::sequence>(merge);
+                if (nb::len(pair) != 2) throw FileError("merge " + std::to_string(reader.size()) + " is not a pair");
+                reader.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
+              }
+            }
+            bpe->set_merges(reader.merges());
+            bpe->set_control(control);
+            return bpe;
+          },
+          "vocabulary"_a, "merges"_a, "whole_first"_a, "control"_a)
+      .def_static(
+          "ranks",
+          [](const Vocabulary& vocabulary, const std::vector<uint32_t>& control) {
+            auto bpe = std::make_shared<Bpe>(vocabulary, true);
+            bpe->set_ranks();
+            bpe->set_control(control);
+            return bpe;
+          },
+          "vocabulary"_a, "control"_a);
+
+  nb::class_<AddedTokens>(m, "AddedTokens")
+      .def(
+          "__init__",
+          [](AddedTokens* self, const std::vector<std::tuple<std::string, uint32_t, bool, bool, bool>>& tokens,
+             const std::vector<uint32_t>& word_flips) {
+            std::vector<AddedToken> built;
+            for (const auto& [content, id, single_word, lstrip, rstrip] : tokens)
+              built.push_back({content, id, single_word, lstrip, rstrip});
+            new (self) AddedTokens(std::move(built), {word_flips});
+          },
+          "tokens"_a, "word_flips"_a);
+}
+
+inline void bind_encoder(nb::module_& m) {
+  nb::class_<PyEncoder>(m, "Encoder")
+      .def(
+          "__init__",
+          [](PyEncoder* self, std::shared_ptr<PreTokenizer> pre_tokenizer, std::shared_ptr<Bpe> model,
+             const AddedTokens& raw, const AddedTokens& normalized, bool nfc, const PyTokenBytes& tokens) {
+            std::vector<uint32_t> lengths;
+            for (size_t id = 0; id < tokens.table.size(); id++)
+              lengths.push_back(static_cast<uint32_t>(tokens.table.bytes(id).size()));
+            const size_t n = lengths.size();
+            new (self) PyEncoder{
+                Encoder(std::move(pre_tokenizer), std::move(model), raw, normalized, nfc, std::move(lengths)),
+                ObjectCache(n)};
+          },
+          "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "nfc"_a, "tokens"_a)
+      .def(
+          "encode",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run<false>();
+            return self.to_list(call.w->ids);
+          },
+          "text"_a, "parse_special"_a, "guarded"_a)
+      .def(
+          "encode_array",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run<false>();
+            return to_numpy(call.w->ids.data(), call.w->ids.size());
+          },
+          "text"_a, "parse_special"_a, "guarded"_a)
+      .def(
+          "encode_with_offsets",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run<true>();
+            return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans));
+          },
+          "text"_a, "parse_special"_a, "guarded"_a)
+      .def(
+          "count",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run<false>();
+            return call.w->ids.size();
+          },
+          "text"_a, "parse_special"_a, "guarded"_a)
+      .def(
+          "encode_batch",
+          [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const std::vector<int32_t>& prefix,
+             const std::vector<int32_t>& suffix) {
+            std::vector<std::string_view> views;
+            for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
+            Batch batch(self.encoder, views, parse_special, prefix, suffix);
+            {
+              nb::gil_scoped_release release;
+              batch.run(threads);
+            }
+            const size_t total = batch.total(), n = views.size() + 1;
+            return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}));
+          },
+          "texts"_a, "parse_special"_a, "threads"_a, "prefix"_a, "suffix"_a);
+}
+
+}  // namespace tokenweir

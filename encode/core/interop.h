@@ -1,0 +1,153 @@
+// Between Python's objects and the core's: texts, ids, arrays, errors.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "errors.h"
+#include "normalize.h"
+#include "utf8.h"
+
+namespace tokenweir {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+inline nb::object error_class(const char* name) { return nb::module_::import_("tokenweir.encode.errors").attr(name); }
+
+[[noreturn]] inline void raise(const char* name, const std::string& message) {
+  PyErr_SetString(error_class(name).ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+// The UTF-8 form of a str, which owns it. `where` names the text in errors.
+inline std::string_view utf8(nb::handle text, const std::string& where = "text") {
+  if (!PyUnicode_Check(text.ptr()))
+    throw nb::type_error((where + " must be str, not " + nb::type_name(text.type()).c_str()).c_str());
+  Py_ssize_t size;
+  if (const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {data, static_cast<size_t>(size)};
+  nb::python_error error;
+  if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
+  const auto at = nb::cast<size_t>(error.value().attr("start"));
+  char message[96];
+  std::snprintf(message, sizeof message, " has a lone surrogate U+%04X at character %zu",
+                static_cast<unsigned>(PyUnicode_ReadChar(text.ptr(), static_cast<Py_ssize_t>(at))), at);
+  raise("TextError", where + message);
+}
+
+// Byte offsets of ascending character offsets.
+inline std::vector<size_t> byte_offsets(std::string_view text, const std::vector<size_t>& characters) {
+  std::vector<size_t> bytes;
+  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+  size_t at = 0, character = 0;
+  for (const size_t wanted : characters) {
+    if (wanted < character) throw nb::value_error("guarded offsets must ascend");
+    for (; character < wanted && at < text.size(); character++) at += utf8_length(p[at]);
+    if (at == text.size()) throw nb::value_error("a guarded offset is past the end of the text");
+    bytes.push_back(at);
+  }
+  return bytes;
+}
+
+// Runs `work` without the GIL if the text is long enough to pay for the switch.
+template <class Work>
+void unlocked(size_t bytes, Work&& work) {
+  if (bytes < 4096) return work();
+  nb::gil_scoped_release release;
+  work();
+}
+
+// -- arrays and lists --------------------------------------------------------------------------------------------------
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::unique_ptr<T[]> data, std::initializer_list<size_t> shape) {
+  T* p = data.get();
+  nb::capsule owner(data.release(), [](void* q) noexcept { delete[] static_cast<T*>(q); });
+  return nb::ndarray<nb::numpy, T>(p, shape, owner);
+}
+
+inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {
+  std::unique_ptr<int32_t[]> copy(new int32_t[n]);
+  std::copy(ids, ids + n, copy.get());
+  return to_numpy(std::move(copy), {n});
+}
+
+// Python objects by id, made when first asked for: a list of ids then costs a reference each, not an object.
+class ObjectCache {
+ public:
+  explicit ObjectCache(size_t size) : objects_(size) {}
+  ObjectCache(const ObjectCache&) = delete;
+  ~ObjectCache() {
+    for (PyObject* object : objects_) Py_XDECREF(object);
+  }
+
+  // A new reference; `make` is called once an id.
+  template <class Make>
+  PyObject* get(size_t id, Make&& make) {
+    PyObject*& object = objects_[id];
+    if (!object && !(object = make())) throw nb::python_error();
+    Py_INCREF(object);
+    return object;
+  }
+
+ private:
+  std::vector<PyObject*> objects_;
+};
+
+template <class Use>
+void for_each_id(nb::handle ids, Use&& use) {
+  nb::object sequence = nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence of integers"));
+  if (!sequence.is_valid()) throw nb::python_error();
+  const Py_ssize_t n = PySequence_Size(sequence.ptr());
+  const bool list = PyList_Check(sequence.ptr());
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* item = list ? PyList_GetItem(sequence.ptr(), i) : PyTuple_GetItem(sequence.ptr(), i);
+    if (!item) throw nb::python_error();
+    const long long id = PyLong_AsLongLong(item);
+    if (id == -1 && PyErr_Occurred()) {
+      if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Clear();
+        throw BadTokenId("token id " + nb::cast<std::string>(nb::str(item)) + " is outside the vocabulary");
+      }
+      throw nb::python_error();
+    }
+    use(id);
+  }
+}
+
+using Table16 = nb::ndarray<const uint16_t, nb::c_contig, nb::device::cpu>;
+using Table8 = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
+
+template <class T, class Array>
+std::vector<T> values(const Array& array) {
+  return std::vector<T>(array.data(), array.data() + array.size());
+}
+
+// Character offsets of spans; a byte inside a character counts to the whole of it.
+inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, const std::vector<Span>& spans) {
+  std::vector<uint32_t> character(text.size() + 1);  // of the byte there
+  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+  uint32_t next = 0;
+  for (size_t i = 0; i < text.size(); i++) character[i] = utf8_continues(p[i]) ? next - 1 : next++;
+  character[text.size()] = next;
+  std::unique_ptr<int64_t[]> offsets(new int64_t[2 * spans.size()]);
+  for (size_t i = 0; i < spans.size(); i++) {
+    offsets[2 * i] = character[spans[i].start];
+    offsets[2 * i + 1] = spans[i].end > spans[i].start ? character[spans[i].end - 1] + 1 : character[spans[i].end];
+  }
+  return to_numpy(std::move(offsets), {spans.size(), 2});
+}
+
+}  // namespace tokenweir
