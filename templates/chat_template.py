@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from jinja2.meta import find_undeclared_variables
 
 from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates import analysis, limits
 from tokenweir.templates.continuation import append_tag, cut_at_tag
 from tokenweir.templates.environment import ChatEnvironment, as_template_error, compile_tree
@@ -28,9 +29,6 @@ from tokenweir.templates.messages import (
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.reasoning import content_tags, reasoning_style
-
-if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]")

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import chain
 from typing import TypeVar
 
 from jinja2.exceptions import SecurityError
@@ -127,12 +126,11 @@ def check_call(name: str, subject: object, arguments: Sequence[object], keywords
         case "join", list(items), _:
             _check_joined(next((value for value in values if isinstance(value, str)), ""), items)
         case (("urlize" | "wordwrap"), str(text), _):
-            _check_length(len(text) * max((len(value) for value in values if isinstance(value, str)), default=1))
+            _check_length(len(text) * _widest((value for value in values if isinstance(value, str)), 1))
         case "indent", str(text), _:
-            longest = max(chain((MAX_WIDTH,), (len(value) for value in values if isinstance(value, str))))
-            _check_length((text.count("\n") + 1) * longest)
+            _check_length((text.count("\n") + 1) * _widest(values, 4))
         case "expandtabs", str(text), _:
-            _check_length(text.count("\t") * MAX_WIDTH)
+            _check_length(text.count("\t") * _widest(values, 8))
         case "format", str(template), _:
             check_format(template, _WIDE_PERCENT)
         case "translate", _, _:
@@ -143,6 +141,12 @@ def check_format(template: str, wide: re.Pattern[str] = _WIDE_BRACES) -> None:
     """Refuse a format string with a width of four digits or more, or one that takes its width from an argument."""
     if found := wide.search(template):
         raise SecurityError(f"the width in the format {found[0]!r} is over the limit of {MAX_WIDTH}")
+
+
+def _widest(values: Iterable[object], otherwise: int) -> int:
+    """The longest string or the greatest number among the arguments: what is put in at each place."""
+    widths = (len(value) if isinstance(value, str) else value for value in values if isinstance(value, str | int))
+    return max(widths, default=otherwise)
 
 
 def _check_joined(separator: str, items: list[object]) -> None:

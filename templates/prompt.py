@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.guard import Guard, control_texts
-
-if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ def test_sandbox(source, message):
         ("{{ ', '.join(['a', 'b'] | map('upper')) }} {{ [1, 2] | join('-') }} {{ missing | join }}", "A, B 1-2 "),
         ("{{ 'a-b'.replace('-', '+') }}{{ 'x' | replace('x', 'y') }}{{ 'ab' | center(6) }}|", "a+by  ab  |"),
         ("{{ '%5.2f|%s' % (1.5, 'x') }}{{ '{:>4}{a}'.format(1, a=2) }}{{ '%03d' | format(7) }}", " 1.50|x   12007"),
+        ("{% set s = 'abcd ' * 100000 %}{{ s | wordwrap(79) | length }} {{ s | indent(4) | length }}", "499999 500000"),
         ("{{ 2 ** 10 }} {{ 7 * 6 }} {{ [0] * 3 }} {{ 'ab' * 2 }} {{ 7 % 4 }}", "1024 42 [0, 0, 0] abab 3"),
         ("{{ {'b': '<é>', 'a': 1} | tojson }} {{ [1] | tojson(indent=2) }}", '{"b": "<é>", "a": 1} [\n  1\n]'),
         (
