@@ -80,9 +80,7 @@ class CodePoints:
     @property
     def has_case(self) -> bool:
         """Whether case folding, simple or full, concerns any member."""
-        cased = CodePoints.from_ranges(categories.folds_to_several()) | CodePoints.of(
-            *categories.fold_pairs()[:, 0].tolist()
-        )
+        cased = CodePoints.from_ranges(categories.full_folds()) | CodePoints.of(*categories.fold_pairs()[:, 0].tolist())
         return bool(self & cased)
 
     @property

@@ -21,7 +21,7 @@ from tokenweir.encode.pattern.program import compile_program, compress_alphabet
 from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
 from tokenweir.encode.unicode import categories
 
-COMPILER_VERSION = 1
+COMPILER_VERSION = 2
 """Part of every key in the cache: raise it with any change that can give a pattern other tables."""
 
 MAX_CLASSES = 255

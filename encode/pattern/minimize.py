@@ -21,9 +21,7 @@ def minimize(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.
         equal automata have equal tables; and for each old class its new one, shape (classes,).
 
     """
-    table = _drop_overridden(_cut_dead_ends(table))
-    table, classes = _merge_classes(table)
-    return _merge_states(table), classes
+    return _merge_classes(_merge_states(_drop_overridden(_cut_dead_ends(table))))
 
 
 def _predecessors(table: NDArray[np.uint16]) -> list[list[tuple[int, int]]]:

@@ -11,7 +11,7 @@ from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold
 from tokenweir.encode.pattern.source import Dialect, Source
 
-MAX_LENGTH = 20_000
+MAX_LENGTH = 10_000
 """Characters of a pattern; the longest real one, DeepSeek-LLM's list of letter ranges, has 2,000."""
 
 MAX_REPEAT = 1_000

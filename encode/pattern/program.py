@@ -151,7 +151,7 @@ def compile_program(node: Node, shown: str) -> Program:
     """
     if (size := _size(node)) > MAX_INSTRUCTIONS:
         raise UnsupportedTokenizerError(
-            f"pattern {shown}: its repeats written out need {size:,} instructions, more than {MAX_INSTRUCTIONS:,}"
+            f"pattern {shown}: it needs {size:,} instructions, repeats written out, more than {MAX_INSTRUCTIONS:,}"
         )
     program = Program()
     split = program._emit(Jump(0))

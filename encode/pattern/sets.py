@@ -20,11 +20,11 @@ _CONTROLS = {"a": 0x07, "e": 0x1B, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "
 
 
 @cache
-def _named(name: str, dialect: str) -> CodePoints | None:
+def _named(name: str, word_dialect: str) -> CodePoints | None:
     if name == "s":
         ranges: categories.Ranges | None = categories.white_space()
     elif name == "w":
-        ranges = categories.word(dialect)
+        ranges = categories.word(word_dialect)
     else:
         ranges = categories.property_ranges("Nd" if name == "d" else name)
     return None if ranges is None else CodePoints.from_ranges(ranges)
@@ -44,12 +44,13 @@ def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
     return members.folded()
 
 
-def escape(source: Source, ignore_case: bool) -> int | CodePoints:
+def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | CodePoints:
     r"""Read an escape.
 
     Args:
         source: Stands after the backslash.
         ignore_case: Inside `(?i:)`.
+        bracketed: Inside a bracket expression, where Oniguruma's `\w` leaves out six characters of Latin-1.
 
     Returns:
         A code point, not folded, for an escaped character; a set for `\s`, `\d`, `\w`, `\p{..}` and their negations.
@@ -64,7 +65,8 @@ def escape(source: Source, ignore_case: bool) -> int | CodePoints:
             source.refuse(f"the word boundary \\{letter}", at)
         return ord(letter)
     if letter in "sdwSDW":
-        members = _named(letter.lower(), source.dialect)
+        bracket_word = bracketed and source.dialect == "oniguruma"
+        members = _named(letter.lower(), "oniguruma-bracket" if bracket_word else source.dialect)
         assert members is not None
         members = fold(source, members, at) if ignore_case else members
         return members if letter.islower() else ~members
@@ -131,8 +133,8 @@ def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
     members: list[CodePoints] = []
     while True:
         here = source.at
-        closed, cut = source.accept("]"), source.accept("&&")
-        if closed or cut:
+        closed = source.accept("]")
+        if closed or source.accept("&&"):
             if not ranges and not members:
                 source.refuse("an empty side of &&", here)
             literals = CodePoints.from_ranges(ranges)
@@ -186,7 +188,7 @@ def _character(source: Source, ignore_case: bool) -> int | CodePoints:
             source.refuse(f"the set operator {operator}", at)
     character = source.take()
     if character == "\\":
-        return escape(source, ignore_case)
+        return escape(source, ignore_case, bracketed=True)
     if character == "-" and source.pattern[at - 1] not in "[^" and source.peek() != "]":
         source.refuse("a hyphen that is neither a range nor at an end", at)
     return ord(character)

@@ -63,7 +63,13 @@ def white_space() -> Ranges:
 
 
 def word(dialect: str) -> Ranges:
-    r"""What `\w` means in a dialect, "oniguruma" or "fancy-regex"; they differ in eight code points."""
+    r"""What `\w` means in a dialect.
+
+    Args:
+        dialect: "oniguruma", "oniguruma-bracket" for its other meaning as a member of a bracket expression, or
+            "fancy-regex". They differ in eight code points.
+
+    """
     return _decode(_lines()[f"word={dialect}"])
 
 
@@ -74,6 +80,6 @@ def fold_pairs() -> NDArray[np.int32]:
     return np.array([(a, b) for orbit in orbits for a in orbit for b in orbit if a != b], np.int32)
 
 
-def folds_to_several() -> Ranges:
-    """Code points whose full case folding is several code points, such as U+00DF."""
-    return _decode(_lines()["folds_to_several"])
+def full_folds() -> Ranges:
+    """Code points that full case folding makes several, such as U+00DF, and those that they become, such as s."""
+    return _decode(_lines()["full_folds"])

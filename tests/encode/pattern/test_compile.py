@@ -1,0 +1,228 @@
+"""The compiler as a whole: its cache, its file form, its limits, and that its tables are minimal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern import compile as compiler
+from tokenweir.encode.pattern.automaton import _MAGIC
+from tokenweir.encode.pattern.compile import build
+from tokenweir.encode.pattern.determinize import MAX_CELLS, MAX_STEPS
+
+PATTERN = r"\p{L}+|\p{N}{1,3}|\s+(?!\S)|[^\s\p{L}\p{N}]"
+FAMILIES = json.loads((Path(__file__).parent / "patterns.json").read_text())
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TOKENWEIR_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """The patterns that were compiled, not read from the cache."""
+    seen = []
+
+    def counted(pattern, dialect):
+        seen.append(pattern)
+        return build(pattern, dialect)
+
+    monkeypatch.setattr(compiler, "build", counted)
+    return seen
+
+
+def same(a: Automaton, b: Automaton) -> bool:
+    arrays = ("transitions", "class_index", "class_pages", "sync")
+    return (a.pattern, a.dialect) == (b.pattern, b.dialect) and all(
+        getattr(a, name).dtype == getattr(b, name).dtype and np.array_equal(getattr(a, name), getattr(b, name))
+        for name in arrays
+    )
+
+
+def test_a_pattern_is_compiled_once(cache, builds):
+    first, second = compile_pattern(PATTERN, "oniguruma"), compile_pattern(PATTERN, "oniguruma")
+    assert builds == [PATTERN]
+    assert same(first, second)
+    assert [path.suffix for path in cache.iterdir()] == [".automaton"]
+
+
+def test_dialects_and_compiler_versions_have_their_own_entries(cache, builds, monkeypatch):
+    compile_pattern(PATTERN, "oniguruma")
+    compile_pattern(PATTERN, "fancy-regex")
+    monkeypatch.setattr(compiler, "COMPILER_VERSION", compiler.COMPILER_VERSION + 1)
+    compile_pattern(PATTERN, "oniguruma")
+    assert len(builds) == len(list(cache.iterdir())) == 3
+
+
+def test_the_cache_follows_xdg(tmp_path, monkeypatch):
+    monkeypatch.delenv("TOKENWEIR_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compile_pattern(PATTERN, "oniguruma")
+    assert len(list((tmp_path / "tokenweir").iterdir())) == 1
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    compile_pattern(PATTERN, "oniguruma")
+    assert len(list((tmp_path / "home/.cache/tokenweir").iterdir())) == 1
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign", "other pattern", "a folder"])
+def test_a_damaged_or_foreign_entry_is_compiled_again(cache, builds, damage):
+    right = compile_pattern(PATTERN, "oniguruma")
+    (path,) = cache.iterdir()
+    data = path.read_bytes()
+    if damage == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(
+            {
+                "empty": b"",
+                "cut": data[: len(data) // 2],
+                "flipped": data[:-100] + bytes([data[-100] ^ 1]) + data[-99:],
+                "foreign": b"\x89PNG\r\n\x1a\n" + bytes(1000),
+                "other pattern": build("a", "oniguruma").to_bytes(),
+            }[damage]
+        )
+    assert same(compile_pattern(PATTERN, "oniguruma"), right)
+    assert len(builds) == 2
+    if damage != "a folder":
+        assert path.read_bytes() == data
+    assert [entry.name for entry in cache.iterdir()] == [path.name]
+
+
+def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch, builds):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("TOKENWEIR_CACHE", str(tmp_path / "file" / "cache"))
+    assert same(compile_pattern(PATTERN, "oniguruma"), build(PATTERN, "oniguruma"))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("TOKENWEIR_CACHE", str(tmp_path / "full"))
+    monkeypatch.setattr(os, "replace", full)
+    compile_pattern(PATTERN, "oniguruma")
+    assert list((tmp_path / "full").iterdir()) == []
+    assert len(builds) == 2
+
+
+def test_many_threads_may_fill_one_cache(cache):
+    right = build(PATTERN, "oniguruma")
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(compile_pattern(PATTERN, "oniguruma"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert all(same(automaton, right) for automaton in found)
+    assert [path.suffix for path in cache.iterdir()] == [".automaton"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_bytes_hold_all_of_an_automaton(name):
+    automaton = build(**FAMILIES[name])
+    again = Automaton.from_bytes(automaton.to_bytes())
+    assert same(automaton, again)
+    assert again.unicode_version == "16.0.0"
+    assert not again.transitions.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (0, 99, "a compiled pattern of version 99, not 1"),
+        (2, "pcre", "a damaged compiled pattern"),
+        (4, 7, "a damaged compiled pattern: cannot reshape"),
+        (6, b"\x05\x00" * 20, "a damaged compiled pattern"),
+        (7, b"\xff" * 2 * 4352, "a damaged compiled pattern: its tables lead outside themselves"),
+        (8, b"\xff" * 256, "a damaged compiled pattern: its tables lead outside themselves"),
+        (9, b"\x00", "a damaged compiled pattern: cannot reshape"),
+        (1, 5, "a damaged compiled pattern: Expected `str`"),
+    ],
+)
+def test_bytes_that_lie_are_refused_even_with_a_right_digest(field, value, message):
+    body = msgspec.msgpack.decode(build("a|b+", "oniguruma").to_bytes()[len(_MAGIC) + 32 :])
+    body[field] = value
+    encoded = msgspec.msgpack.encode(body)
+    with pytest.raises(TokenizerFileError) as error:
+        Automaton.from_bytes(_MAGIC + hashlib.sha256(encoded).digest() + encoded)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "equal"),
+    [
+        ("a|b|[ac]", "[abc]"),
+        (r"\p{L}++| ?[^\s\p{L}]++[\r\n]*+", r"\p{L}+| ?[^\s\p{L}]+[\r\n]*"),
+        ("(?:a|ab)(?:c|bcd)", "ac|abcd|abc|abbcd"),
+        ("a(?:b|)c|a(?:bc)?c", "a(?:b?)c|abcc"),
+        ("(?:(?:a+)+)+", "a+"),
+        (r"(?=a)\w|(?!a)a", "a"),
+        ("x{2,4}?y", "x{2,4}y"),
+        ("a|ab", "a"),
+    ],
+)
+def test_patterns_with_the_same_matches_have_the_same_tables(pattern, equal):
+    ours, theirs = build(pattern, "fancy-regex"), build(equal, "fancy-regex")
+    assert np.array_equal(ours.transitions, theirs.transitions)
+    assert np.array_equal(ours.sync, theirs.sync)
+    assert np.array_equal(ours.classes("abcdxy 1\n"), theirs.classes("abcdxy 1\n"))
+
+
+def test_priority_decides_not_length():
+    assert build("a|ab", "oniguruma").split("ab") == [(0, 1, False), (1, 2, True)]
+    assert build("ab|a", "oniguruma").split("ab") == [(0, 2, False)]
+    assert build("a+?b?", "oniguruma").split("aab") == [(0, 1, False), (1, 3, False)]
+
+
+def test_tables_have_their_documented_form():
+    automaton = build(PATTERN, "oniguruma")
+    assert automaton.transitions.shape == (automaton.n_states, automaton.n_classes + 1)
+    assert automaton.class_index.shape == (4352,)
+    assert automaton.class_pages.shape[1] == 256
+    assert automaton.sync.shape == (automaton.n_classes, automaton.n_classes)
+    dtypes = [a.dtype for a in (automaton.transitions, automaton.class_index, automaton.class_pages, automaton.sync)]
+    assert dtypes == [np.uint16, np.uint16, np.uint8, np.bool_]
+    assert ((automaton.transitions[:, -1] & 0x3FFF) == 0x3FFF).all()
+    assert automaton.split("") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("((a{1,1000}){1,1000}){1,1000}", "it needs 2,003,003,002 instructions, repeats written out, more than 8,192"),
+        ("(?:" * 1000 + "a" + ")*" * 1000, "more than 50 groups inside one another"),
+        ("[" * 1000 + "a" + "]" * 1000, "more than 50 brackets inside one another"),
+        ("a" * 20_000, "a pattern of more than 10,000 characters"),
+        ("(?:[ab]*a[ab]{20})c", "16,383 states of 4 classes"),
+        ("(?:(?:a{1,40}){1,40}b){1,2}", f"{MAX_STEPS:,} steps)"),
+        ("|".join(chr(c) + "x" for c in range(0x100, 0x300)), f"{MAX_CELLS:,} cells"),
+        ("|".join(chr(c) + c % 7 * "x" for c in range(0x4E00, 0x4F10)), "classes"),
+    ],
+)
+def test_a_hostile_pattern_is_refused_for_the_work_it_would_be(pattern, message):
+    with pytest.raises(UnsupportedTokenizerError) as error:
+        build(pattern, "oniguruma")
+    assert message in str(error.value)
+
+
+def test_at_most_255_classes():
+    def letters(count):
+        # Two letters a class: each pair is told apart by what may follow it.
+        return "|".join(f"{chr(0x4E00 + i)}{chr(0x4E00 + i)}" for i in range(count))
+
+    assert build(letters(254), "oniguruma").n_classes == 255
+    with pytest.raises(UnsupportedTokenizerError, match="it tells 256 classes of characters apart, more than 255"):
+        build(letters(255), "oniguruma")

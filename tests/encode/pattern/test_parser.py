@@ -1,0 +1,197 @@
+"""What the subset reads, checked on the engines, and what it refuses, with the words it does so in."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+import tiktoken
+from tokenizers import Regex, pre_tokenizers
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pattern.compile import build
+
+DIALECTS = ["oniguruma", "fancy-regex"]
+PROBE = (
+    "".join(map(chr, range(0x250)))
+    + "\u0301\u0345\u0660\u1e9e\u200c\u2028\u212a\u24b6\u3007\u4e00\u9fa5\ufb05\U0001e900"
+)
+BOTH_READ = r"""
+\n \r \t \f \v \a \e \s \S \d \D \w \W . [\s] [\S] [\d] [\D] [\w] [\W] [^\w] [\wa] [^\W]
+\x41 \x{4e00} \x{E9} \u4e00 [\u4e00-\u9fa5] [\x00-\x1f] [\n-\r]
+\p{L} \P{L} \p{^L} \P{^L} \p{Han} \p{Canadian_Aboriginal} [\p{Lu}\p{Nd}_] [^\P{L}]
+] } - & ~ [a-] [-a] [a-c-] [^-] [a^] [a|b()*+?.$] [a&b] [\]\\\-\^] [!-/:-~]
+[a[bc]d] [^a[^b]] [a-e&&c-g] [^a-e&&c-g] [a-z&&[^aeiou]&&b-f] [ab&&b-d&&&] [[a-c][x-z]&&[b-y]]
+(?i:s) (?i:k) (?i:[a-z]) (?i:x|[0-9]) (?i:\.) (?i:\s) (?i:\d) (?i:[i-k])
+"""
+
+
+def kept_by_oniguruma(pattern, text):
+    pieces = pre_tokenizers.Split(Regex(pattern), "removed").pre_tokenize_str(text)
+    dropped = "".join(piece for piece, _ in pieces)
+    return [c for c in text if c not in dropped]
+
+
+def kept_by_fancy_regex(pattern, text):
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    encoding = tiktoken.Encoding("probe", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    return list(bytes(encoding.encode_ordinary(text)).decode())
+
+
+ENGINE = {"oniguruma": kept_by_oniguruma, "fancy-regex": kept_by_fancy_regex}
+
+
+def kept(pattern, dialect, text):
+    return [text[start:end] for start, end, is_gap in build(pattern, dialect).split(text) if not is_gap]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("pattern", BOTH_READ.split())
+def test_one_symbol_patterns_mean_what_the_engine_says(pattern, dialect):
+    assert kept(pattern, dialect, PROBE) == ENGINE[dialect](pattern, PROBE)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_escaped_punctuation_means_itself(dialect):
+    for character in string.punctuation + " ":
+        for pattern in ("\\" + character, f"[\\{character}]"):
+            if dialect == "fancy-regex" and character in "<>":
+                with pytest.raises(UnsupportedTokenizerError, match="the word boundary"):
+                    build(pattern, dialect)
+            else:
+                assert kept(pattern, dialect, string.printable) == [character]
+                assert ENGINE[dialect](pattern, string.printable) == [character]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kept_characters"),
+    [
+        (r"(?i:\p{Lu})", "aA\u00e9"),
+        (r"(?i:[^s])", "t\u00df"),
+        (r"(?i:\u00df)", "\u00df\u1e9e"),
+        ("(?i:\u00e9)", "\u00e9\u00c9"),
+    ],
+)
+def test_fancy_regex_folds_more_than_oniguruma_is_trusted_with(pattern, kept_characters):
+    text = kept_characters + ("sS\u017f" if "^" in pattern else "1!")
+    assert kept(pattern, "fancy-regex", text) == ENGINE["fancy-regex"](pattern, text) == list(kept_characters)
+    with pytest.raises(UnsupportedTokenizerError, match=r"under \(\?i:\)"):
+        build(pattern, "oniguruma")
+
+
+def test_long_s_is_a_contraction_and_the_kelvin_sign_is_no_letter_of_one():
+    automaton = build(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", "oniguruma")
+    for text, matches in {"'S": True, "'\u017f": True, "'\u212a": False, "'rE": True, "'l": False}.items():
+        assert automaton.split(text) == [(0, len(text), not matches)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"a(?<=b)", r"the group (?<=, at character 1,"),
+        (r"(?<!b)a", r"the group (?<!, at character 0,"),
+        (r"(?>a+)b", r"the group (?>, at character 0,"),
+        (r"x(?<name>a)", r"the group (?<, at character 1,"),
+        (r"(?i)a", r"the group (?i, at character 0,"),
+        (r"(?s-m:a)", r"the group (?s-m:, at character 0,"),
+        (r"(a)\1", r"the escape \1, at character 3,"),
+        (r"a\b", r"the escape \b, at character 1,"),
+        (r"\Aa", r"the escape \A, at character 0,"),
+        (r"\Qa", r"the escape \Q, at character 0,"),
+        (r"[\h]", r"the escape \h, at character 1,"),
+        (r"^a", "the anchor ^, at character 0,"),
+        (r"a(?!bc)", "a lookahead of more than one character, at character 1,"),
+        (r"(?=(\d{3})+(?!\d))", "a lookahead of more than one character, at character 0,"),
+        (r"\p{Script=Han}", r"the property \p{Script=Han}, at character 0,"),
+        (r"a\p{Foo}", r"the property \p{Foo}, at character 1,"),
+        (r"\p{l}", r"the property \p{l}, at character 0,"),
+        (r"\p{s}", r"the property \p{s}, at character 0,"),
+        (r"\pL", "a property without braces, at character 0,"),
+        (r"[[:alpha:]]", "the POSIX bracket [:, at character 1,"),
+        (r"[]a]", "a bracket expression that begins with ], at character 1,"),
+        (r"[a--b]", "a range that begins or ends in a class or an operator, at character 1,"),
+        (r"[+--]", "a range that begins or ends in a class or an operator, at character 1,"),
+        (r"[a~~b]", "the set operator ~~, at character 2,"),
+        (r"[a-\d]", "a range that begins or ends in a class or an operator, at character 1,"),
+        (r"[\w-x]", "a range that begins or ends in a class or an operator, at character 1,"),
+        (r"[a-c-e]", "a hyphen after a range, at character 4,"),
+        (r"[&&a]", "an empty side of &&, at character 1,"),
+        (r"[a&&]", "an empty side of &&, at character 4,"),
+        (r"a**", "the quantifier * on a quantifier, at character 2,"),
+        (r"a+?+", "the quantifier + on a quantifier, at character 3,"),
+        (r"(a?)*b", "a repeat of what can match nothing, at character 0,"),
+        (r"(a?){50}b", "a repeat of what can match nothing, at character 0,"),
+        (r"a$+", "a repeat of what can match nothing, at character 1,"),
+        (r"(?:ab)++", "a possessive repeat of more than one character, at character 0,"),
+        (r"a{", "an opening brace that begins no count, at character 1,"),
+        (r"a{,2}", "an opening brace that begins no count, at character 1,"),
+        (r"a{2,1}", "the count {2,1}, at character 1,"),
+        (r"a{0}b", "the count {0}, at character 1,"),
+        (r"b|a{1,100000}", "the repeat {1,100000} of more than 1,000 times, at character 3,"),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_outside_the_subset_is_refused_by_name_and_place(pattern, message, dialect):
+    with pytest.raises(UnsupportedTokenizerError) as error:
+        build(pattern, dialect)
+    assert str(error.value) == f"pattern {pattern!r} ({dialect}): {message} is not supported"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        (r"(?i:ss)", "'ss' under (?i:), which one character folds to, at character 4,"),
+        (r"(?i:a(?:S)t)", "'st' under (?i:), which one character folds to, at character 4,"),
+        (r"(?i:\p{L})", "a set of more than ASCII letters under (?i:), at character 4,"),
+        ("(?i:j\u030c)", "a set of more than ASCII letters under (?i:), at character 5,"),
+        (r"(?i:[^a])", "a negated set under (?i:), at character 4,"),
+        (r"\xe9", r"the byte \xe9, at character 0,"),
+        (r"a{2}?", "a fixed count made lazy, at character 0,"),
+        (r"a{1,2}+?", "the quantifier ? on a quantifier, at character 7,"),
+    ],
+)
+def test_what_only_oniguruma_reads_in_its_own_way_is_refused_there(pattern, message):
+    with pytest.raises(UnsupportedTokenizerError) as error:
+        build(pattern, "oniguruma")
+    assert str(error.value) == f"pattern {pattern!r} (oniguruma): {message} is not supported"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(a", "an unclosed (, at character 0"),
+        ("a)", "an unmatched ), at character 1"),
+        ("[a", "it ends too early, at character 2"),
+        ("a\\", "it ends too early, at character 2"),
+        ("a|*", "nothing for * to repeat, at character 2"),
+        ("[z-a]", "the range U+007A-U+0061 is empty, at character 1"),
+        (r"\p{L", r"\p{ without }, at character 0"),
+        (r"\x{110000}", "no such character U+110000, at character 0"),
+        (r"\ud800", "no such character U+D800, at character 0"),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_no_regular_expression_is_called_malformed(pattern, message, dialect):
+    with pytest.raises(TokenizerFileError) as error:
+        build(pattern, dialect)
+    assert str(error.value) == f"pattern {pattern!r} ({dialect}) is malformed: {message}"
+
+
+@pytest.mark.parametrize("pattern", ["a*", r"\s*|a", "(?:a|)", r"(?!\S)", "$", "", "a||b", "(?=a)"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_pattern_that_can_match_nothing_is_refused(pattern, dialect):
+    with pytest.raises(UnsupportedTokenizerError, match="it can match nothing at all, which is not supported"):
+        build(pattern, dialect)
+
+
+def test_a_long_pattern_is_quoted_in_part():
+    with pytest.raises(UnsupportedTokenizerError) as error:
+        build("ab" * 200 + "^", "oniguruma")
+    assert str(error.value).startswith(
+        f"pattern {'ab' * 100!r}... (401 characters) (oniguruma): the anchor ^, at character 400,"
+    )
+
+
+def test_an_unknown_dialect_is_refused():
+    with pytest.raises(ValueError, match="dialect 'pcre' is none of oniguruma, fancy-regex"):
+        build("a", "pcre")
