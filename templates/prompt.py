@@ -75,8 +75,17 @@ class Prompt:
             tokenizer: The model's tokenizer.
 
         Raises:
-            TemplateError: The tokenizer has a control token that the guard does not watch for, which can only happen
-                to a template that was loaded without its tokenizer.
+            TemplateError: As for `check`.
+
+        """
+        self.check(tokenizer)
+        return tokenizer.encode(self.text, add_special_tokens=False, guarded=self.guarded)
+
+    def check(self, tokenizer: Tokenizer) -> None:
+        """Check that the guard watches for all control tokens of a tokenizer; for encoders other than `encode`.
+
+        Raises:
+            TemplateError: It does not, which can only happen to a template that was loaded without its tokenizer.
 
         """
         if self.guard and (token := _uncovered(self.guard, tokenizer)) is not None:
@@ -84,7 +93,6 @@ class Prompt:
                 f"the tokenizer has the control token {token!r}, which this template does not guard against: "
                 "load it with ChatTemplate.from_tokenizer(tokenizer), or pass control_tokens="
             )
-        return tokenizer.encode(self.text, add_special_tokens=False, guarded=self.guarded)
 
 
 _checked: WeakKeyDictionary[Tokenizer, dict[frozenset[str], str | None]] = WeakKeyDictionary()
