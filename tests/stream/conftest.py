@@ -1,0 +1,68 @@
+"""Small byte-level tokenizers, built from their description: the ids 0 to 255 are the bytes, then words, then added tokens."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, TokenizerSpec
+from tokenweir.encode.tokenizer import Tokenizer
+
+WORDS = ["Hello", " Alice", "boxes", " world", "Question:", "</", "think", "\n\n", ".\n", "?\n", "User", "日本", " 👩"]
+PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+OTHERS = [byte for byte in range(256) if byte not in PRINTABLE]
+ALPHABET = {byte: chr(byte) for byte in PRINTABLE} | {byte: chr(256 + n) for n, byte in enumerate(OTHERS)}
+
+
+@cache
+def byte_tokenizer(*added: AddedToken, eos: str | None = "<eos>", template: str | None = None) -> Tokenizer:
+    """A tokenizer in which the ids 0 to 255 are the bytes; words follow, then `added`, then `<eos>` and `<skip>`."""
+    vocab = {ALPHABET[byte]: byte for byte in range(256)}
+    merges = []
+    for word in WORDS:
+        letters = [ALPHABET[byte] for byte in word.encode()]
+        whole = letters[0]
+        for letter in letters[1:]:
+            if whole + letter not in vocab:
+                merges.append((whole, letter))
+                vocab[whole + letter] = len(vocab)
+            whole += letter
+    tokens = (*added, AddedToken("<eos>", special=True), AddedToken("<skip>", special=True))
+    spec = TokenizerSpec(
+        model=BPE(vocab=vocab, merges=merges),
+        pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False),
+        decoder=ByteLevel(),
+        added_tokens=tokens,
+        special_roles={"eos_token": eos} if eos else {},
+        chat_templates={"default": template} if template else {},
+    )
+    return Tokenizer.from_spec(spec)
+
+
+THINK = (AddedToken("<think>"), AddedToken("</think>"))
+MISTRAL = (AddedToken("[THINK]", special=True), AddedToken("[/THINK]", special=True))
+
+
+@pytest.fixture(scope="session")
+def make_tok():
+    """Makes a byte-level tokenizer with the added tokens given."""
+    return byte_tokenizer
+
+
+@pytest.fixture(scope="session")
+def tok():
+    """No tags in the vocabulary: `<think>` is seven characters."""
+    return byte_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def think_tok():
+    """`<think>` and `</think>` are tokens, not special, as in Qwen3."""
+    return byte_tokenizer(*THINK)
+
+
+@pytest.fixture(scope="session")
+def mistral_tok():
+    """`[THINK]` and `[/THINK]` are control tokens."""
+    return byte_tokenizer(*MISTRAL)

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import re
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.stream.chat_decoder import ChatDecoder
+from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
+from tokenweir.stream.handoff import merge
+from tokenweir.stream.reasoning import ReasoningParser
+from tokenweir.stream.stops import StopStrings
+
+TEXTS = [
+    "<think>",
+    "</think>",
+    "<",
+    "\n",
+    "\n\n",
+    " ",
+    "Hello",
+    " world",
+    "é",
+    "👩‍👩",
+    "日本",
+    "User",
+    ":",
+    "boxes",
+    "ox",
+    "k>",
+]
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "stop": st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "x", "\n\nU", "日", "H"]), max_size=3),
+        "stop_scope": st.sampled_from(["answer", "reasoning", "all"]),
+        "reasoning": st.sampled_from(["auto", "strip", None, "think", "mistral"]),
+        "max_tokens": st.integers(12, 30),
+        "min_tokens": st.integers(0, 12),
+        "include_stop": st.booleans(),
+        "ignore_eos": st.booleans(),
+        "skip_special_tokens": st.booleans(),
+        "stop_token_ids": st.sampled_from([(), (65,), (260,)]),
+        "prompt_ids": st.sampled_from([(), (65, 0xF0), tuple(b"<think>\n")]),
+    },
+)
+
+
+def some_ids(tok):
+    """Ids of texts that tags and stops are made of, and any ids at all."""
+    texts = (
+        [tok.encode(text) for text in TEXTS] + [list(text.encode()) for text in TEXTS] + [[tok.token_to_id("<skip>")]]
+    )
+    words = st.sampled_from(texts) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=3)
+    return st.lists(words, max_size=20).map(lambda lists: list(chain(*lists)))
+
+
+def chunks_of(ids, cuts):
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    return [ids[a:b] for a, b in pairwise(places)]
+
+
+def run(decoder, chunks):
+    deltas = [delta for chunk in chunks for delta in decoder.feed(chunk)]
+    return merge(deltas + decoder.finish())
+
+
+def text_of(deltas, kind=TextDelta):
+    return "".join(delta.text for delta in deltas if isinstance(delta, kind))
+
+
+def consumed(deltas):
+    return [token_id for delta in deltas for token_id in delta.token_ids]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
+)
+def test_every_cutting_gives_the_same_and_every_id_travels_once(request, data, options, cuts, name):
+    tok = request.getfixturevalue(name)
+    ids = data.draw(some_ids(tok))
+    decoder = ChatDecoder(tok, **options)
+    one_by_one = run(decoder, [[token_id] for token_id in ids])
+    ignored = decoder.ignored
+    assert consumed(one_by_one) == ids[: len(ids) - ignored]
+    assert one_by_one[-1].usage.completion_tokens == len(ids) - ignored
+    assert [type(delta) for delta in one_by_one].count(Finish) == 1
+    for chunks in ([ids], chunks_of(ids, cuts)):
+        decoder.reset(options.get("prompt_ids", ()))
+        assert run(decoder, chunks) == one_by_one
+        assert decoder.ignored == ignored
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(["tok", "think_tok", "mistral_tok"]))
+def test_without_thinking_and_stops_the_deltas_are_the_whole_decode(request, data, name):
+    tok = request.getfixturevalue(name)
+    ids = data.draw(some_ids(tok))
+    deltas = run(ChatDecoder(tok, reasoning=None, ignore_eos=True), [[token_id] for token_id in ids])
+    assert text_of(deltas) == tok.decode(ids)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "\n\nU", "日"]), max_size=3), st.booleans())
+def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, include):
+    ids = data.draw(some_ids(think_tok))
+    decoder = ChatDecoder(think_tok, stop=stop, include_stop=include, ignore_eos=True)
+    deltas = run(decoder, [[token_id] for token_id in ids])
+
+    parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
+    answer = thinking = ""
+    pieces = parser.split(think_tok.decode(ids)) + parser.flush()
+    for place, (channel, piece) in enumerate(pieces):
+        if channel is Channel.ANSWER and stops.matched is None:
+            answer += stops.step(piece).text
+            if place + 1 == len(pieces) or pieces[place + 1][0] is not Channel.ANSWER:
+                answer += stops.flush()
+        elif channel is Channel.REASONING and stops.matched is None:
+            thinking += piece
+    assert text_of(deltas) == answer
+    assert text_of(deltas, ReasoningDelta) == thinking
+    assert deltas[-1].stop_reason == stops.matched
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(TEXTS + ["ab", "x"])), st.data())
+def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
+    ids, ends = [], []
+    for word in words:
+        spelled = data.draw(st.sampled_from([tok.encode(word), list(word.encode())]))
+        for token_id in spelled:
+            ids.append(token_id)
+            ends.append((ends[-1] if ends else 0) + len(tok.token_bytes(token_id)))
+    decoder = ChatDecoder(tok, stop=["oxU", "\n\n\n", "👩x"], reasoning=None)
+    sent = place = 0
+    for delta in [delta for token_id in ids for delta in decoder.feed([token_id])]:
+        if isinstance(delta, TextDelta):
+            sent += len(delta.text.encode())
+            expected = [token_id for token_id, end in zip(ids[place:], ends[place:], strict=True) if end <= sent]
+            assert delta.token_ids == expected
+            place += len(expected)
+
+
+def test_ids_without_text_go_to_the_next_delta_and_the_rest_to_finish(mistral_tok):
+    opener, closer, eos, skip = (mistral_tok.token_to_id(t) for t in ("[THINK]", "[/THINK]", "<eos>", "<skip>"))
+    decoder = ChatDecoder(mistral_tok)
+    deltas = decoder.feed([opener, 104, skip, closer, skip, 0xC3, 0xA9, skip, eos, 65])
+    assert deltas == [
+        ReasoningDelta("h", [opener, 104]),
+        TextDelta("é", [skip, closer, skip, 0xC3, 0xA9]),
+        Finish(FinishReason.STOP, None, Usage(0, 9, 4), [skip, eos]),
+    ]
+    assert decoder.finished
+    assert decoder.ignored == 1
+
+
+def test_an_id_that_a_stop_cuts_goes_to_finish(tok):
+    boxes = tok.token_to_id("boxes")
+    assert ChatDecoder(tok, stop=["ox"]).feed([boxes]) == [
+        TextDelta("b", []),
+        Finish(FinishReason.STOP, "ox", Usage(0, 1, 0), [boxes]),
+    ]
+    assert ChatDecoder(tok, stop=["ox"], include_stop=True).feed([boxes])[0] == TextDelta("box", [])
+
+
+def test_after_the_end_feed_gives_nothing_and_counts(tok):
+    decoder = ChatDecoder(tok, max_tokens=2)
+    assert decoder.feed([65, 66, 67])[-1].reason is FinishReason.LENGTH
+    assert decoder.feed([68, 69]) == []
+    assert decoder.finish() == []
+    assert decoder.ignored == 3
+
+
+def test_an_end_on_the_last_token_counts_for_more_than_the_length(tok):
+    eos = tok.token_to_id("<eos>")
+    assert ChatDecoder(tok, max_tokens=2).feed([65, eos])[-1].reason is FinishReason.STOP
+    assert ChatDecoder(tok, max_tokens=2, stop=["B"]).feed([65, 66])[-1].stop_reason == "B"
+
+
+def test_max_tokens_zero_ends_before_the_first_id(tok):
+    decoder = ChatDecoder(tok, max_tokens=0)
+    assert decoder.feed([65]) == [Finish(FinishReason.LENGTH, None, Usage(), [])]
+    assert decoder.ignored == 1
+
+
+@pytest.mark.parametrize(("min_tokens", "answer"), [(0, "a"), (2, "a"), (3, "axb"), (4, "axb"), (5, "axbxc")])
+def test_min_tokens_is_exact_for_stop_strings(tok, min_tokens, answer):
+    assert text_of(run(ChatDecoder(tok, stop=["x"], min_tokens=min_tokens), [list(b"axbxc")])) == answer
+
+
+@pytest.mark.parametrize(("min_tokens", "answer"), [(2, "a"), (3, "ab"), (4, "ab"), (5, "abc")])
+def test_min_tokens_is_exact_for_end_tokens(tok, min_tokens, answer):
+    eos = tok.token_to_id("<eos>")
+    for options in ({}, {"ignore_eos": True, "stop_token_ids": [eos]}):
+        decoder = ChatDecoder(tok, min_tokens=min_tokens, **options)
+        assert text_of(run(decoder, [[97, eos, 98, eos, 99]])) == answer
+
+
+def test_min_tokens_counts_where_the_match_completes_and_not_where_it_is_released(think_tok):
+    # The second id completes the stop "<", which the parser holds back until the third: it completed too early.
+    decoder = ChatDecoder(think_tok, stop=["<"], min_tokens=3, max_tokens=9)
+    assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n<ab"
+    decoder = ChatDecoder(think_tok, stop=["<"], min_tokens=2)
+    assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n"
+
+
+def test_stop_token_ids_hold_under_ignore_eos_and_name_themselves(tok):
+    eos = tok.token_to_id("<eos>")
+    finish = ChatDecoder(tok, ignore_eos=True, stop_token_ids=[66]).feed([65, eos, 66])[-1]
+    assert (finish.reason, finish.stop_reason, finish.token_ids) == (FinishReason.STOP, 66, [eos, 66])
+    assert ChatDecoder(tok, stop_token_ids=[66], include_stop=True).feed([65, 66])[0] == TextDelta("AB", [65, 66])
+
+
+def test_given_eos_ids_replace_the_tokenizers(tok):
+    eos = tok.token_to_id("<eos>")
+    decoder = ChatDecoder(tok, eos_ids=[66])
+    assert [type(delta) for delta in decoder.feed([65, eos, 66])] == [TextDelta, Finish]
+    assert decoder.finished
+
+
+def test_an_end_token_that_is_ordinary_text_adds_none(tok):
+    assert text_of(ChatDecoder(tok, eos_ids=[66]).feed([65, 66])) == "A"
+
+
+@pytest.mark.parametrize(
+    ("scope", "thinking", "answer"), [("answer", "ax", "b"), ("reasoning", "a", ""), ("all", "a", "")]
+)
+def test_stop_scope(think_tok, scope, thinking, answer):
+    deltas = run(ChatDecoder(think_tok, stop=["x"], stop_scope=scope), [think_tok.encode("<think>ax</think>bx")])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == (thinking, answer)
+    assert deltas[-1].stop_reason == "x"
+
+
+def test_a_stop_does_not_reach_over_a_tag(think_tok):
+    deltas = run(ChatDecoder(think_tok, stop=["xy"], stop_scope="all"), [think_tok.encode("<think>x</think>y")])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("x", "y")
+
+
+def test_strip_drops_the_thinking_and_keeps_its_ids(think_tok):
+    ids = think_tok.encode("<think>ab</think>c")
+    assert run(ChatDecoder(think_tok, reasoning="strip"), [[token_id] for token_id in ids]) == [
+        TextDelta("c", ids),
+        Finish(FinishReason.STOP, None, Usage(0, 5, 4), []),
+    ]
+
+
+def test_reasoning_off_leaves_tags_in_the_answer(think_tok):
+    for off in (None, "off"):
+        assert text_of(run(ChatDecoder(think_tok, reasoning=off), [think_tok.encode("<think>a")])) == "<think>a"
+
+
+def test_a_style_known_from_elsewhere_replaces_detection(tok):
+    deltas = run(ChatDecoder(tok, reasoning_style="cohere"), [tok.encode("<|START_THINKING|>a<|END_THINKING|>b")])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("a", "b")
+
+
+def test_the_prompt_opens_the_thinking_and_completes_a_character(think_tok):
+    prompt = [*think_tok.encode("hi<skip><think>"), *"👩".encode()[:2]]
+    deltas = run(
+        ChatDecoder(think_tok, prompt_ids=np.array(prompt)), [list("👩".encode()[2:]), think_tok.encode("a</think>b")]
+    )
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("👩a", "b")
+    assert deltas[-1].usage.prompt_tokens == len(prompt)
+
+
+def test_what_is_held_at_the_end_goes_through_the_later_stages(think_tok):
+    # "\n<" is held by the parser; released at the end, it completes a stop.
+    deltas = run(ChatDecoder(think_tok, stop=["<"]), [[65, 10, 60]])
+    assert text_of(deltas) == "A\n"
+    assert deltas[-1].stop_reason == "<"
+
+
+def test_unfinished_bytes_come_out_at_the_end(tok):
+    assert text_of(run(ChatDecoder(tok), [[65, 0xF0, 0x9F]])) == "A\ufffd"
+
+
+@pytest.mark.parametrize("reason", ["cancelled", FinishReason.ERROR, "length"])
+def test_finish_gives_the_reason(tok, reason):
+    assert ChatDecoder(tok).finish(reason)[-1].reason is FinishReason(reason)
+
+
+def test_a_bad_id_loses_nothing_that_came_before(tok):
+    for bad in (-1, tok.vocab_size, 2**40):
+        decoder = ChatDecoder(tok, stop=["zz"])
+        with pytest.raises((TokenIdError, TypeError)):
+            decoder.feed([65, 10, 122, bad, 66])
+        assert run(decoder, [[67]]) == [
+            TextDelta("A\nzC", [65, 10, 122, 67]),
+            Finish(FinishReason.STOP, None, Usage(0, 4, 0), []),
+        ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), OPTIONS)
+def test_a_copy_and_a_reset_equal_a_new_object_in_any_state(think_tok, data, options):
+    before, after = data.draw(some_ids(think_tok)), data.draw(some_ids(think_tok))
+    decoder = ChatDecoder(think_tok, **options)
+    decoder.feed(before)
+    branch = decoder.copy()
+    rest = run(decoder, [after])
+    assert run(branch, [[token_id] for token_id in after]) == rest
+    decoder.reset([65, 0xF0])
+    assert run(decoder, [after]) == run(ChatDecoder(think_tok, **(options | {"prompt_ids": [65, 0xF0]})), [after])
+
+
+def test_index_is_that_of_every_delta(think_tok):
+    deltas = run(ChatDecoder(think_tok, index=3), [think_tok.encode("<think>a</think>b")])
+    assert {delta.index for delta in deltas} == {3}
+
+
+def test_feed_takes_arrays_tuples_and_single_ids(tok):
+    decoder = ChatDecoder(tok)
+    assert text_of([*decoder.feed(np.array([65, 66])), *decoder.feed((67,)), *decoder.feed(68)]) == "ABCD"
+    with pytest.raises(EngineError, match="the engine yielded str 'A', not a token id"):
+        decoder.feed("A")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"tools": []}, ValueError, "tools: ChatDecoder does not parse tool calls; tools must be None"),
+        ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
+        ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
+        ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),
+        ({"min_tokens": -1}, ValueError, "min_tokens=-1 is below 0"),
+        ({"max_tokens": -2}, ValueError, "max_tokens=-2 is below 0"),
+        ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
+        ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),
+        ({"reasoning_style": "deep"}, ValueError, "unknown reasoning style 'deep'"),
+        ({"byte_fallback": "late"}, ValueError, "byte_fallback must be one of"),
+        ({"stop_token_ids": [-1]}, TokenIdError, "stop_token_ids: token id -1 is outside the vocabulary (0 to 303)"),
+        ({"eos_ids": [304]}, TokenIdError, "eos_ids: token id 304 is outside the vocabulary (0 to 303)"),
+        ({"prompt_ids": [304]}, TokenIdError, "token id 304 is outside the vocabulary (0 to 303)"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_at_once(tok, options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        ChatDecoder(tok, **options)
+
+
+def test_an_unknown_finish_reason_is_refused(tok):
+    with pytest.raises(
+        ValueError, match="^unknown finish reason 'abort'; known are stop, length, tool_calls, cancelled"
+    ):
+        ChatDecoder(tok).finish("abort")

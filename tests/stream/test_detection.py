@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.detection import detect_style, opened_by_prompt, shown_tokens
+from tokenweir.stream.styles import STYLES
+
+THINK = STYLES["think"]
+
+
+@pytest.mark.parametrize("style", [style for style in STYLES.values() if style.name != "plamo3"], ids=lambda s: s.name)
+def test_a_vocabulary_that_has_the_tags_shows_the_style(make_tok, style):
+    assert detect_style(make_tok(*(AddedToken(token) for token in style.tokens))) is style
+
+
+def test_a_vocabulary_without_tags_or_with_one_of_two_shows_none(make_tok):
+    assert detect_style(make_tok()) is None
+    assert detect_style(make_tok(AddedToken("<think>"))) is None
+
+
+def test_a_prompt_that_opens_the_thinking_shows_the_style(tok, think_tok):
+    assert detect_style(tok, tok.encode("<skip>Assistant: <seed:think>\n")) is STYLES["seed-oss"]
+    assert detect_style(think_tok, think_tok.encode("<skip>[THINK]")) is STYLES["mistral"]
+
+
+@pytest.mark.parametrize("name", ["tok", "think_tok"])
+@pytest.mark.parametrize(
+    ("prompt", "opened"),
+    [
+        ("", False),
+        ("<skip>assistant\n", False),
+        ("<skip>assistant\n<think>", True),
+        ("<skip>assistant\n<think>\n", True),
+        ("<skip>assistant: <think>\n", True),
+        ("<skip>assistant\n<think>\n\n</think>\n\n", False),
+        ("<skip>assistant\n<think>\nI began to", True),
+        ("<skip>assistant\nThe <think> tag", False),
+        ("<skip>assistant\n<think>a</think>b\n<think>c", True),
+        ("assistant\n<think>never closed<eos>\nuser\nhi<eos>assistant\n", False),
+        ("user\nhi <think><skip>assistant\n", False),
+        ("<think>", True),
+    ],
+)
+def test_a_prompt_opens_the_thinking_in_its_last_turn(request, name, prompt, opened):
+    tok = request.getfixturevalue(name)
+    assert opened_by_prompt(THINK, tok, tok.encode(prompt)) is opened
+
+
+def test_tags_that_are_control_tokens_end_no_turn(mistral_tok):
+    style = STYLES["mistral"]
+    assert opened_by_prompt(style, mistral_tok, mistral_tok.encode("<skip>[THINK]so far"))
+    assert not opened_by_prompt(style, mistral_tok, mistral_tok.encode("<skip>[THINK]so far[/THINK]"))
+
+
+def test_only_special_tokens_need_to_be_shown(think_tok, mistral_tok):
+    assert shown_tokens(THINK, think_tok) == {}
+    opener, closer = (mistral_tok.token_to_id(tag) for tag in ("[THINK]", "[/THINK]"))
+    assert shown_tokens(STYLES["mistral"], mistral_tok) == {opener: "[THINK]", closer: "[/THINK]"}

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+from contextlib import aclosing
+from itertools import pairwise
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.stream.chunk import Chunk
+from tokenweir.stream.engines.protocol import EngineStep
+from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.handoff import merge
+from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+from tokenweir.stream.stops import StopStrings
+
+ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
+WORDS = [
+    "[THINK]",
+    "[/THINK]",
+    "[",
+    "\n",
+    "Hello",
+    " world",
+    "é",
+    "👩",
+    "日本",
+    "User",
+    ":",
+    "boxes",
+    "K]",
+    "<skip>",
+    "<eos>",
+]
+
+
+class Source:
+    """A source that knows whether it has been closed."""
+
+    def __init__(self, items, error=None):
+        self.items = list(items)
+        self.error = error
+        self.closed = 0
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        await anyio.lowlevel.checkpoint()
+        if self.items:
+            return self.items.pop(0)
+        raise self.error or StopAsyncIteration
+
+    async def aclose(self):
+        self.closed += 1
+
+
+async def collect(stage):
+    return [item async for item in stage]
+
+
+def as_deltas(chunks):
+    """What `ChatDecoder` would make of chunks: merged deltas, and the ids that are left."""
+    deltas, carry = [], []
+    for chunk in chunks:
+        carry += chunk.ids
+        if chunk.text:
+            deltas.append((TextDelta if chunk.channel is ANSWER else ReasoningDelta)(chunk.text, carry))
+            carry = []
+    return merge(deltas), carry
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=14),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.lists(st.sampled_from(["oxesU", "\n\n", "[", "User:", "日", "\nH"]), max_size=3),
+    st.sampled_from(["answer", "reasoning", "all"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts, stops, scope, strip, inside):
+    tok = mistral_tok
+    scope = "answer" if strip else scope  # thinking that is stripped before the stops cannot trigger one
+    ids = [token_id for word in words for token_id in (tok.encode(word) if len(word) > 3 else list(word.encode()))]
+    prompt = tok.encode("<skip>[THINK]" if inside else "<skip>")
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    chunks = [ids[a:b] for a, b in pairwise(places)]
+
+    async def composed():
+        text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, style="mistral")
+        split = (strip_reasoning if strip else split_reasoning)(text, "mistral", inside=inside)
+        return as_deltas(await collect(stop_at(split, stops, scope=scope)))
+
+    async def fused():
+        options = {"stop": stops, "stop_scope": scope, "reasoning": "strip" if strip else "auto", "prompt_ids": prompt}
+        *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
+        return merge(deltas), finish.token_ids
+
+    deltas, rest = anyio.run(composed)
+    fused_deltas, fused_rest = anyio.run(fused)
+    assert deltas == fused_deltas
+    # A stop that shows only with the next id, because it was held as the beginning of a tag, ends the composed stages
+    # before that id reaches the last of them.
+    assert rest == fused_rest[: len(rest)]
+    assert len(fused_rest) - len(rest) <= 1
+
+
+@pytest.mark.anyio
+async def test_until_eos_ends_with_the_end_token_and_closes_its_source(tok):
+    source = Source([5, [6, 7], np.array([8, 9, 10]), 11])
+    assert await collect(until_eos(source, [9])) == [[5], [6, 7], [8], Chunk([9], "")]
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_detokenize_gives_a_chunk_for_each_id_that_ends_a_character(tok):
+    skip = tok.token_to_id("<skip>")
+    chunks = await collect(detokenize(Source([[72, skip, 0xC3], 0xA9, EngineStep([skip, 0xF0])]), tok))
+    assert chunks == [Chunk([72], "H"), Chunk([skip, 0xC3, 0xA9], "é"), Chunk([skip, 0xF0], "\ufffd")]
+
+
+@pytest.mark.anyio
+async def test_split_and_strip_reasoning(tok):
+    chunks = [Chunk([1], "<thi"), Chunk([2], "nk>a"), Chunk([3], "</think>"), Chunk([4], "b<")]
+    assert await collect(split_reasoning(Source(chunks), "think")) == [
+        Chunk([1], "", REASONING),
+        Chunk([2], "a", REASONING),
+        Chunk([3], "", ANSWER),
+        Chunk([4], "b<"),
+    ]
+    assert as_deltas(await collect(strip_reasoning(Source(chunks), "think"))) == ([TextDelta("b<", [1, 2, 3, 4])], [])
+
+
+@pytest.mark.anyio
+async def test_stop_at_keeps_the_text_before_and_the_ids_after(tok):
+    stops = StopStrings(["ox"])
+    source = Source([Chunk([1], "a b"), Chunk([2], "oxes"), Chunk([3], "never")])
+    assert await collect(stop_at(source, stops)) == [Chunk([1], "a b"), Chunk([2], "")]
+    assert stops.matched == "ox"
+    assert source.closed == 1
+    assert source.items == [Chunk([3], "never")]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stage", ["until_eos", "detokenize", "split_reasoning", "stop_at", "decode_chat"])
+async def test_a_stage_that_is_left_closes_its_source_at_once(tok, stage):
+    ids, chunks = Source([[72], [73]]), Source([Chunk([72], "H"), Chunk([73], "I")])
+    made = {
+        "until_eos": lambda: until_eos(ids, [0]),
+        "detokenize": lambda: detokenize(ids, tok),
+        "split_reasoning": lambda: split_reasoning(chunks, "think"),
+        "stop_at": lambda: stop_at(chunks, ["x"]),
+        "decode_chat": lambda: decode_chat(ids, tok),
+    }[stage]()
+    async with aclosing(made) as items:
+        async for _ in items:
+            break
+    assert (ids.closed, chunks.closed) == ((0, 1) if stage in ("split_reasoning", "stop_at") else (1, 0))
+
+
+@pytest.mark.anyio
+async def test_the_source_is_closed_before_the_last_deltas_are_read(tok):
+    source = Source([list(b"ab"), list(b"xy"), list(b"cd")])
+    async with aclosing(decode_chat(source, tok, stop=["x"])) as deltas:
+        async for delta in deltas:
+            assert source.closed == isinstance(delta, Finish)
+    assert source.items == [list(b"cd")]
+
+
+@pytest.mark.anyio
+async def test_cancelling_the_reader_closes_the_source(tok):
+    closed = anyio.Event()
+
+    async def idle():
+        try:
+            yield [72]
+            await anyio.sleep(60)
+        finally:
+            closed.set()
+
+    async def read():
+        async for _ in decode_chat(idle(), tok):
+            first.set()
+
+    first = anyio.Event()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await first.wait()
+            tasks.cancel_scope.cancel()
+    assert closed.is_set()
+
+
+@pytest.mark.anyio
+async def test_a_source_that_is_only_iterable_is_read_and_closed(tok):
+    class Stream:
+        closed = False
+
+        async def __aiter__(self):
+            yield 72
+            yield 73
+
+        async def aclose(self):
+            self.closed = True
+
+    stream = Stream()
+    assert await collect(detokenize(stream, tok)) == [Chunk([72], "H"), Chunk([73], "I")]
+    assert stream.closed
+
+
+@pytest.mark.anyio
+async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
+    failure = ValueError("out of memory")
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: ValueError: out of memory$") as caught:
+        async for delta in decode_chat(Source([list(b"a<"), [0xF0]], failure), tok, stop=["<x"]):
+            got.append(delta)
+    assert caught.value.__cause__ is failure
+    assert [type(delta) for delta in got] == [TextDelta, TextDelta, Finish]
+    assert "".join(delta.text for delta in got[:-1]) == "a<\ufffd"
+    assert got[-1].reason is FinishReason.ERROR
+
+
+@pytest.mark.anyio
+async def test_composed_stages_raise_what_the_source_raised_after_what_they_hold(tok):
+    failure = ValueError("lost")
+    got = []
+    with pytest.raises(ValueError, match="^lost$") as caught:
+        async for chunk in stop_at(
+            split_reasoning(detokenize(Source([list(b"\n<t")], failure), tok), "think"), ["<tx"]
+        ):
+            got.append(chunk)
+    assert caught.value is failure
+    assert as_deltas(got)[0] == [TextDelta("\n<t", list(b"\n<t"))]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fused", [True, False])
+async def test_an_id_outside_the_vocabulary_loses_nothing_before_it(tok, fused):
+    got = []
+    with pytest.raises(TokenIdError, match=r"^token id 304 is outside the vocabulary \(0 to 303\)$"):
+        async for item in (decode_chat if fused else detokenize)(Source([[72, 73, 304, 74]]), tok):
+            got.append(item)
+    assert "".join(item.text for item in got if not isinstance(item, Finish)) == "HI"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [("text", "str 'text'"), (1.5, "float 1.5"), (None, "NoneType None"), ([1, None], r"list \[1, None\]")],
+)
+async def test_what_is_not_ids_is_named(tok, item, named):
+    source = Source([[72], item])
+    got = []
+    with pytest.raises(EngineError, match=f"^the engine yielded {named}, not a token id"):
+        async for delta in decode_chat(source, tok):
+            got.append(delta)
+    assert got[0] == TextDelta("H", [72])
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_the_engines_finish_reason_is_that_of_finish(tok):
+    assert (await collect(decode_chat(Source([EngineStep([72], finish_reason="length")]), tok)))[-1].reason == "length"
+    with pytest.raises(EngineError, match="^the engine gave finish_reason 'abort'; known are stop, length, tool_calls"):
+        await collect(decode_chat(Source([EngineStep([72], finish_reason="abort")]), tok))
+
+
+@pytest.mark.anyio
+async def test_a_source_that_fails_while_it_is_closed_is_an_engine_failure_after_the_finish(tok):
+    class Stubborn(Source):
+        async def aclose(self):
+            raise OSError("connection lost")
+
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: OSError: connection lost$"):
+        async for delta in decode_chat(Stubborn([[72, tok.token_to_id("<eos>")]]), tok):
+            got.append(delta)
+    assert got[-1].reason is FinishReason.STOP
+
+
+@pytest.mark.anyio
+async def test_what_the_reader_throws_in_is_not_the_engines_failure(tok):
+    source = Source([[72], [73]])
+    deltas = decode_chat(source, tok)
+    assert await anext(deltas) == TextDelta("H", [72])
+    with pytest.raises(KeyError):
+        await deltas.athrow(KeyError("reader"))
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_stages_refuse_what_is_not_theirs(tok):
+    with pytest.raises(TypeError, match="^this stage takes chunks, such as detokenize gives, not int 72$"):
+        await collect(split_reasoning(Source([72]), "think"))
+    with pytest.raises(TypeError, match="list"):
+        await collect(detokenize([72], tok))
+
+
+def test_options_are_refused_before_anything_is_read(tok):
+    with pytest.raises(ValueError, match="stop string 0 of 1 is empty"):
+        decode_chat(Source([]), tok, stop=[""])
+    with pytest.raises(ValueError, match="unknown reasoning style 'deep'"):
+        split_reasoning(Source([]), "deep")
+    with pytest.raises(ValueError, match="^scope must be one of answer, reasoning, all, not 'both'$"):
+        stop_at(Source([]), ["x"], scope="both")
