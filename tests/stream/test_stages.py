@@ -103,10 +103,9 @@ def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts,
     deltas, rest = anyio.run(composed)
     fused_deltas, fused_rest = anyio.run(fused)
     assert deltas == fused_deltas
-    # A stop that shows only with the next id, because it was held as the beginning of a tag, ends the composed stages
-    # before that id reaches the last of them.
+    # A stop that shows only with the next character, because it was held as the beginning of a tag, ends the composed
+    # stages before the ids of that character reach the last of them.
     assert rest == fused_rest[: len(rest)]
-    assert len(fused_rest) - len(rest) <= 1
 
 
 @pytest.mark.anyio
