@@ -30,9 +30,9 @@ whatever came before. Such places cut one text for many threads, exactly.
 **The subset**: sets with ranges, negation, nesting and `&&`; `\s \d \w` and their negations, `\p{..}` with general
 categories and scripts, `.`; groups, `(?i:)`, alternatives; greedy, lazy and possessive repeats (possessive ones of one
 character); lookahead that reads one character or the end; `$` and `\z`. The dialect decides where engines differ:
-`{1,3}+` is a repeat of the repeat to Oniguruma and possessive to fancy-regex, `$` holds before every line feed to
-Oniguruma and only at the end to fancy-regex, and there are two dozen more such differences, which the parser knows or
-refuses. What is not in the subset, or could not be the same, is refused by name and place.
+`{1,3}+` is a repeat of the repeat to Oniguruma and possessive to fancy-regex, and `$` holds before every line feed to
+Oniguruma but only at the end of the text to fancy-regex. What is not in the subset, or where an engine could not be
+followed exactly, is refused by name and place.
 
 What it costs: a pattern never seen compiles in 5 to 80 ms and is then kept on disk, where it is found in under 1 ms. A
 walk reads some characters twice, those between the end of a piece and where it was certain; a pattern with an unbounded

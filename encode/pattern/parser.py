@@ -18,6 +18,9 @@ MAX_REPEAT = 1_000
 """The largest count in braces; the largest real one is 512."""
 
 
+Mode = Literal["greedy", "lazy", "possessive"]
+
+
 @dataclass(frozen=True)
 class Symbol:
     """One character out of a set.
@@ -73,7 +76,7 @@ class Repeat:
     body: Node
     low: int
     high: int | None
-    mode: Literal["greedy", "lazy", "possessive"]
+    mode: Mode
 
 
 Node = Symbol | Look | Concat | Alternate | Repeat
@@ -180,20 +183,20 @@ def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
         return node
     low, high, braces = quantifier
     if source.dialect == "oniguruma" and braces and source.peek() == "+":  # a repeat of the repeat, not possessive
-        node = _bounded(source, node, low, high, "greedy", at)
+        node = _repeat_of(source, node, low, high, "greedy", at)
         low, high = 1, None
         source.at += 1
     elif source.accept("+"):
         body = as_symbol(node)
         if body is None:
             source.refuse("a possessive repeat of more than one character", at)
-        node = _bounded(source, body, low, high, "possessive", at)
+        node = _repeat_of(source, body, low, high, "possessive", at)
         return _unquantified(source, node)
     elif source.accept("?"):
         if source.dialect == "oniguruma" and low == high:
             source.refuse("a fixed count made lazy", at)  # there it means optional
-        return _unquantified(source, _bounded(source, node, low, high, "lazy", at))
-    return _unquantified(source, _bounded(source, node, low, high, "greedy", at))
+        return _unquantified(source, _repeat_of(source, node, low, high, "lazy", at))
+    return _unquantified(source, _repeat_of(source, node, low, high, "greedy", at))
 
 
 def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
@@ -217,9 +220,7 @@ def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
     return low, high, True
 
 
-def _bounded(
-    source: Source, body: Node, low: int, high: int | None, mode: Literal["greedy", "lazy", "possessive"], at: int
-) -> Repeat:
+def _repeat_of(source: Source, body: Node, low: int, high: int | None, mode: Mode, at: int) -> Repeat:
     # How an engine leaves a loop whose turn consumed nothing is its own affair, so such loops are left out.
     if matches_empty(body):
         source.refuse("a repeat of what can match nothing", at)

@@ -69,22 +69,25 @@ class Program:
     instructions: list[Instruction] = field(default_factory=list)
     sets: dict[CodePoints, int] = field(default_factory=dict)
 
-    def _emit(self, instruction: Instruction) -> int:
+    def emit(self, instruction: Instruction) -> int:
+        """Append an instruction; returns its place."""
         self.instructions.append(instruction)
         return len(self.instructions) - 1
 
-    def _set(self, members: CodePoints) -> int:
+    def index_of(self, members: CodePoints) -> int:
+        """The index of a set, which is added if it is new."""
         return self.sets.setdefault(members, len(self.sets))
 
-    def _add(self, node: Node) -> None:
+    def add(self, node: Node) -> None:
+        """Append the instructions of a node."""
         match node:
             case parser.Symbol(members):
-                self._emit(Take(self._set(members)))
+                self.emit(Take(self.index_of(members)))
             case Look(members, at_end):
-                self._emit(Check(self._set(members), True, at_end))
+                self.emit(Check(self.index_of(members), True, at_end))
             case Concat(parts):
                 for part in parts:
-                    self._add(part)
+                    self.add(part)
             case Alternate(branches):
                 self._add_alternate(branches)
             case Repeat():
@@ -93,11 +96,11 @@ class Program:
     def _add_alternate(self, branches: tuple[Node, ...]) -> None:
         ends: list[int] = []
         for branch in branches[:-1]:
-            split = self._emit(Jump(0))
-            self._add(branch)
-            ends.append(self._emit(Jump(0)))
+            split = self.emit(Jump(0))
+            self.add(branch)
+            ends.append(self.emit(Jump(0)))
             self.instructions[split] = Split(split + 1, len(self.instructions))
-        self._add(branches[-1])
+        self.add(branches[-1])
         for end in ends:
             self.instructions[end] = Jump(len(self.instructions))
 
@@ -108,20 +111,20 @@ class Program:
         could not have taken, except after its last turn. That is exact, since its body is one character.
         """
         for _ in range(node.low):
-            self._add(node.body)
+            self.add(node.body)
         choices: list[int] = []
         for _ in range(1 if node.high is None else node.high - node.low):
-            choices.append(self._emit(Jump(0)))
-            self._add(node.body)
+            choices.append(self.emit(Jump(0)))
+            self.add(node.body)
         if node.high is None:
-            self._emit(Jump(choices[0]))
+            self.emit(Jump(choices[0]))
         exit_ = len(self.instructions)
         if node.mode == "possessive" and choices:
             assert isinstance(node.body, parser.Symbol)
             if node.high is not None:
-                self._emit(Jump(exit_ + 2))
+                self.emit(Jump(exit_ + 2))
                 exit_ += 1
-            self._emit(Check(self._set(node.body.members), False, True))
+            self.emit(Check(self.index_of(node.body.members), False, True))
         for choice in choices:
             more_first = node.mode != "lazy"
             self.instructions[choice] = Split(choice + 1, exit_) if more_first else Split(exit_, choice + 1)
@@ -154,12 +157,12 @@ def compile_program(node: Node, shown: str) -> Program:
             f"pattern {shown}: it needs {size:,} instructions, repeats written out, more than {MAX_INSTRUCTIONS:,}"
         )
     program = Program()
-    split = program._emit(Jump(0))
-    program._add(node)
-    program._emit(Match(gap=False))
+    split = program.emit(Jump(0))
+    program.add(node)
+    program.emit(Match(gap=False))
     program.instructions[split] = Split(split + 1, len(program.instructions))
-    program._emit(Take(program._set(~CodePoints.of())))
-    program._emit(Match(gap=True))
+    program.emit(Take(program.index_of(~CodePoints.of())))
+    program.emit(Match(gap=True))
     return program
 
 

@@ -181,6 +181,25 @@ def test_patterns_with_the_same_matches_have_the_same_tables(pattern, equal):
     assert np.array_equal(ours.classes("abcdxy 1\n"), theirs.classes("abcdxy 1\n"))
 
 
+@pytest.mark.parametrize(
+    ("name", "states", "classes"),
+    [
+        ("GPT-2", 11, 10),
+        ("cl100k_base", 16, 11),
+        ("Llama-3", 16, 11),
+        ("Qwen2", 14, 11),
+        ("o200k_base", 19, 19),
+        ("tekken", 14, 10),
+        ("Kimi-K2", 20, 21),
+        ("DeepSeek-V3, third", 12, 8),
+        ("Jais-2", 526, 11),
+    ],
+)
+def test_real_patterns_have_small_tables(name, states, classes):
+    automaton = build(**FAMILIES[name])
+    assert (automaton.n_states, automaton.n_classes) == (states, classes)
+
+
 def test_priority_decides_not_length():
     assert build("a|ab", "oniguruma").split("ab") == [(0, 1, False), (1, 2, True)]
     assert build("ab|a", "oniguruma").split("ab") == [(0, 2, False)]
