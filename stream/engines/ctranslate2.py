@@ -10,9 +10,11 @@ Verified with ctranslate2 4.8.5. Its `async_generate_tokens` is asyncio only and
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from tokenweir.encode.errors import EngineError
@@ -58,6 +60,7 @@ class CTranslate2Engine:
             self._generator = ctranslate2.Generator(str(folder), **options)
         except (RuntimeError, ValueError, TypeError) as error:
             raise EngineError(f"{folder}: CTranslate2 cannot load the model: {error}") from error
+        self._live: set[int] = set()  # threads that generate
         self._engine = SyncEngine(self._steps, max_concurrency=options.get("inter_threads", 1))
 
     @property
@@ -83,6 +86,7 @@ class CTranslate2Engine:
         if options["max_length"] == 0:
             return
         end_ids = frozenset(options["end_token"])
+        self._live.add(get_ident())
         try:
             with closing(self._generator.generate_tokens(prompt, **options)) as results:
                 for result in results:
@@ -92,6 +96,12 @@ class CTranslate2Engine:
                     yield EngineStep([result.token_id], finish_reason=reason)
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"CTranslate2 failed: {error}") from error
+        finally:
+            self._live.discard(get_ident())
+            # The results end a little before CTranslate2 drops its callback into Python. A process that ends between
+            # the two is aborted, so this generation is not over before; SyncEngine makes the end of the process wait.
+            while self._generator.num_active_batches > len(self._live):
+                time.sleep(0.0005)
 
     def _prompt(self, prompt_ids: Sequence[int]) -> list[str]:
         if len(prompt_ids) == 0:

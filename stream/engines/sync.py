@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextvars import copy_context
-from threading import Condition, Semaphore, Thread
+from threading import Condition, Semaphore, Thread, current_thread
 
 import anyio
 from anyio import to_thread
@@ -13,6 +15,9 @@ from anyio import to_thread
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 
 Step = Sequence[int] | EngineStep
+
+EXIT_PATIENCE = 5.0
+"""Seconds for which the end of the process waits for the steps under way."""
 
 
 class SyncEngine:
@@ -23,6 +28,7 @@ class SyncEngine:
 
     Closing returns at once. There is no way to interrupt a step in Python: the step under way is finished and dropped,
     then the blocking generator is closed in its own thread, and only then does its place become free for the next one.
+    The end of the process waits for that too, but no longer than 5 seconds.
 
     Attributes:
         max_concurrency: Most generations that run at the same time.
@@ -67,12 +73,14 @@ class SyncEngine:
         """
         steps = _HandOff(self.buffer)
         # A daemon: an engine that hangs in a step must not keep the process from ending.
-        Thread(
+        thread = Thread(
             target=copy_context().run,
             args=(self._produce, prompt_ids, sampling, steps),
             name="tokenweir-engine",
             daemon=True,
-        ).start()
+        )
+        _running[thread] = steps
+        thread.start()
         # The reader's waiting is done in one more thread, from anyio's pool: about 0.1 ms a hop. Waking the event loop
         # from the engine's thread would be cheaper, but that thread would then depend on the loop being alive.
         waiting = anyio.CapacityLimiter(1)
@@ -100,6 +108,8 @@ class SyncEngine:
                 if steps.closed:
                     raise
                 failure = error
+            finally:
+                _running.pop(current_thread(), None)
         steps.end(failure)
 
 
@@ -145,3 +155,21 @@ class _HandOff:
         with self._changed:
             self.closed = True
             self._changed.notify_all()
+
+
+_running: dict[Thread, _HandOff] = {}
+
+
+@atexit.register
+def _end_running() -> None:
+    """Close what still runs, and let its threads end.
+
+    A thread that comes back from native code to an interpreter which is being torn down can abort the whole process;
+    CTranslate2 4.8 and pybind11 do.
+    """
+    deadline = time.monotonic() + EXIT_PATIENCE
+    running = list(_running.items())
+    for _, steps in running:
+        steps.close()
+    for thread, _ in running:
+        thread.join(max(0.0, deadline - time.monotonic()))

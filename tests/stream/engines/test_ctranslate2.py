@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from contextlib import aclosing
 
 import anyio
@@ -136,6 +138,29 @@ async def test_two_generations_at_the_same_time(tiny_model):
         await anext(endless)
         with anyio.fail_after(20):
             assert len(await ids(engine, max_tokens=3)) == 3
+
+
+EARLY_END = """
+import sys
+from contextlib import aclosing
+import anyio
+from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
+from tokenweir.stream.engines.protocol import Sampling
+
+async def main():
+    engine = CTranslate2Engine(sys.argv[1], intra_threads=1)
+    async with aclosing(engine.generate([1, 77], Sampling(max_tokens=10**6))) as generated:
+        await anext(generated)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_process_may_end_at_once(tiny_model, attempt):
+    command = [sys.executable, "-c", EARLY_END, tiny_model]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def broken(tmp_path, tiny_model, **files):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -263,3 +265,34 @@ async def test_several_at_a_time_if_asked():
 def test_bad_arguments(argument):
     with pytest.raises(ValueError, match=f"{argument}=0 is below 1"):
         SyncEngine(Endless(), **{argument: 0})
+
+
+END_IN_A_STEP = """
+import time
+from contextlib import aclosing
+import anyio
+from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.sync import SyncEngine
+
+def generate(prompt_ids, sampling):
+    try:
+        yield 1
+        time.sleep(0.3)
+        yield 2
+    finally:
+        print("closed", flush=True)
+
+async def main():
+    async with aclosing(SyncEngine(generate).generate([], Sampling())) as steps:
+        await anext(steps)
+
+anyio.run(main)
+print("ends", flush=True)
+"""
+
+
+def test_the_end_of_the_process_waits_for_the_step_under_way():
+    result = subprocess.run(
+        [sys.executable, "-c", END_IN_A_STEP], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.split() == ["ends", "closed"]
