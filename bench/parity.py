@@ -3,9 +3,10 @@
     python bench/parity.py [--quick] [--fuzz 30000] [--seed TEXT] [--only llama-3.1] [--write-readme]
 
 Each tokenizer encodes every text in ../shared/data/corpora, line by line and whole, the texts of llama.cpp's vectors,
-and adversarial strings; it decodes their ids, and random ids. Compared with the library whose format the file is in:
-the ids with special tokens added and not, the ids of plain text (no added token matched), the offsets, and the text
-decoded with special tokens and without. Compared with itself: the other ways to encode, and the streaming decoder.
+every code point between others, and adversarial strings; it decodes their ids, and random ids. Compared with the
+library whose format the file is in: the ids with special tokens added and not, the ids of plain text (no added token
+matched), the offsets, and the text decoded with special tokens and without. Compared with itself: the other ways to
+encode, and the streaming decoder.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TOKENIZERS = (
     "openai/o200k_base.tiktoken",
     "openai/gpt2.tiktoken",
 )
-SORTS = ("corpus lines", "corpora whole", "vectors")
+SORTS = ("corpus lines", "corpora whole", "vectors", "code points by 64")
 
 
 @dataclass
@@ -138,6 +139,7 @@ def texts_by_kind(seed: str, reference: Reference, fuzz: int, every: int) -> Ite
     yield "corpora whole", [text for text in corpora if every == 1 or len(text) < 20_000]
     vectors = (DATA / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
     yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
+    yield "code points by 64", adversarial.every_code_point()[::every]
     sample = Random(seed).sample(reference.ids, 5000)
     vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
     kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
