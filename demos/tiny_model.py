@@ -10,6 +10,7 @@ and a sampler, so it stands in wherever a program needs a real engine and no dow
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import ctranslate2.specs
@@ -18,7 +19,7 @@ import numpy as np
 WIDTH, LAYERS, HEADS, HIDDEN = 64, 2, 4, 128
 
 
-def write_tiny_model(folder: Path, vocab_size: int, *, eos_id: int, seed: int = 0) -> None:
+def write_tiny_model(folder: Path, vocab_size: int, *, eos_id: int, silent: Iterable[int] = (), seed: int = 0) -> None:
     """Write a Llama-shaped model: 2 layers of rotary attention and SwiGLU, RMS norm, untied embeddings.
 
     The names of its tokens are their ids, as decimal numbers. Equal arguments give equal files.
@@ -27,6 +28,7 @@ def write_tiny_model(folder: Path, vocab_size: int, *, eos_id: int, seed: int = 
         folder: Where to write; made if it does not exist.
         vocab_size: Rows of the embedding, the `vocab_size` of the tokenizer that it goes with.
         eos_id: The token that ends a generation.
+        silent: Tokens that it never says when greedy, and hardly ever otherwise: their logits are 0.
         seed: Of the weights.
 
     """
@@ -59,6 +61,7 @@ def write_tiny_model(folder: Path, vocab_size: int, *, eos_id: int, seed: int = 
         layer.ffn.linear_1.weight = weights(WIDTH, HIDDEN)
     decoder.layer_norm.gamma = ones
     decoder.projection.weight = weights(vocab_size, WIDTH)
+    decoder.projection.weight[list(silent)] = 0
 
     spec.register_vocabulary([str(token_id) for token_id in range(vocab_size)])
     spec.config.bos_token = spec.config.eos_token = spec.config.unk_token = str(eos_id)
@@ -72,4 +75,5 @@ if __name__ == "__main__":
     from tokenweir import Tokenizer
 
     tokenizer = Tokenizer.default()
-    write_tiny_model(Path(sys.argv[1]), tokenizer.vocab_size, eos_id=min(tokenizer.eos_ids))
+    silent = tokenizer.special_tokens.values()
+    write_tiny_model(Path(sys.argv[1]), tokenizer.vocab_size, eos_id=min(tokenizer.eos_ids), silent=silent)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tokenweir.encode.tokenizer import Tokenizer
+
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 
@@ -30,8 +32,10 @@ def data():
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
-    """A CTranslate2 model folder with random weights, over the embedded vocabulary's 8192 ids."""
+    """A CTranslate2 model folder with random weights, over the embedded vocabulary; greedy, it never says an end token."""
     pytest.importorskip("ctranslate2")
     folder = tmp_path_factory.mktemp("tiny_model")
-    runpy.run_path(str(ROOT / "demos" / "tiny_model.py"))["write_tiny_model"](folder, 8192, eos_id=0)
+    tok = Tokenizer.default()
+    write = runpy.run_path(str(ROOT / "demos" / "tiny_model.py"))["write_tiny_model"]
+    write(folder, tok.vocab_size, eos_id=min(tok.eos_ids), silent=tok.special_tokens.values())
     return folder

@@ -52,6 +52,12 @@ class PseudoTerminal:
         self._seen = found + len(text)
         return between
 
+    def more(self):
+        """Wait until something is shown after what was expected last."""
+        end = time.monotonic() + TIMEOUT
+        while len(self.shown) == self._seen:
+            assert self._read(end), "nothing was shown"
+
     def end(self):
         """Wait for the program's end; returns its exit code."""
         code = self._process.wait(TIMEOUT)

@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from tokenweir.cli import main
 from tokenweir.encode.tokenizer import Tokenizer
 
 PseudoTerminal = runpy.run_path(str(Path(__file__).with_name("pseudo_terminal.py")))["PseudoTerminal"]
@@ -24,7 +26,7 @@ def environment(**changes):
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("TOKENWEIR", "PYTHON", "NO_COLOR"))
     }
-    return kept | {"TERM": "xterm", "PYTHONUTF8": "1"} | changes
+    return kept | {"TERM": "xterm", "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"} | changes
 
 
 @pytest.fixture
@@ -40,13 +42,8 @@ def recording(tmp_path):
     return write
 
 
-def piped(*args, stdin="hi\n", **env):
-    stdin = stdin.encode() if isinstance(stdin, str) else stdin
-    result = subprocess.run(
-        [*CHAT, *args], input=stdin, capture_output=True, env=environment(**env), timeout=60, check=False
-    )
-    assert b"Traceback" not in result.stderr, result.stderr.decode()
-    return result
+def piped(*args, stdin="hi\n", env=None):
+    return CliRunner().invoke(main, ["chat", *args], input=stdin, env=env)
 
 
 def terminal(*args, **env):
@@ -58,30 +55,29 @@ def terminal(*args, **env):
 
 def test_only_the_answer_goes_to_stdout(recording):
     result = piped(recording(ANSWER))
-    assert result.stdout.decode() == "It is 👩‍🚀 — done.\n"
+    assert result.stdout == "It is 👩‍🚀 — done.\n"
     tokens = len(Tokenizer.default().encode(ANSWER))
     assert re.fullmatch(
-        rf"\[{tokens} tokens, \d+ of them thinking, prompt \d+ \| .* \| ended by stop\]\n", result.stderr.decode()
+        rf"\[{tokens} tokens, \d+ thinking; prompt \d+; first token \d+\.\d\d s; .*stop\]\n", result.stderr
     )
-    assert b"\x1b" not in result.stderr
-    assert result.returncode == 0
+    assert result.exit_code == 0
 
 
 @pytest.mark.parametrize("think", ["show", "dim"])
 def test_thinking_has_a_label_where_it_cannot_be_dim(recording, think):
     result = piped(recording(ANSWER), "--think", think)
-    assert result.stdout.decode() == "[thinking]\nLet me see.\n\n[answer]\nIt is 👩‍🚀 — done.\n"
+    assert result.stdout == "[thinking]\nLet me see.\n\n[answer]\nIt is 👩‍🚀 — done.\n"
 
 
 def test_escape_sequences_are_shown(recording):
     result = piped(recording("a\x1b]52;c;aGk=\x07b\rc\u202ed\x9b1m<|im_end|>"))
-    assert result.stdout.decode() == "a␛]52;c;aGk=␇b␍c\\u202ed\\x9b1m\n"
+    assert result.stdout == "a␛]52;c;aGk=␇b␍c\\u202ed\\x9b1m\n"
 
 
 def test_output_that_is_not_utf8(recording):
-    result = piped(recording(ANSWER), "--think=show", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert result.returncode == 0
-    assert b"It is \\U0001f469\\u200d\\U0001f680 \\u2014 done." in result.stdout
+    env = environment(PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    result = subprocess.run([*CHAT, recording(ANSWER)], input=b"hi\n", capture_output=True, env=env, check=True)
+    assert result.stdout == b"It is \\U0001f469\\u200d\\U0001f680 \\u2014 done.\n"
 
 
 def test_a_reader_that_leaves(recording):
@@ -98,7 +94,7 @@ def test_a_reader_that_leaves(recording):
 
 
 def test_every_line_is_a_message_of_one_conversation(recording):
-    notes = piped(recording("Yes.<|im_end|>"), stdin="one\ntwo\n\n/clear\none").stderr.decode()
+    notes = piped(recording("Yes.<|im_end|>"), stdin="one\ntwo\n\n/clear\none").stderr
     prompts = [int(count) for count in re.findall(r"prompt (\d+)", notes)]
     assert len(prompts) == 3
     assert prompts[1] > prompts[0] == prompts[2]
@@ -106,15 +102,15 @@ def test_every_line_is_a_message_of_one_conversation(recording):
 
 def test_the_system_message_and_the_options(recording):
     engine = recording("one two three four<|im_end|>")
-    (plain, system) = (
-        int(re.search(r"prompt (\d+)", piped(engine, *more).stderr.decode())[1])
-        for more in ((), ("--system", "Be brief."))
+    plain, system = (
+        int(re.search(r"prompt (\d+)", piped(engine, *more).stderr)[1]) for more in ((), ("--system", "Be brief."))
     )
     assert system > plain
-    assert piped(engine, "--stop", "three").stdout == b"one two \n"
-    assert b"ended by stop at 'three'" in piped(engine, "--stop", "three").stderr
-    assert b"ended by length" in piped(engine, "--max-tokens", "2").stderr
-    assert piped(engine, TOKENWEIR_STOP="two").stdout == b"one \n"
+    stopped = piped(engine, "--stop", "three")
+    assert stopped.stdout == "one two \n"
+    assert "; stop at 'three']" in stopped.stderr
+    assert "; length]" in piped(engine, "--max-tokens", "2").stderr
+    assert piped(engine, env={"TOKENWEIR_STOP": "two"}).stdout == "one \n"
 
 
 def test_the_seed_repeats_the_toy():
@@ -126,25 +122,16 @@ def test_the_seed_repeats_the_toy():
 
 def test_commands(recording):
     result = piped(recording("No.<|im_end|>"), stdin="/help\n/demo nothing\n/nonsense\n /quit is a word\n/quit\nmore\n")
-    notes = result.stderr.decode()
-    assert "/demo [name]  play a recorded answer: 1-recording," in notes
-    assert "no recording is named nothing; there are: 1-recording," in notes
-    assert "/nonsense is not a command; /help lists them" in notes
-    assert result.stdout == b"No.\n"
-
-
-def test_a_demo_says_what_it_is(recording):
-    with terminal() as screen:
-        screen.expect("There is no model here.")
-        screen.expect("> ")
-        screen.type("/demo\n")
-        screen.expect("A recording named 1-recording, not a model.")
+    assert "/demo [name]  play a recorded answer: 1-recording," in result.stderr
+    assert "no recording is named nothing; there are: 1-recording," in result.stderr
+    assert "/nonsense is not a command; /help lists them" in result.stderr
+    assert result.stdout == "No.\n"
 
 
 def test_a_real_engine(tiny_model):
-    result = piped(f"--engine=ctranslate2:{tiny_model}", "--max-tokens=20", "--think=show", OMP_NUM_THREADS="1")
+    result = piped(f"--engine=ctranslate2:{tiny_model}", "--max-tokens=20", "--think=show")
     assert result.stdout.strip()
-    assert b"[20 tokens, " in result.stderr
+    assert "[20 tokens" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -160,19 +147,19 @@ def test_a_real_engine(tiny_model):
 )
 def test_errors(args, stdin, code, message):
     result = piped(*args, "--max-tokens=1", stdin=stdin)
-    assert result.returncode == code
-    assert message in result.stderr.decode()
+    assert result.exit_code == code
+    assert message in result.stderr
 
 
 def test_an_embedded_engine_needs_the_embedded_vocabulary(data):
-    path = data("tokenizers/qwen3/tokenizer.json")
-    result = piped("--tokenizer", str(path))
-    assert (result.returncode, b"ngram speaks the embedded vocabulary only" in result.stderr) == (2, True)
+    result = piped("--tokenizer", str(data("tokenizers/qwen3/tokenizer.json")))
+    assert result.exit_code == 2
+    assert "ngram speaks the embedded vocabulary only" in result.stderr
 
 
 def test_a_tokenizer_without_a_template(data, recording):
     result = piped("--tokenizer", str(data("tokenizers/gpt2/tokenizer.json")), recording("x"))
-    assert (result.returncode, result.stderr) == (1, b"tokenweir: error: the tokenizer has no chat template\n")
+    assert (result.exit_code, result.stderr) == (1, "tokenweir: error: the tokenizer has no chat template\n")
 
 
 # -- at a terminal -----------------------------------------------------------------------------------------------------
@@ -187,7 +174,7 @@ def test_thinking_is_dim_and_ctrl_d_ends(recording):
         dim = "".join(re.findall(r"\x1b\[2m(.*?)\x1b\[0m", shown, re.DOTALL))
         assert dim == "Let me see.\r\n"
         assert re.sub(r"\x1b\[[02]m", "", shown).endswith("Let me see.\r\n\r\nIt is 👩‍🚀 — done.\r\n")
-        screen.expect("ended by stop]")
+        screen.expect("; stop]")
         screen.expect("> ")
         screen.type("\x04")
         assert screen.end() == 0
@@ -199,7 +186,7 @@ def test_no_styles_where_they_are_not_wanted(recording, env):
         screen.expect("> ")
         screen.type("hi\n")
         screen.expect("[thinking]")
-        screen.expect("ended by stop")
+        screen.expect("; stop]")
         screen.expect("> ")
         screen.type("/quit\n")
         assert screen.end() == 0
@@ -211,7 +198,7 @@ def test_nothing_that_acts_reaches_the_terminal(recording):
         screen.expect("> ")
         screen.type("hi\n")
         screen.expect("x␛]52;c;aGk=␇␛[2Jy␍z\\x9b2J")
-        screen.expect("ended by stop")
+        screen.expect("; stop]")
         assert not re.search(r"\x1b\](?!0)|\x07|\x1b\[2J|\x9b", screen.shown)
 
 
@@ -221,12 +208,12 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(recording):
         screen.type("hi\n")
         screen.expect("word word ")
         screen.type("\x03")
-        screen.expect("ended by Ctrl-C]")
+        screen.expect("; Ctrl-C]")
         screen.expect("> ")
         screen.type("again\n")
         screen.expect("word word ")
         screen.type("\x03")
-        screen.expect("ended by Ctrl-C]")
+        screen.expect("; Ctrl-C]")
         screen.expect("> ")
         screen.type("\x03")
         screen.expect("(Ctrl-C again or Ctrl-D ends)")
@@ -237,14 +224,14 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(recording):
 
 
 def test_ctrl_c_stops_a_real_engine(tiny_model):
-    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--temperature=1", "--think=show")
-    with terminal(*args, OMP_NUM_THREADS="1") as screen:
+    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--think=show")
+    with terminal(*args, TERM="dumb") as screen:
         screen.expect("> ")
         screen.type("hi\n")
         screen.expect("hi\r\n")
-        screen.expect("e")
+        screen.more()
         screen.type("\x03")
-        screen.expect("ended by Ctrl-C]")
+        screen.expect("; Ctrl-C]")
         screen.expect("> ")
         screen.type("\x04")
         assert screen.end() == 0
@@ -260,12 +247,23 @@ def test_an_error_does_not_end_the_conversation(tiny_model):
             screen.expect("> ")
 
 
+def test_a_demo_says_what_it_is():
+    with terminal() as screen:
+        screen.expect("There is no model here.")
+        screen.expect("> ")
+        screen.type("/demo code\n")
+        screen.expect("A recording named 3-code, not a model.")
+        screen.expect("```")
+        screen.type("\x03")
+        screen.expect("; Ctrl-C]")
+
+
 def test_history(recording):
     pytest.importorskip("readline")
     with terminal(recording("Yes.<|im_end|>")) as screen:
         screen.expect("> ")
         screen.type("a memorable line\n")
-        screen.expect("ended by stop")
+        screen.expect("; stop]")
         screen.expect("> ")
         screen.type("\x1b[A")
         screen.expect("a memorable line")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from tokenweir.cli.answer import Answer
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     decode_utf8,
@@ -32,19 +32,20 @@ if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
     from tokenweir.stream.engines.protocol import Engine, Sampling
     from tokenweir.stream.engines.replay import Recording
-    from tokenweir.stream.events import Delta
     from tokenweir.templates.chat_template import ChatTemplate
 
 NO_MODEL = """\
-There is no model here. What you type goes to an n-gram engine over the embedded vocabulary: it strings together words
-that often follow each other and understands nothing. /demo plays recorded answers. --engine brings a real model.
+There is no model here. What you type goes to an n-gram engine: it strings
+together words that often follow each other, and understands nothing.
+/demo plays recorded answers; --engine brings a real model.
 """
 HELP = """\
 /demo [name]  play a recorded answer: {recordings}
 /clear        forget the conversation
 /help         this text
 /quit         end; so does Ctrl-D, or Ctrl-C twice
-Ctrl-C stops an answer. A line that begins with a space is text, even if a / follows.
+Ctrl-C stops an answer. A line that begins with a space is text, even if a /
+follows.
 """
 
 
@@ -193,7 +194,7 @@ class Conversation:
             return
         tok = load_tokenizer(None)
         model = Model(ReplayEngine([recording]), tok, load_template(None, tok), Sampling())
-        self.note(f"A recording named {recording.name}, not a model. The question was: {recording.prompt}\n")
+        self.note(f"A recording named {recording.name}, not a model. The question was: {recording.prompt}\n\n")
         self._show(model, [{"role": "user", "content": recording.prompt}], runner)
 
     def _show(self, model: Model, messages: list[dict[str, str]], runner: asyncio.Runner) -> str:
@@ -208,79 +209,6 @@ class Conversation:
             answer.end_line()
         self.note(f"[{answer.summary()}]\n")
         return answer.text
-
-
-class Answer:
-    """One answer on its way to the terminal: deltas in, visible text out, and what it took."""
-
-    def __init__(self, out: TextIO, think: str | None) -> None:
-        self.text = ""
-        self._out = out
-        self._styled = styled(out)
-        self._think = think or ("dim" if self._styled else "hide")
-        self._labelled = self._think == "show" or not self._styled  # else dimness tells thinking from the answer
-        self._channel: str | None = None
-        self._midline = False
-        self._reason = "Ctrl-C"
-        self._prompt_tokens = self._tokens = self._thinking_tokens = 0
-        self._started = time.monotonic()
-        self._arrivals: list[tuple[float, int]] = []  # the first and the last: the time, and the tokens until then
-
-    def step(self, delta: Delta) -> None:
-        """Show a delta at once."""
-        from tokenweir.stream.events import Finish, ReasoningDelta, TextDelta
-
-        self._tokens += len(delta.token_ids)
-        if delta.token_ids:
-            self._arrivals[1:] = [(time.monotonic(), self._tokens)]
-        match delta:
-            case Finish(reason, stop_reason, usage):
-                self._reason = str(reason) if stop_reason is None else f"{reason} at {stop_reason!r}"
-                self._prompt_tokens, self._thinking_tokens = usage.prompt_tokens, usage.reasoning_tokens
-            case TextDelta(text):
-                self.text += text
-                self._write("answer", text)
-            case ReasoningDelta(text):
-                if self._think != "hide":
-                    self._write("thinking", text)
-            case _:
-                self._write("tool call", delta.name or delta.arguments)
-
-    def _write(self, channel: str, text: str) -> None:
-        if channel != self._channel:
-            text = text.lstrip("\n")  # models put line feeds around their thinking
-            if not text:
-                return
-            if self._channel is not None:
-                self._out.write("\n\n" if self._midline else "\n")
-            if channel == "tool call" or (self._labelled and (channel, self._channel) != ("answer", None)):
-                self._out.write(f"[{channel}]\n")
-            self._channel = channel
-        self._out.write(dim(text, self._styled and self._think == "dim" and channel == "thinking"))
-        self._out.flush()
-        self._midline = not text.endswith("\n")
-
-    def end_line(self) -> None:
-        """End the line that the answer is on."""
-        if self._midline:
-            self._out.write("\n")
-            self._out.flush()
-            self._midline = False
-
-    def summary(self) -> str:
-        """What it took, in one line."""
-        tokens = f"{self._tokens} tokens"
-        if self._thinking_tokens:
-            tokens += f", {self._thinking_tokens} of them thinking"
-        if self._prompt_tokens:
-            tokens += f", prompt {self._prompt_tokens}"
-        parts = [tokens]
-        if self._arrivals:
-            (first, so_far), (last, total) = self._arrivals[0], self._arrivals[-1]
-            parts.append(f"first token after {first - self._started:.2f} s")
-            if last > first:
-                parts.append(f"{(total - so_far) / (last - first):.1f} tokens/s")
-        return " | ".join([*parts, f"ended by {self._reason}"])
 
 
 def _recordings() -> tuple[Recording, ...]:

@@ -43,10 +43,10 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
 
 def describe(tok: Tokenizer) -> dict[str, Any]:
     """Collect the facts, as JSON has them; large tables only by their sizes."""
-    from tokenweir.stream.detection import detect_style
+    from tokenweir.stream.detection import read_prompt
 
     spec = tok.spec
-    style = detect_style(tok)
+    style = read_prompt(tok).style
     return {
         "source": spec.source,
         "vocab_size": tok.vocab_size,
