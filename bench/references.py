@@ -6,7 +6,8 @@ Both classes have:
 - `library`, its name and version;
 - `ids`, every id that names a token, and `special_tokens`, the text of every added token;
 - `encode` (added tokens in the text are matched), `encode_plain` (no added token is matched and none is added),
-  `offsets` of what `encode` gives, and `decode`, each for a batch.
+  `offsets` of what `encode` gives, and `decode`, each for a batch;
+- `known`, what the library knows of (start, end) offsets.
 """
 
 from __future__ import annotations
@@ -26,10 +27,9 @@ Ids = Sequence[Sequence[int]]
 
 
 class HuggingFace:
-    """`tokenizers` with a tokenizer.json; its offsets are (start, end) in characters."""
+    """`tokenizers` with a tokenizer.json; its offsets are start and end of each token, in characters."""
 
     library = f"tokenizers {tokenizers.__version__}"
-    offset_columns = 2
 
     def __init__(self, path: Path) -> None:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
@@ -46,15 +46,19 @@ class HuggingFace:
     def encode_plain(self, texts: Sequence[str]) -> Ids:
         return [encoding.ids for encoding in self.plain.encode_batch_fast(list(texts), add_special_tokens=False)]
 
-    def offsets(self, texts: Sequence[str]) -> Sequence[Sequence[tuple[int, ...]]]:
-        return [encoding.offsets for encoding in self.tokenizer.encode_batch(list(texts))]
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> Sequence[Sequence[tuple[int, int]]]:
+        encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+        return [encoding.offsets for encoding in encodings]
+
+    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+        return offsets
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str]:
         return self.tokenizer.decode_batch([list(ids) for ids in batch], skip_special_tokens=skip_special_tokens)
 
 
 class OpenAI:
-    """`tiktoken` with a rank file; its offsets are (start,) in characters.
+    """`tiktoken` with a rank file; it knows only where each token starts, in characters.
 
     Attributes:
         definition: What `tiktoken.Encoding` is made from: `name`, `pat_str`, `mergeable_ranks`, `special_tokens`.
@@ -62,7 +66,6 @@ class OpenAI:
     """
 
     library = f"tiktoken {tiktoken.__version__}"
-    offset_columns = 1
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         self.definition = definition
@@ -87,9 +90,12 @@ class OpenAI:
     def encode_plain(self, texts: Sequence[str]) -> Ids:
         return self.encoding.encode_ordinary_batch(list(texts), num_threads=1)
 
-    def offsets(self, texts: Sequence[str]) -> Sequence[Sequence[tuple[int, ...]]]:
-        batch = self.encode(texts, add_special_tokens=True)
-        return [[(start,) for start in self.encoding.decode_with_offsets(ids)[1]] for ids in batch]
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> Sequence[Sequence[int]]:
+        batch = self.encode(texts, add_special_tokens=add_special_tokens)
+        return [self.encoding.decode_with_offsets(ids)[1] for ids in batch]
+
+    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[int]:
+        return [start for start, _ in offsets]
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str]:
         skipped = self.special_ids if skip_special_tokens else frozenset[int]()

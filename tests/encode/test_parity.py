@@ -86,6 +86,7 @@ def prefix_space_outside_offsets(tok):
 
 def trimmed_offsets(tok):
     tok.post_processor = processors.ByteLevel(trim_offsets=True, add_prefix_space=False)
+    tok.add_tokens(ADDED)
 
 
 def nfc(tok):
