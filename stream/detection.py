@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
@@ -10,25 +11,46 @@ from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.styles import STYLES, ReasoningStyle
 
 
-def detect_style(tok: Tokenizer, prompt_ids: Sequence[int] = ()) -> ReasoningStyle | None:
-    """Find the style of a model: the one the prompt has opened, or else the first whose tags are tokens of their own.
+class PromptReading(NamedTuple):
+    """What a prompt says about the answer that follows.
 
-    A model that spells its tags with ordinary tokens can only be told by a prompt that opens the thinking.
+    Attributes:
+        style: How the model marks its thinking; None if nothing shows a style.
+        inside: The prompt has opened the thinking, as where the template ended with `<think>`.
+
     """
-    styles = STYLES.values()
-    turn = _last_turn(tok, prompt_ids, keep=styles)
-    opened = [style for style in styles if _opens(style, turn)]
-    owned = (style for style in styles if all(tok.token_to_id(token) is not None for token in style.tokens))
-    return opened[0] if opened else next(owned, None)
+
+    style: ReasoningStyle | None
+    inside: bool
 
 
-def opened_by_prompt(style: ReasoningStyle, tok: Tokenizer, prompt_ids: Sequence[int]) -> bool:
-    """Say whether a prompt ends inside the thinking, as where the template ended with `<think>`.
+def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: ReasoningStyle | None = None) -> PromptReading:
+    """Find out how a model marks its thinking, and whether its prompt has opened it.
 
-    What counts is the text after the prompt's last control token that is no part of a tag, so neither an unfinished
-    thought in an earlier turn nor what a user wrote opens it. Costs one look at each id back to there.
+    A style that the prompt has opened comes first, then the first whose tags are tokens of the vocabulary. A model that
+    spells its tags with ordinary tokens can only be told by a prompt that opens the thinking, or by name.
+
+    What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
+    unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
+
+    Args:
+        tok: The model's tokenizer.
+        prompt_ids: The prompt.
+        style: The style, if it is known.
+
+    Raises:
+        TokenIdError: One of those ids is outside the vocabulary.
+
     """
-    return _opens(style, _last_turn(tok, prompt_ids, keep=(style,)))
+    candidates = tuple(STYLES.values()) if style is None else (style,)
+    turn = _last_turn(tok, prompt_ids, candidates)
+    for candidate in candidates:
+        if _opens(candidate, turn):
+            return PromptReading(candidate, True)
+    if style is None:
+        owned = (s for s in candidates if all(tok.token_to_id(token) is not None for token in s.tokens))
+        style = next(owned, None)
+    return PromptReading(style, False)
 
 
 def shown_tokens(style: ReasoningStyle, tok: Tokenizer) -> dict[int, str]:
@@ -48,13 +70,15 @@ def _opens(style: ReasoningStyle, turn: str) -> bool:
     return parser.channel is Channel.REASONING
 
 
-def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], *, keep: Collection[ReasoningStyle]) -> str:
-    """Decode what comes after the last control token, those of the tags of the styles to keep apart."""
+def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> str:
+    """Decode what comes after the last control token that is not one of the styles' tags."""
     if not prompt_ids:
         return ""
-    tags = {tok.special_tokens.get(token) for style in keep for token in style.tokens}
+    tags = {tok.special_tokens.get(token) for style in styles for token in style.tokens}
     ends = (tok.eos_ids | set(tok.special_tokens.values())) - tags
     start = len(prompt_ids)
+    while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):
+        start = max(0, start - 64)
     while start and prompt_ids[start - 1] not in ends:
         start -= 1
     return tok.decode(prompt_ids[start:], skip_special_tokens=False)

@@ -28,6 +28,7 @@ class ReasoningParser:
 
     Attributes:
         channel: What the next text belongs to.
+        starts: The characters that tags begin with.
 
     """
 
@@ -49,8 +50,7 @@ class ReasoningParser:
             channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
             for channel, rules in self._rules.items()
         }
-        # Characters that can change the state of a parser that is settled: a tag's first, and the end of a line.
-        self.starts = frozenset(rule.tag[0] for rules in self._rules.values() for rule in rules) | {"\n"}
+        self.starts = frozenset(rule.tag[0] for rules in self._rules.values() for rule in rules)
         self._held = ""
         self.channel = Channel.REASONING if inside else Channel.ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
@@ -62,7 +62,7 @@ class ReasoningParser:
 
     @property
     def settled(self) -> bool:
-        """Whether text without any of `starts` passes whole and changes nothing."""
+        """Whether text without line ends and without any of `starts` passes whole and changes nothing."""
         return not (self._held or self._bare_line or self._bare_start)
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
@@ -74,7 +74,7 @@ class ReasoningParser:
         held, self._held = self._held, ""
         if not held:
             return []
-        self._pass(held)
+        self.skim(held)
         return [(self.channel, held)]
 
     def split(self, text: str) -> list[tuple[Channel | None, str]]:
@@ -85,7 +85,7 @@ class ReasoningParser:
         sent = seen = 0  # `text` is given out up to `sent`, and what is bare is known up to `seen`
         while (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
-            self._pass(text[seen:place])
+            self.skim(text[seen:place])
             rule, partial = self._tag_at(text, place)
             if rule is not None:
                 if place > sent:
@@ -102,10 +102,20 @@ class ReasoningParser:
             else:
                 seen = place + 1
                 self._bare_start = self._bare_line = False
-        self._pass(text[seen:])
+        self.skim(text[seen:])
         if len(text) > sent:
             out.append((self.channel, text[sent:]))
         return out
+
+    def skim(self, text: str) -> None:
+        """Take text that has none of `starts`, while nothing is held: it passes whole."""
+        bare = not text.strip()
+        self._bare_start = self._bare_start and bare
+        line_end = text.rfind("\n")
+        if line_end >= 0:
+            self._bare_line = bare or not text[line_end:].strip()
+        else:
+            self._bare_line = self._bare_line and bare
 
     def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
         """Find the tag that counts at `place`, or whether the text ends before that can be said."""
@@ -118,16 +128,6 @@ class ReasoningParser:
             if len(text) - place < len(rule.tag) and rule.tag.startswith(text[place:]):
                 partial = True
         return None, partial
-
-    def _pass(self, text: str) -> None:
-        """Note whether what has passed on this channel and this line is still only white space."""
-        bare = not text.strip()
-        self._bare_start = self._bare_start and bare
-        line_end = text.rfind("\n")
-        if line_end >= 0:
-            self._bare_line = bare or not text[line_end:].strip()
-        else:
-            self._bare_line = self._bare_line and bare
 
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:

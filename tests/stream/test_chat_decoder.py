@@ -159,6 +159,22 @@ def test_ids_without_text_go_to_the_next_delta_and_the_rest_to_finish(mistral_to
     assert decoder.ignored == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"min_tokens": 99}, {"stop": ["o "]}])
+@pytest.mark.parametrize("before", [b"Hello", b"\n"])
+def test_an_id_with_text_and_half_a_character_goes_with_that_character(think_tok, before, options):
+    half = next(i for i in range(256, think_tok.vocab_size) if think_tok.token_bytes(i) == b" \xf0\x9f")
+    decoder = ChatDecoder(think_tok, **options)
+    decoder.feed([*before, 65])
+    assert decoder.feed([half]) == [TextDelta(" ", [])]
+    assert decoder.feed([0x91, 0xA9]) == [TextDelta("👩", [half, 0x91, 0xA9])]
+
+
+def test_half_a_character_does_not_reach_over_a_tag(mistral_tok):
+    ids = [*mistral_tok.encode("[THINK]a"), 0xC3, *mistral_tok.encode("[/THINK]"), 0xA9]
+    deltas = run(ChatDecoder(mistral_tok), [ids])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("a\ufffd", "\ufffd")
+
+
 def test_an_id_that_a_stop_cuts_goes_to_finish(tok):
     boxes = tok.token_to_id("boxes")
     assert ChatDecoder(tok, stop=["ox"]).feed([boxes]) == [
@@ -207,6 +223,13 @@ def test_min_tokens_counts_where_the_match_completes_and_not_where_it_is_release
     assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n<ab"
     decoder = ChatDecoder(think_tok, stop=["<"], min_tokens=2)
     assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n"
+
+
+@pytest.mark.parametrize("min_tokens", range(7))
+def test_tokens_are_counted_alike_on_the_short_way_and_the_long_one(think_tok, min_tokens):
+    ids = think_tok.encode("<think>A<skip>é</think>b")
+    finish = run(ChatDecoder(think_tok, min_tokens=min_tokens), [[token_id] for token_id in ids])[-1]
+    assert finish.usage == Usage(0, 7, 6)
 
 
 def test_stop_token_ids_hold_under_ignore_eos_and_name_themselves(tok):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode.spec import AddedToken
-from tokenweir.stream.detection import detect_style, opened_by_prompt, shown_tokens
+from tokenweir.stream.detection import read_prompt, shown_tokens
 from tokenweir.stream.styles import STYLES
 
 THINK = STYLES["think"]
@@ -11,17 +11,17 @@ THINK = STYLES["think"]
 
 @pytest.mark.parametrize("style", [style for style in STYLES.values() if style.name != "plamo3"], ids=lambda s: s.name)
 def test_a_vocabulary_that_has_the_tags_shows_the_style(make_tok, style):
-    assert detect_style(make_tok(*(AddedToken(token) for token in style.tokens))) is style
+    assert read_prompt(make_tok(*(AddedToken(token) for token in style.tokens))).style is style
 
 
 def test_a_vocabulary_without_tags_or_with_one_of_two_shows_none(make_tok):
-    assert detect_style(make_tok()) is None
-    assert detect_style(make_tok(AddedToken("<think>"))) is None
+    assert read_prompt(make_tok()).style is None
+    assert read_prompt(make_tok(AddedToken("<think>"))).style is None
 
 
 def test_a_prompt_that_opens_the_thinking_shows_the_style(tok, think_tok):
-    assert detect_style(tok, tok.encode("<skip>Assistant: <seed:think>\n")) is STYLES["seed-oss"]
-    assert detect_style(think_tok, think_tok.encode("<skip>[THINK]")) is STYLES["mistral"]
+    assert read_prompt(tok, tok.encode("<skip>Assistant: <seed:think>\n")).style is STYLES["seed-oss"]
+    assert read_prompt(think_tok, think_tok.encode("<skip>[THINK]")).style is STYLES["mistral"]
 
 
 @pytest.mark.parametrize("name", ["tok", "think_tok"])
@@ -44,13 +44,13 @@ def test_a_prompt_that_opens_the_thinking_shows_the_style(tok, think_tok):
 )
 def test_a_prompt_opens_the_thinking_in_its_last_turn(request, name, prompt, opened):
     tok = request.getfixturevalue(name)
-    assert opened_by_prompt(THINK, tok, tok.encode(prompt)) is opened
+    assert read_prompt(tok, tok.encode(prompt), THINK) == (THINK, opened)
 
 
 def test_tags_that_are_control_tokens_end_no_turn(mistral_tok):
     style = STYLES["mistral"]
-    assert opened_by_prompt(style, mistral_tok, mistral_tok.encode("<skip>[THINK]so far"))
-    assert not opened_by_prompt(style, mistral_tok, mistral_tok.encode("<skip>[THINK]so far[/THINK]"))
+    assert read_prompt(mistral_tok, mistral_tok.encode("<skip>[THINK]so far"), style).inside
+    assert not read_prompt(mistral_tok, mistral_tok.encode("<skip>[THINK]so far[/THINK]"), style).inside
 
 
 def test_only_special_tokens_need_to_be_shown(think_tok, mistral_tok):

@@ -123,6 +123,20 @@ async def test_detokenize_gives_a_chunk_for_each_id_that_ends_a_character(tok):
 
 
 @pytest.mark.anyio
+async def test_detokenize_ends_characters_where_the_fused_stage_does(mistral_tok):
+    half = next(i for i in range(256, mistral_tok.vocab_size) if mistral_tok.token_bytes(i) == b" \xf0\x9f")
+    closer = mistral_tok.token_to_id("[/THINK]")
+    source = Source([[half, 0x91, 0xA9, 0xC3, closer, 0xA9]])
+    assert await collect(detokenize(source, mistral_tok, style="mistral")) == [
+        Chunk([], " "),
+        Chunk([half, 0x91, 0xA9], "👩"),
+        Chunk([0xC3], "\ufffd"),
+        Chunk([closer], "[/THINK]"),
+        Chunk([0xA9], "\ufffd"),
+    ]
+
+
+@pytest.mark.anyio
 async def test_split_and_strip_reasoning(tok):
     chunks = [Chunk([1], "<thi"), Chunk([2], "nk>a"), Chunk([3], "</think>"), Chunk([4], "b<")]
     assert await collect(split_reasoning(Source(chunks), "think")) == [

@@ -54,6 +54,15 @@ def test_held_is_the_longest_suffix_that_is_a_proper_prefix_of_a_stop(text, stop
 
 @settings(max_examples=200)
 @given(TEXT, STOPS, st.integers(0, 30))
+def test_after_ignored_matches_held_is_still_the_least(text, stops, ignore):
+    matcher = StopStrings(stops)
+    matcher.step(text, ignore=ignore)
+    longest = max((n for stop in stops for n in range(len(stop)) if text.endswith(stop[:n])), default=0)
+    assert matcher.matched is not None or len(matcher.held) == longest
+
+
+@settings(max_examples=200)
+@given(TEXT, STOPS, st.integers(0, 30))
 def test_ignored_matches_stay_in_the_text_and_may_overlap_the_one_that_counts(text, stops, ignore):
     matcher = StopStrings(stops)
     step = matcher.step(text, ignore=ignore)
