@@ -40,8 +40,8 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
     """Give every added token the id it has in use, in the tokens' order.
 
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
-    gets the next free one (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids
-    that count.
+    gets the next free one; of tokens listed twice the later flags hold, but what once was special stays so (tokenizers
+    0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that count.
 
     Raises:
         TokenizerFileError: If two tokens of a rank file claim one id.
@@ -68,7 +68,8 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         if token_id is None:
             token_id = max(size, highest + 1)
         highest = max(highest, token_id)
-        by_content[token.content] = replace(token, id=token_id)
+        special = token.special or (token.content in by_content and by_content[token.content].special)
+        by_content[token.content] = replace(token, id=token_id, special=special)
     return tuple(by_content.values())
 
 

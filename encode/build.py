@@ -26,6 +26,9 @@ from tokenweir.encode.unicode.categories import word
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=true)` splits by."""
 
+MAX_IDS = (1 << 20) - 1
+"""As many as the core's table of pairs can tell apart (core/hash_table.h); the largest vocabulary known has 262,208."""
+
 
 class Core(NamedTuple):
     """The compiled objects of one tokenizer."""
@@ -51,12 +54,14 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
     nfc = _is_nfc(spec.normalizer)
     vocabulary = _vocabulary(spec)
+    size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
+    if size > MAX_IDS:
+        raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
     control = [t.id for t in added if t.special and t.id is not None]
     if isinstance(spec.model, BPE):
         model = _core.Bpe.merges(vocabulary, spec.model.merges, spec.model.ignore_merges, control)
     else:
         model = _core.Bpe.ranks(vocabulary, control)
-    size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
     spelled = [_core.nfc(t.content) if nfc and t.normalized else t.content for t in added]
     tokens = _core.TokenBytes(vocabulary, [(t.id, s, t.special) for t, s in zip(added, spelled, strict=True)], size)

@@ -18,12 +18,18 @@ _BLANKS = (
 
 
 class Added(NamedTuple):
-    """What a post-processor adds to one sequence and does to its offsets."""
+    """What a post-processor adds to one sequence and does to its offsets.
+
+    Attributes:
+        prefix: The ids before.
+        suffix: The ids after.
+        trims: An entry for each time that offsets are trimmed: whether `trim_offsets` keeps a prefix space.
+
+    """
 
     prefix: Ids = ()
     suffix: Ids = ()
-    trim_offsets: bool = False
-    trim_keeps_prefix_space: bool = False
+    trims: tuple[bool, ...] = ()
 
 
 class Around(NamedTuple):
@@ -39,16 +45,6 @@ class Around(NamedTuple):
     added: Added
     bos: tuple[int | None, bool | None]
     eos: tuple[int | None, bool | None]
-
-    @property
-    def trim_offsets(self) -> bool:
-        """Whether offsets leave out the white space at a token's edges."""
-        return self.added.trim_offsets
-
-    @property
-    def trim_keeps_prefix_space(self) -> bool:
-        """Whether trimming spares the one space that `add_prefix_space` puts in front."""
-        return self.added.trim_keeps_prefix_space
 
     def ids(self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None) -> tuple[Ids, Ids]:
         """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
@@ -77,19 +73,25 @@ def _changed(ids: Ids, token_id: int | None, wanted: bool, option: str) -> int |
     return token_id if (token_id in ids) != wanted else None
 
 
-def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None) -> Around:
+def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Around:
     """What goes around a text.
 
     Raises:
-        UnsupportedTokenizerError: For a template that does not hold its sequence exactly once.
-        TokenizerFileError: For a template that names a special token it does not define, or a config that wants a
-            beginning or end token and names none.
+        UnsupportedTokenizerError: For a template that does not hold its sequence exactly once, or two templates.
+        TokenizerFileError: For a template that names a special token it does not define or an id outside the
+            vocabulary, or a config that wants a beginning or end token and names none.
 
     """
     for option, wanted, token_id in ("bos", spec.add_bos, bos_id), ("eos", spec.add_eos, eos_id):
         if wanted and token_id is None:
             raise TokenizerFileError(f"tokenizer_config.json: add_{option}_token is set and there is no {option}_token")
-    return Around(_added(spec.post_processor), (bos_id, spec.add_bos), (eos_id, spec.add_eos))
+    added = _added(spec.post_processor)
+    for token_id in added.prefix + added.suffix:
+        if not 0 <= token_id < vocab_size:
+            raise TokenizerFileError(
+                f"post_processor: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
+            )
+    return Around(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
 
 
 def _added(post_processor: PostProcessor | None) -> Added:
@@ -97,18 +99,15 @@ def _added(post_processor: PostProcessor | None) -> Added:
         case None:
             return Added()
         case ByteLevel():
-            return Added((), (), post_processor.trim_offsets, post_processor.add_prefix_space)
+            return Added(trims=(post_processor.add_prefix_space,) if post_processor.trim_offsets else ())
         case TemplateProcessing():
             return _template(post_processor)
         case PostProcessorSequence():
             whole = Added()
             for part in map(_added, post_processor.processors):
-                whole = Added(
-                    part.prefix + whole.prefix,
-                    whole.suffix + part.suffix,
-                    whole.trim_offsets or part.trim_offsets,
-                    part.trim_keeps_prefix_space if part.trim_offsets else whole.trim_keeps_prefix_space,
-                )
+                if (whole.prefix or whole.suffix) and (part.prefix or part.suffix):
+                    raise UnsupportedTokenizerError("post_processor: a template after another")
+                whole = Added(part.prefix + whole.prefix, whole.suffix + part.suffix, whole.trims + part.trims)
             return whole
 
 
@@ -133,7 +132,7 @@ def trim_offsets(
     """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them.
 
     Args:
-        names: The tokens, as the vocabulary spells them.
+        names: The tokens: as the vocabulary spells them or, for a matched added token, the text that it took.
         spans: Their (start, end) characters.
         keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
             counts for nothing.

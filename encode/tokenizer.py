@@ -16,9 +16,9 @@ from tokenweir.encode.added_tokens import inferred_end_ids, with_real_ids
 from tokenweir.encode.build import build_core
 from tokenweir.encode.decode import check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged
-from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.post_process import around, trim_offsets
-from tokenweir.encode.spec import BPE, AddedToken, TokenizerSpec
+from tokenweir.encode.spec import BPE, AddedToken, RankBPE, TokenizerSpec
 
 
 class Tokenizer:
@@ -69,8 +69,12 @@ class Tokenizer:
             self.eos_ids = frozenset(inferred_end_ids(self.added_tokens))
         for token_id in self.eos_ids:
             if not 0 <= token_id < self.vocab_size:
-                raise TokenIdError(f"end token id {token_id} is outside the vocabulary (0 to {self.vocab_size - 1})")
-        self._around = around(spec, self.bos_id, eos if eos is not None else min(self.eos_ids, default=None))
+                raise TokenizerFileError(
+                    f"end token id {token_id} is outside the vocabulary (0 to {self.vocab_size - 1})"
+                )
+        if eos is None:
+            eos = min(self.eos_ids, default=None)
+        self._around = around(spec, self.bos_id, eos, self.vocab_size)
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -138,11 +142,15 @@ class Tokenizer:
             tokens: A plain string is an added token that is not special. One that is there already is replaced.
 
         """
-        new = tuple(AddedToken(t) if isinstance(t, str) else t for t in tokens)
-        if not isinstance(self.spec.model, BPE):
-            new = tuple(replace(t, id=self.vocab_size + i) if t.id is None else t for i, t in enumerate(new))
-        tokens_by_content = {t.content: t for t in (*self.spec.added_tokens, *new)}
-        return Tokenizer(replace(self.spec, added_tokens=tuple(tokens_by_content.values())))
+        by_content = {t.content: t for t in self.added_tokens}
+        next_id = self.vocab_size
+        for token in (AddedToken(t) if isinstance(t, str) else t for t in tokens):
+            if token.id is None and token.content in by_content:
+                token = replace(token, id=by_content[token.content].id)
+            elif token.id is None and isinstance(self.spec.model, RankBPE):
+                token, next_id = replace(token, id=next_id), next_id + 1
+            by_content[token.content] = token
+        return Tokenizer(replace(self.spec, added_tokens=tuple(by_content.values())))
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
         return Tokenizer, (self.spec,)
@@ -210,9 +218,10 @@ class Tokenizer:
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         ids, offsets = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
-        if add_special_tokens and self._around.trim_offsets:
-            names = [self._names.get(token_id, "") for token_id in ids]
-            spans = trim_offsets(names, spans, keep_prefix_space=self._around.trim_keeps_prefix_space)
+        if self._around.added.trims:  # whether special tokens are added or not
+            names = [self._taken(token_id, text[start:end]) for token_id, (start, end) in zip(ids, spans, strict=True)]
+            for keep_prefix_space in self._around.added.trims:
+                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
 
@@ -315,7 +324,9 @@ class Tokenizer:
         if (added := self._added_ids.get(token)) is not None:
             return added
         model = self.spec.model
-        return model.vocab.get(token) if isinstance(model, BPE) else model.ranks.get(token.encode())
+        if isinstance(model, BPE):
+            return model.vocab.get(token)
+        return model.ranks.get(token.encode(errors="surrogatepass"))
 
     def id_to_token(self, token_id: int) -> str | None:
         r"""How its file spells a token; None for an id that names none.
@@ -332,6 +343,14 @@ class Tokenizer:
         else:
             names = {rank: token.decode(errors="backslashreplace") for token, rank in model.ranks.items()}
         return names | {token_id: token for token, token_id in self._added_ids.items()}
+
+    def _taken(self, token_id: int, text: str) -> str:
+        """What a token is called in an encoding of `text`: an added token that matched, by the text that it took."""
+        name, model = self._names.get(token_id, ""), self.spec.model
+        if name not in self._added_ids:
+            return name
+        by_model = isinstance(model, BPE) and name in model.vocab and name not in text
+        return name if by_model else text
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""

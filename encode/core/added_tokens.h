@@ -2,7 +2,8 @@
 //
 // The search goes on where a match ends, not where the white space it takes along ends. So a token may begin inside
 // white space that `rstrip` has already taken, and both are emitted. A match that `single_word` rejects is skipped and
-// no shorter alternative is tried. (tokenizers 0.23, tokenizer/added_vocabulary.rs; observed behaviour.)
+// no shorter alternative is tried. (tokenizers 0.23, tokenizer/added_vocabulary.rs; observed behaviour.) A match that
+// `lstrip` leaves nothing of, since all of it has been taken, is none; where its end has been passed the library panics.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class AddedTokens {
   // Cuts [text, text + n) into `rest(begin, end)` and `token(id, begin, end)`, in order; byte offsets.
   //
   // `guards`, sorted, are byte offsets of characters that no match may cover: one that would is not a match, and a
-  // shorter one before it may be.
+  // shorter one before it may be. White space is taken along up to a guarded character.
   template <class Rest, class Token>
   void split(const uint8_t* text, size_t n, const std::vector<size_t>& guards, Rest&& rest, Token&& token) const {
     size_t done = 0, at = 0, guard = 0;
@@ -65,8 +66,12 @@ class AddedTokens {
       size_t begin = at, end = at + match->content.size();
       at = end;
       if (match->single_word && (touches_word_before(text, begin) || touches_word_after(text, end, n))) continue;
-      if (match->lstrip) begin = std::max(white_space_before(text, begin), done);
-      if (match->rstrip) end = white_space_after(text, end, n);
+      if (match->lstrip) {
+        const size_t taken = guard > 0 ? guards[guard - 1] + utf8_length(text[guards[guard - 1]]) : 0;
+        begin = std::max({white_space_before(text, begin), done, taken});
+      }
+      if (match->rstrip) end = white_space_after(text, end, limit);
+      if (begin >= end) continue;
       if (done < begin) rest(done, begin);
       token(match->id, begin, end);
       done = end;

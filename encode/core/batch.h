@@ -8,6 +8,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "encoder.h"
@@ -37,7 +38,10 @@ class Batch {
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
     threads = std::max<size_t>(1, std::min(threads, runs_.size()));
     std::vector<std::thread> others;
-    for (size_t i = 1; i < threads; i++) others.emplace_back([this] { work(); });
+    try {
+      for (size_t i = 1; i < threads; i++) others.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // no more threads are to be had: fewer do the same
+    }
     work();
     for (std::thread& thread : others) thread.join();
     if (failure_) std::rethrow_exception(failure_);
@@ -74,8 +78,9 @@ class Batch {
   };
 
   void work() {
-    std::unique_ptr<Workspace> w = encoder_.pool().take();
+    std::unique_ptr<Workspace> w;
     try {
+      w = encoder_.pool().take();
       for (size_t r; (r = next_++) < runs_.size();) {
         Run& run = runs_[r];
         w->ids.clear();
@@ -93,7 +98,7 @@ class Batch {
       failure_ = std::current_exception();
       next_ = runs_.size();
     }
-    encoder_.pool().give_back(std::move(w));
+    if (w) encoder_.pool().give_back(std::move(w));
   }
 
   const Encoder& encoder_;

@@ -41,8 +41,9 @@ class DecodeStream {
     reset(prompt_ids);
   }
 
-  nb::object step(int64_t id) {
+  nb::object step(nb::handle item) {
     const TokenBytes& table = tokens_->table;
+    const int64_t id = token_id(item);
     table.check(id);
     if (skip_special_ && table.special(id)) return nb::str("");
     if (held_.empty())
@@ -118,7 +119,8 @@ inline void bind_decoding(nb::module_& m) {
           },
           "vocabulary"_a, "added"_a, "size"_a)
       .def("__len__", [](const PyTokenBytes& self) { return self.table.size(); })
-      .def("__getitem__", [](const PyTokenBytes& self, int64_t id) {
+      .def("__getitem__", [](const PyTokenBytes& self, nb::handle item) {
+        const int64_t id = token_id(item);
         self.table.check(id);
         const std::string_view bytes = self.table.bytes(id);
         return nb::bytes(bytes.data(), bytes.size());

@@ -43,6 +43,11 @@ struct PyEncoder {
   }
 };
 
+inline int64_t vocabulary_id(nb::handle value) {
+  if (const auto id = integer(value)) return *id;
+  throw Unsupported("a token id of more than 64 bits; ids from 0 to " + std::to_string(PairTable::kMaxId) + " fit");
+}
+
 inline void bind_parts(nb::module_& m) {
   nb::class_<PreTokenizer>(m, "PreTokenizer")
       .def(
@@ -69,14 +74,14 @@ inline void bind_parts(nb::module_& m) {
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def_static("byte_level", [](nb::dict tokens) {
         Vocabulary vocabulary(true);
-        for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), nb::cast<int64_t>(id));
+        for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
         return vocabulary;
       })
       .def_static("ranks", [](nb::dict tokens) {
         Vocabulary vocabulary(false);
         for (auto [name, id] : tokens) {
           const auto bytes = nb::cast<nb::bytes>(name);
-          vocabulary.add({bytes.c_str(), bytes.size()}, nb::cast<int64_t>(id));
+          vocabulary.add({bytes.c_str(), bytes.size()}, vocabulary_id(id));
         }
         return vocabulary;
       })
@@ -131,13 +136,8 @@ inline void bind_encoder(nb::module_& m) {
           "__init__",
           [](PyEncoder* self, std::shared_ptr<PreTokenizer> pre_tokenizer, std::shared_ptr<Bpe> model,
              const AddedTokens& raw, const AddedTokens& normalized, bool nfc, const PyTokenBytes& tokens) {
-            std::vector<uint32_t> lengths;
-            for (size_t id = 0; id < tokens.table.size(); id++)
-              lengths.push_back(static_cast<uint32_t>(tokens.table.bytes(id).size()));
-            const size_t n = lengths.size();
-            new (self) PyEncoder{
-                Encoder(std::move(pre_tokenizer), std::move(model), raw, normalized, nfc, std::move(lengths)),
-                ObjectCache(n)};
+            new (self) PyEncoder{Encoder(std::move(pre_tokenizer), std::move(model), raw, normalized, nfc),
+                                 ObjectCache(tokens.table.size())};
           },
           "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "nfc"_a, "tokens"_a)
       .def(

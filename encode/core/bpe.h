@@ -85,6 +85,9 @@ class Bpe {
   // Whether guarded and plain encoding can differ at all.
   bool guards() const { return guards_; }
 
+  // The bytes of text that a token stands for. An added token may have its id too; its text is not meant here.
+  size_t length(uint32_t id) const { return tokens_[id].size(); }
+
   // Appends the ids of one piece of text, `n` > 0 bytes.
   void encode(const uint8_t* p, size_t n, bool guarded, MergeScratch& scratch, IdBuffer& out) const {
     guarded = guarded && guards_;

@@ -65,13 +65,12 @@ class Encoder {
  public:
   // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer.
   Encoder(std::shared_ptr<const PreTokenizer> pre_tokenizer, std::shared_ptr<const Bpe> model, AddedTokens raw,
-          AddedTokens normalized, bool nfc, std::vector<uint32_t> token_lengths)
+          AddedTokens normalized, bool nfc)
       : pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)),
         raw_(std::move(raw)),
         normalized_(std::move(normalized)),
-        nfc_(nfc),
-        token_lengths_(std::move(token_lengths)) {}
+        nfc_(nfc) {}
 
   WorkspacePool& pool() const { return pool_; }
 
@@ -98,8 +97,8 @@ class Encoder {
     std::vector<Span> origins;            // normalized character -> bytes of the original segment
 
     Span original(size_t begin, size_t end) const {
-      if (origins.empty()) return {shift + begin, shift + end};
       if (begin == end) end++;  // an inserted prefix: it stands where the next character does
+      if (origins.empty()) return {shift + begin, shift + end};
       return {shift + origins[characters[begin]].start, shift + origins[characters[end - 1]].end};
     }
   };
@@ -172,7 +171,7 @@ class Encoder {
           const auto in_segment = [&](size_t at) { return begin + (at > inserted ? at - inserted : 0); };
           size_t at = q->p - start;
           for (size_t i = first; i < w.ids.size(); i++) {  // the ids of a piece are its bytes, cut
-            const size_t next = at + token_lengths_[w.ids.data()[i]];
+            const size_t next = at + model_->length(w.ids.data()[i]);
             w.spans.push_back(position.original(in_segment(at), in_segment(next)));
             at = next;
           }
@@ -214,7 +213,6 @@ class Encoder {
   std::shared_ptr<const Bpe> model_;
   AddedTokens raw_, normalized_;
   bool nfc_;
-  std::vector<uint32_t> token_lengths_;
   mutable WorkspacePool pool_;
 };
 

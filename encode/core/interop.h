@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,20 @@ class ObjectCache {
   std::vector<PyObject*> objects_;
 };
 
+// An int of Python; nothing if it needs more than 64 bits.
+inline std::optional<int64_t> integer(nb::handle value) {
+  int overflow;
+  const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (found == -1 && !overflow && PyErr_Occurred()) throw nb::python_error();
+  if (overflow) return {};
+  return found;
+}
+
+inline int64_t token_id(nb::handle value) {
+  if (const auto id = integer(value)) return *id;
+  throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
+}
+
 template <class Use>
 void for_each_id(nb::handle ids, Use&& use) {
   nb::object sequence = nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence of integers"));
@@ -115,15 +130,7 @@ void for_each_id(nb::handle ids, Use&& use) {
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject* item = list ? PyList_GetItem(sequence.ptr(), i) : PyTuple_GetItem(sequence.ptr(), i);
     if (!item) throw nb::python_error();
-    const long long id = PyLong_AsLongLong(item);
-    if (id == -1 && PyErr_Occurred()) {
-      if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-        PyErr_Clear();
-        throw BadTokenId("token id " + nb::cast<std::string>(nb::str(item)) + " is outside the vocabulary");
-      }
-      throw nb::python_error();
-    }
-    use(id);
+    use(token_id(item));
   }
 }
 
