@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode.spec import AddedToken
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.detection import read_prompt, shown_tokens
 from tokenweir.stream.styles import STYLES
 
@@ -57,3 +58,11 @@ def test_only_special_tokens_need_to_be_shown(think_tok, mistral_tok):
     assert shown_tokens(THINK, think_tok) == {}
     opener, closer = (mistral_tok.token_to_id(tag) for tag in ("[THINK]", "[/THINK]"))
     assert shown_tokens(STYLES["mistral"], mistral_tok) == {opener: "[THINK]", closer: "[/THINK]"}
+
+
+def test_real_vocabularies_show_their_style(data):
+    qwen3 = Tokenizer.from_file(data("tokenizers/qwen3/tokenizer.json"))
+    llama = Tokenizer.from_file(data("tokenizers/llama-3.1/tokenizer.json"))
+    assert read_prompt(qwen3) == (THINK, False)
+    assert read_prompt(qwen3, qwen3.encode("<|im_start|>assistant\n<think>\n")) == (THINK, True)
+    assert read_prompt(llama) == (None, False)
