@@ -5,7 +5,6 @@ imported by name; nothing here needs a GPU.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -142,6 +141,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib.metadata import version  # 30 ms, which nobody else needs
+
         return version("tokenweir")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'tokenweir' has no attribute {name!r}")

@@ -215,10 +215,10 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(recording):
         screen.type("\x03")
         screen.expect("; Ctrl-C]")
         screen.expect("> ")
-        screen.type("\x03")
+        screen.interrupt_prompt()
         screen.expect("(Ctrl-C again or Ctrl-D ends)")
         screen.expect("> ")
-        screen.type("\x03")
+        screen.interrupt_prompt()
         assert screen.end() == 0
         assert "Traceback" not in screen.shown
 

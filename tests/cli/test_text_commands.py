@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import runpy
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenweir.cli import main
-from tokenweir.cli.encode import BATCH_CHARACTERS
+from tokenweir.cli.encode import BATCH_CHARACTERS, WATCHABLE_BYTES
 from tokenweir.encode.tokenizer import Tokenizer
+
+PseudoTerminal = runpy.run_path(str(Path(__file__).with_name("pseudo_terminal.py")))["PseudoTerminal"]
 
 TEXT = "Hello, 世界! 👩‍🚀 <think>\n"
 
@@ -175,3 +181,16 @@ def test_flags_over_environment(data):
     assert json.loads(run("encode", "Hello", env=env).stdout)["ids"] == [15496]
     env["TOKENWEIR_TOKENIZER"] = "/nowhere"
     assert run("encode", "--tokenizer", gpt2, "Hello", env=env).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "term", "shown"),
+    [(WATCHABLE_BYTES, "xterm", True), (1000, "xterm", False), (WATCHABLE_BYTES, "dumb", False)],
+)
+def test_a_progress_bar_for_who_watches(tmp_path, size, term, shown):
+    (tmp_path / "text").write_text("a line of text\n" * (size // 15 + 1))
+    command = f"{sys.executable} -m tokenweir encode --lines -f {tmp_path}/text > {tmp_path}/ids; echo ready"
+    with PseudoTerminal("sh", "-c", command, env=os.environ | {"TERM": term}) as screen:
+        between = screen.expect("ready")
+    assert ("encoding" in between and "100%" in between) is shown
+    assert len((tmp_path / "ids").read_text().splitlines()) == size // 15 + 1

@@ -20,9 +20,10 @@ from tokenweir.cli.options import (
     text_options,
     tokenizer_option,
 )
+from tokenweir.cli.terminal import styled
 
 BATCH_CHARACTERS = 1 << 20  # inputs encoded together; enough for all threads
-WATCHABLE_BYTES = 1 << 24  # about a second and up
+WATCHABLE_BYTES = 1 << 22  # about half a second and up
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)
@@ -74,7 +75,7 @@ def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
 
 def _progress(files: tuple[BinaryIO, ...]) -> Any:
     """A bar on stderr, shown when a person watches, the ids go elsewhere and the files are worth it."""
-    facts = [os.fstat(f.fileno()) for f in files] if sys.stderr.isatty() and not sys.stdout.isatty() else []
+    facts = [os.fstat(f.fileno()) for f in files] if styled(sys.stderr) and not sys.stdout.isatty() else []
     total = sum(fact.st_size for fact in facts)
     shown = total >= WATCHABLE_BYTES and all(stat.S_ISREG(fact.st_mode) for fact in facts)
     return click.progressbar(length=total, label="encoding", file=sys.stderr, hidden=not shown)
