@@ -75,6 +75,7 @@ async def chat(
     if encoder is None or isinstance(encoder, Tokenizer):
         prompt_ids = prompt.encode(encoder or tokenizer)
     else:
+        prompt.check(tokenizer)
         prompt_ids = (await encode_all([prompt], encoder))[0].tolist()
     decoder = ChatDecoder(
         tokenizer,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tokenweir.stream.ingest import encode_prompts
     from tokenweir.stream.reasoning import ReasoningParser
     from tokenweir.stream.serve import serve
+    from tokenweir.stream.session import Limits
     from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
     from tokenweir.stream.stops import StopStep, StopStrings
     from tokenweir.stream.styles import ReasoningStyle
@@ -82,6 +83,7 @@ _MODULES = {
     "stream.ingest": ["encode_prompts"],
     "stream.reasoning": ["ReasoningParser"],
     "stream.serve": ["serve"],
+    "stream.session": ["Limits"],
     "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
     "stream.stops": ["StopStep", "StopStrings"],
     "stream.styles": ["ReasoningStyle"],
@@ -103,6 +105,7 @@ __all__ = [
     "EngineStep",
     "Finish",
     "FinishReason",
+    "Limits",
     "NgramEngine",
     "Prompt",
     "ProtocolError",
