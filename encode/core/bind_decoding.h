@@ -11,6 +11,18 @@ struct PyTokenBytes {
   TokenBytes table;
   ObjectCache strings;  // of tokens that are whole characters; None for the others
 
+  // The bytes of the tokens, one after the other.
+  std::string join(nb::handle ids, bool skip_special) const {
+    const Ids sequence(ids);
+    std::string bytes;
+    for (size_t i = 0; i < sequence.size(); i++) {
+      const int64_t id = sequence[i];
+      table.check(id);
+      if (!(skip_special && table.special(id))) bytes += table.bytes(id);
+    }
+    return bytes;
+  }
+
   // The text of a token by itself, or null if its bytes are not whole characters; a new reference.
   PyObject* text(size_t id) {
     PyObject* object = strings.get(id, [&]() -> PyObject* {
@@ -53,9 +65,7 @@ class DecodeStream {
   }
 
   nb::object feed(nb::handle ids) {
-    std::string bytes;  // a bad id leaves the stream as it was
-    collect(ids, bytes);
-    held_ += bytes;
+    held_ += tokens_->join(ids, skip_special_);  // a bad id leaves the stream as it was
     return take();
   }
 
@@ -68,24 +78,23 @@ class DecodeStream {
   // Bytes of a character that has not ended: which id a character's last byte came from depends on it.
   size_t pending() const { return held_.size(); }
 
-  // Only the prompt's last character can be unfinished, so its last three bytes tell everything.
+  // Only the prompt's last character can be unfinished, so its last three bytes tell everything; ids before those that
+  // have them are not looked at.
   void reset(nb::handle prompt_ids) {
+    const TokenBytes& table = tokens_->table;
+    const Ids ids(prompt_ids);
     std::string bytes;
-    collect(prompt_ids, bytes);
+    for (size_t i = ids.size(); i-- > 0 && bytes.size() < 3;) {
+      const int64_t id = ids[i];
+      table.check(id);
+      if (!(skip_special_ && table.special(id))) bytes.insert(0, table.bytes(id));
+    }
     held_ = bytes.substr(bytes.size() - std::min<size_t>(bytes.size(), 3));
     while (!held_.empty() && utf8_continues(static_cast<uint8_t>(held_[0]))) held_.erase(0, 1);
     take();
   }
 
  private:
-  void collect(nb::handle ids, std::string& bytes) const {
-    const TokenBytes& table = tokens_->table;
-    for_each_id(ids, [&](int64_t id) {
-      table.check(id);
-      if (!(skip_special_ && table.special(id))) bytes += table.bytes(id);
-    });
-  }
-
   nb::object take() {
     Py_ssize_t consumed;
     PyObject* text =
@@ -128,23 +137,14 @@ inline void bind_decoding(nb::module_& m) {
       .def(
           "join",
           [](const PyTokenBytes& self, nb::handle ids, bool skip_special) {
-            std::string bytes;
-            for_each_id(ids, [&](int64_t id) {
-              self.table.check(id);
-              if (!(skip_special && self.table.special(id))) bytes += self.table.bytes(id);
-            });
+            const std::string bytes = self.join(ids, skip_special);
             return nb::bytes(bytes.data(), bytes.size());
           },
           "ids"_a, "skip_special"_a)
       .def(
           "decode",
           [](const PyTokenBytes& self, nb::handle ids, bool skip_special) {
-            std::string bytes;
-            for_each_id(ids, [&](int64_t id) {
-              self.table.check(id);
-              if (!(skip_special && self.table.special(id))) bytes += self.table.bytes(id);
-            });
-            return decode_replace(bytes);
+            return decode_replace(self.join(ids, skip_special));
           },
           "ids"_a, "skip_special"_a);
 

@@ -121,18 +121,27 @@ inline int64_t token_id(nb::handle value) {
   throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
 }
 
-template <class Use>
-void for_each_id(nb::handle ids, Use&& use) {
-  nb::object sequence = nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence of integers"));
-  if (!sequence.is_valid()) throw nb::python_error();
-  const Py_ssize_t n = PySequence_Size(sequence.ptr());
-  const bool list = PyList_Check(sequence.ptr());
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject* item = list ? PyList_GetItem(sequence.ptr(), i) : PyTuple_GetItem(sequence.ptr(), i);
-    if (!item) throw nb::python_error();
-    use(token_id(item));
+// A Python sequence of ids.
+class Ids {
+ public:
+  explicit Ids(nb::handle ids) : ids_(nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence of integers"))) {
+    if (!ids_.is_valid()) throw nb::python_error();
+    list_ = PyList_Check(ids_.ptr());
   }
-}
+
+  size_t size() const { return static_cast<size_t>(PySequence_Size(ids_.ptr())); }
+
+  int64_t operator[](size_t i) const {
+    const Py_ssize_t at = static_cast<Py_ssize_t>(i);
+    PyObject* item = list_ ? PyList_GetItem(ids_.ptr(), at) : PyTuple_GetItem(ids_.ptr(), at);
+    if (!item) throw nb::python_error();
+    return token_id(item);
+  }
+
+ private:
+  nb::object ids_;
+  bool list_;
+};
 
 using Table16 = nb::ndarray<const uint16_t, nb::c_contig, nb::device::cpu>;
 using Table8 = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
