@@ -1,0 +1,190 @@
+"""Byte-pair encoding in the core against the definition of it, on random small vocabularies.
+
+Texts are one piece each: the pre-tokenizer has no pattern. Vocabularies are made of characters of one to four bytes,
+with merges inside characters, between parts of neighbours, and between whole ones, in any order: what the core does
+ahead of time for whole characters and for whole pieces must not show.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, RankBPE, TokenizerSpec
+from tokenweir.encode.tokenizer import Tokenizer
+
+LETTERS = ["a", "b", "é", "è", "ø", "日", "旦", "月", "本", "ア", "😀"]
+ONE_PIECE = ByteLevel(add_prefix_space=False, use_regex=False)
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
+
+
+def reference_bpe(piece, priority):
+    """Merge the pair of lowest priority, the leftmost of equals, until none is left; tokens are byte strings."""
+    tokens = [bytes([byte]) for byte in piece]
+    while True:
+        pairs = [(priority[pair], i) for i, pair in enumerate(pairwise(tokens)) if pair in priority]
+        if not pairs:
+            return tokens
+        _, i = min(pairs)
+        tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
+
+
+def random_merges(pick, letters, count):
+    """Pairs of tokens, of which each joins two that exist by then; about a third begin with the bytes of a character."""
+    tokens = sorted({bytes([byte]) for letter in letters for byte in letter.encode()})
+    merges = []
+    for _ in range(count):
+        if pick.random() < 0.35:
+            text = pick.choice(letters).encode()
+            cut = pick.randint(1, len(text) - 1) if len(text) > 1 else 0
+            left, right = text[:cut], text[cut:]
+            if left not in tokens or right not in tokens:
+                continue
+        else:
+            left, right = pick.choice(tokens), pick.choice(tokens)
+        if len(left + right) <= 12:
+            merges.append((left, right))
+            tokens.append(left + right)
+    if pick.random() < 0.5:  # in any order, a pair twice
+        merges += pick.sample(merges, len(merges) // 4)
+        pick.shuffle(merges)
+    return merges
+
+
+def random_text(pick, letters, longest):
+    return "".join(pick.choice(letters) for _ in range(pick.randint(1, longest)))
+
+
+def merging_tokenizer(spell, merges, *, whole_first=False, added=()):
+    tokens = dict.fromkeys([bytes([byte]) for byte in range(256)] + [left + right for left, right in merges])
+    model = BPE(
+        vocab={spell(token): i for i, token in enumerate(tokens)},
+        merges=[(spell(left), spell(right)) for left, right in merges],
+        ignore_merges=whole_first,
+    )
+    return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=ONE_PIECE, added_tokens=added))
+
+
+def tokens_of(tok, text, **options):
+    return [tok.token_bytes(token_id) for token_id in tok.encode(text, **options)]
+
+
+def test_the_reference_is_huggingfaces(both):
+    """The definition above, checked once on the library itself."""
+    pick = random.Random(1)
+    for _ in range(20):
+        letters = pick.sample(["a", "b", "é", "日"], 3)
+        words = [random_text(pick, letters, 4) for _ in range(6)]
+        tok, huggingface = both(words=words, pre_tokenizer=BYTE_LEVEL | {"use_regex": False})
+        token = {name: tok.token_bytes(token_id) for name, token_id in tok.spec.model.vocab.items()}
+        priority = {(token[left], token[right]): i for i, (left, right) in enumerate(tok.spec.model.merges)}
+        for text in (random_text(pick, letters, 40) for _ in range(20)):
+            ids = huggingface.encode(text).ids
+            assert [tok.token_bytes(token_id) for token_id in ids] == reference_bpe(text.encode(), priority)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_merges(spell, seed):
+    pick = random.Random(seed)
+    for _ in range(150):
+        letters = pick.sample(LETTERS, pick.randint(1, 4))
+        merges = random_merges(pick, letters, pick.randint(1, 30))
+        tok = merging_tokenizer(spell, merges)
+        priority = {pair: i for i, pair in enumerate(merges)}  # of a pair listed twice, the later
+        for _ in range(60):
+            text = random_text(pick, letters, pick.choice([2, 4, 8]))
+            assert tokens_of(tok, text) == reference_bpe(text.encode(), priority), (merges, text)
+
+
+def test_ranks():
+    pick = random.Random(5)
+    for _ in range(150):
+        letters = pick.sample(LETTERS, pick.randint(1, 4))
+        tokens = [bytes([byte]) for byte in range(256)]
+        tokens += {left + right for left, right in random_merges(pick, letters, pick.randint(1, 30))}
+        pick.shuffle(tokens)
+        ranks = {token: rank for rank, token in enumerate(dict.fromkeys(tokens))}
+        splits = {(token[:cut], token[cut:]): rank for token, rank in ranks.items() for cut in range(1, len(token))}
+        tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
+        for _ in range(60):
+            text = random_text(pick, letters, pick.choice([2, 4, 8]))
+            expected = [text.encode()] if text.encode() in ranks else reference_bpe(text.encode(), splits)
+            assert tokens_of(tok, text) == expected, (ranks, text)
+
+
+@pytest.mark.parametrize("letters", [["a", "b"], ["a", "é", "日"], ["日", "本", "😀"]])
+def test_long_pieces(spell, letters):
+    """From 64 bytes on, another way of merging; it has to agree with the short one's, too, on either side."""
+    pick = random.Random(len(letters[0]))
+    for _ in range(15):
+        merges = random_merges(pick, letters, 30)
+        tok = merging_tokenizer(spell, merges)
+        priority = {pair: i for i, pair in enumerate(merges)}
+        for length in (55, 60, 61, 62, 63, 64, 65, 66, 67, 70, 130, 400):
+            text = random_text(pick, letters, length)
+            while len(text.encode()) < length:
+                text += pick.choice(letters)
+            assert tokens_of(tok, text) == reference_bpe(text.encode(), priority), (merges, text)
+
+
+def test_a_piece_that_is_a_token_is_taken_whole_where_the_model_says_so(both):
+    merges = [("a", "b"), ("b", "c"), ("a", "bc")]  # abc is a token, and merging ends in ab c
+    for ignore_merges in (False, True):
+        ours, theirs = both(merges=merges, model={"ignore_merges": ignore_merges})
+        assert ours.encode("abc abc") == theirs.encode("abc abc").ids
+        assert tokens_of(ours, "abc") == ([b"abc"] if ignore_merges else [b"ab", b"c"])
+
+
+def test_a_pair_listed_twice_keeps_its_later_place(both):
+    ours, theirs = both(merges=[("a", "b"), ("b", "c"), ("a", "b")])
+    assert tokens_of(ours, "abc") == [b"a", b"bc"]
+    assert ours.encode("abc") == theirs.encode("abc").ids
+
+
+@pytest.mark.parametrize("text", ["ab", "ab" * 50, "xab", "日本", "a日本" * 20])
+@pytest.mark.parametrize("whole_first", [False, True])
+def test_text_that_is_plain_data_yields_no_control_token(spell, text, whole_first):
+    """Merging goes on without the control tokens, as if they were not in the vocabulary."""
+    merges = [(b"a", b"b"), (b"ab", b"ab")]
+    merges += [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5"), (b"\xe6", b"\x9c"), (b"\xe6\x9c", b"\xac")]
+    merges += [("日".encode(), "本".encode()), (b"x", b"a")]
+    tok = merging_tokenizer(
+        spell,
+        merges,
+        whole_first=whole_first,
+        added=tuple(AddedToken(spell(token), special=True) for token in ("ab", "日本", "日")),
+    )
+    control = set(tok.special_tokens.values())
+    assert control & set(tok.encode(text))
+    without = {
+        pair: i for i, pair in enumerate(merges) if b"".join(pair) not in (b"ab", "日本".encode(), "日".encode())
+    }
+    expected = reference_bpe(text.encode(), without)
+    assert tokens_of(tok, text, parse_special=False) == expected
+    assert tokens_of(tok, text, guarded=range(len(text))) == expected
+    assert set(tok.encode(text)) & control, "the cache of words keeps the two apart"
+
+
+def test_a_single_byte_that_is_a_control_token_stays(small):
+    """Nothing else could stand for it."""
+    tok = small(added=[{"content": "!", "special": True}])
+    assert tok.encode("!", parse_special=False) == [tok.token_to_id("!")]
+
+
+@pytest.mark.parametrize("missing", [0, 0x41, 0xFF])
+def test_every_byte_has_to_be_a_token(missing):
+    ranks = {bytes([byte]): byte for byte in range(256) if byte != missing}
+    with pytest.raises(
+        UnsupportedTokenizerError, match=f"^a byte-level vocabulary without a token for byte {missing}$"
+    ):
+        Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
+
+
+def test_merges_of_tokens_that_no_text_can_reach(both):
+    """Their names have characters outside the byte alphabet; they are in real files, and harmless."""
+    ours, theirs = both(words=["日", "日本"], merges=[("日", "本")], vocab={"日": 300, "本": 301, "日本": 302})
+    assert ours.encode("日本 日") == theirs.encode("日本 日").ids
+    assert ours.decode([302, 301]) == theirs.decode([302, 301]) == "日本本"
