@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -29,7 +30,7 @@ def server(*args, **env):
     with subprocess.Popen([*SERVE, *args], env=kept | env, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stderr.readline()
-            address = re.fullmatch(r".+ is served at http://(\S+)\n", line)
+            address = re.fullmatch(r".+ served at http://(\S+)\n", line)
             assert address, line + process.stderr.read()
             yield process, address[1]
         finally:
@@ -49,7 +50,7 @@ def ask(websocket, **request):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_conversation_and_a_clean_end(number):
-    with server("--model=toy") as (process, address):
+    with server("--engine=ngram", "--model=toy") as (process, address):
         assert json.loads(get(address, "/health"))["status"] == "ok"
         assert json.loads(get(address, "/v1/models"))["data"][0]["id"] == "toy"
         with connect(f"ws://{address}/v1/responses") as websocket:
@@ -62,6 +63,26 @@ def test_a_conversation_and_a_clean_end(number):
         process.send_signal(number)
         assert process.wait(timeout=30) == 0
         assert process.stderr.read() == ""
+
+
+def test_without_an_engine_two_toys_are_served_and_say_so():
+    with server() as (process, address):
+        assert process.stderr.readline().startswith("There is no model here: demo plays recorded answers")
+        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["demo", "ngram"]
+        with connect(f"ws://{address}/v1/responses") as websocket:
+            ask(websocket, max_output_tokens=5)  # the default plays a recording, which begins by thinking
+            kinds = {json.loads(message)["type"] for message in itertools.islice(websocket, 5)}
+            assert "response.reasoning_text.delta" in kinds
+
+
+def test_a_public_address_without_a_key_is_warned_of():
+    with server("--engine=ngram", "--host=0.0.0.0") as (process, _):
+        assert process.stderr.readline() == "Anyone who reaches this address can use it: no --api-key is set.\n"
+
+
+def test_a_name_needs_an_engine():
+    result = CliRunner().invoke(main, ["serve", "--model", "toy"])
+    assert (result.exit_code, "--model names an --engine" in result.stderr) == (2, True)
 
 
 def test_an_answer_in_flight_may_end(tmp_path):

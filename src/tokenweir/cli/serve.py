@@ -17,6 +17,11 @@ from tokenweir.cli.options import (
     tokenizer_option,
 )
 
+TOYS = {"demo": "replay", "ngram": "ngram"}
+"""The models that are served on the embedded vocabulary, the default first, and their engines."""
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
 
 @click.command(context_settings=FROM_ENVIRONMENT)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -24,7 +29,7 @@ from tokenweir.cli.options import (
 @engine_option
 @tokenizer_option
 @template_option
-@click.option("--model", metavar="NAME", default="tokenweir", show_default=True, help="What clients call the model.")
+@click.option("--model", metavar="NAME", help="What clients call the --engine.  [default: default]")
 @click.option(
     "--api-key",
     show_envvar=True,
@@ -39,11 +44,13 @@ def serve(
     engine: str | None,
     tokenizer: Path | None,
     template: Path | None,
-    model: str,
+    model: str | None,
     api_key: str | None,
     origin: tuple[str, ...],
 ) -> None:
-    """Serve an engine over a websocket that speaks the OpenAI Responses protocol.
+    """Serve an engine over a websocket that speaks the OpenAI Responses protocol, with a page to chat at.
+
+    Without --engine there is no model behind it, but two toys: `demo` plays recorded answers, `ngram` makes words up.
 
     SIGTERM and SIGINT let the answers in flight end first; a second one cuts them off.
     """
@@ -56,11 +63,17 @@ def serve(
         raise click.UsageError("--api-key must be ASCII and not empty")
     tok = load_tokenizer(tokenizer)
     chat_template = load_template(template, tok)
-    answering = load_engine(engine, embedded=tokenizer is None)
+    embedded = tokenizer is None
+    if engine is None and model is not None:
+        raise click.UsageError("--model names an --engine, and none is given")
+    if engine is None and embedded:
+        engines = {name: load_engine(spec, embedded=True) for name, spec in TOYS.items()}
+    else:
+        engines = {model or "default": load_engine(engine, embedded=embedded)}
 
     async def run() -> None:
         async with start(
-            engine={model: answering},
+            engine=engines,
             tokenizer=tok,
             template=chat_template,
             host=host,
@@ -78,7 +91,11 @@ def serve(
 
             for number in signals:
                 loop.add_signal_handler(number, stop)
-            sys.stderr.write(f"{model} is served at http://{host}:{server.port}\n")
+            sys.stderr.write(f"{' and '.join(engines)} served at http://{host}:{server.port}\n")
+            if engine is None and embedded:
+                sys.stderr.write("There is no model here: demo plays recorded answers, ngram strings words together.\n")
+            if api_key is None and host not in LOOPBACK:
+                sys.stderr.write("Anyone who reaches this address can use it: no --api-key is set.\n")
             await server.serve_forever()
 
     asyncio.run(run())
