@@ -53,7 +53,7 @@ class Bpe {
       pairs_->insert(left, right, priority);
       merged_.push_back(merged);
     }
-    characters_ = WholeCharacters(*pairs_, merged_, byte_ids_, tokens_);
+    index_pairs();
   }
 
   // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
@@ -72,7 +72,7 @@ class Bpe {
     }
     pairs_ = std::make_unique<PairTable>(splits.size());
     for (const auto& [left, right, id] : splits) pairs_->insert(left, right, id);
-    characters_ = WholeCharacters(*pairs_, merged_, byte_ids_, tokens_);
+    index_pairs();
   }
 
   // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them.
@@ -112,6 +112,13 @@ class Bpe {
       throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
   }
 
+  // What both kinds of merges are followed by.
+  void index_pairs() {
+    characters_ = WholeCharacters(*pairs_, merged_, byte_ids_, tokens_);
+    for (uint32_t a = 0; a < 128; a++)
+      for (uint32_t b = 0; b < 128; b++) ascii_pairs_.push_back(pairs_->find(byte_ids_[a], byte_ids_[b]));
+  }
+
   uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
     const uint32_t found = pairs_->find(left, right);
     return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
@@ -125,7 +132,10 @@ class Bpe {
       ids[n] = whole == kNone ? byte_ids_[p[i]] : whole;
       i += whole == kNone ? 1 : utf8_length(p[i]);
     }
-    for (size_t i = 0; i + 1 < n; i++) priorities[i] = priority(ids[i], ids[i + 1], guarded);
+    const bool plain = n == bytes && !guarded;
+    for (size_t i = 0; i + 1 < n; i++)
+      priorities[i] = plain && (p[i] | p[i + 1]) < 0x80 ? ascii_pairs_[p[i] << 7 | p[i + 1]]
+                                                        : priority(ids[i], ids[i + 1], guarded);
     while (n > 1) {
       uint32_t best = kNone;
       for (size_t i = 0; i + 1 < n; i++) best = std::min(best, priorities[i]);
@@ -190,6 +200,7 @@ class Bpe {
   std::unique_ptr<PairTable> pairs_;
   std::vector<uint32_t> merged_;  // priority -> id
   WholeCharacters characters_;
+  std::vector<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
   std::vector<bool> control_;
   bool guards_ = false;
 };
