@@ -54,7 +54,7 @@ class AddedTokens {
   // shorter one before it may be. White space is taken along up to a guarded character.
   template <class Rest, class Token>
   void split(const uint8_t* text, size_t n, const std::vector<size_t>& guards, Rest&& rest, Token&& token) const {
-    size_t done = 0, at = 0, guard = 0;
+    size_t done = 0, at = 0, guard = 0, space_end = 0;  // space_end: how far `rstrip` has seen white space
     while (!tokens_.empty() && (at = next_candidate(text, at, n)) < n) {
       while (guard < guards.size() && guards[guard] < at) guard++;
       const size_t limit = guard < guards.size() ? guards[guard] : n;
@@ -68,9 +68,9 @@ class AddedTokens {
       if (match->single_word && (touches_word_before(text, begin) || touches_word_after(text, end, n))) continue;
       if (match->lstrip) {
         const size_t taken = guard > 0 ? guards[guard - 1] + utf8_length(text[guards[guard - 1]]) : 0;
-        begin = std::max({white_space_before(text, begin), done, taken});
+        begin = white_space_before(text, begin, std::max(done, taken));
       }
-      if (match->rstrip) end = white_space_after(text, end, limit);
+      if (match->rstrip) end = space_end = end < space_end ? space_end : white_space_after(text, end, limit);
       if (begin >= end) continue;
       if (done < begin) rest(done, begin);
       token(match->id, begin, end);
@@ -145,14 +145,15 @@ class AddedTokens {
     return at < n && word_.contains(utf8_decode(text + at, length));
   }
 
-  static size_t white_space_before(const uint8_t* text, size_t at) {
-    while (at > 0) {
+  // Where the white space before `at` begins, or `from` if that is later.
+  static size_t white_space_before(const uint8_t* text, size_t at, size_t from) {
+    while (at > from) {
       uint32_t length;
       const size_t previous = previous_character(text, at);
       if (!is_white_space(utf8_decode(text + previous, length))) break;
       at = previous;
     }
-    return at;
+    return std::max(at, from);
   }
 
   static size_t white_space_after(const uint8_t* text, size_t at, size_t n) {

@@ -62,6 +62,9 @@ class Bpe {
     std::vector<std::array<uint32_t, 3>> splits;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const std::string_view token = tokens_[id];
+      if (token.size() > kMaxRanked)
+        throw Unsupported("a ranked token of " + std::to_string(token.size()) + " bytes; at most " +
+                          std::to_string(kMaxRanked) + " are possible");
       merged_.push_back(id);
       for (size_t cut = 1; cut < token.size(); cut++) {
         const uint32_t left = table_.find(token.substr(0, cut));
@@ -106,6 +109,7 @@ class Bpe {
 
  private:
   static constexpr size_t kShort = 64;
+  static constexpr size_t kMaxRanked = 4096;  // the splits of a token take time in the square of its length
 
   static void check_priority(size_t merges) {
     if (merges > PairTable::kMaxPriority)

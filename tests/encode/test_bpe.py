@@ -183,6 +183,12 @@ def test_every_byte_has_to_be_a_token(missing):
         Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
 
 
+def test_ranked_tokens_are_not_endless():
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"a" * 4097: 256}
+    with pytest.raises(UnsupportedTokenizerError, match=r"^a ranked token of 4097 bytes; at most 4096 are possible$"):
+        Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
+
+
 def test_merges_of_tokens_that_no_text_can_reach(both):
     """Their names have characters outside the byte alphabet; they are in real files, and harmless."""
     ours, theirs = both(words=["日", "日本"], merges=[("日", "本")], vocab={"日": 300, "本": 301, "日本": 302})
