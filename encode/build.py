@@ -126,7 +126,8 @@ def _vocabulary(spec: TokenizerSpec) -> _core.Vocabulary:
     model = spec.model
     if not isinstance(model, BPE):
         return _core.Vocabulary.ranks(model.ranks)
-    for name in ("unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "dropout"):
+    # unk_token, fuse_unk and byte_fallback need no check: every byte is a token, or the core refuses the vocabulary.
+    for name in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
         if value := getattr(model, name):
             raise UnsupportedTokenizerError(f"model: byte-level BPE with {name} = {value!r}")
     return _core.Vocabulary.byte_level(model.vocab)

@@ -89,8 +89,8 @@ def tokenizer_json():
 
 @pytest.fixture(scope="session")
 def small():
-    """Our tokenizer of a `tokenizer_json(...)`."""
-    return lambda **options: load(small_json(**options))
+    """Our tokenizer of a tokenizer.json, or of `tokenizer_json(...)` with these options."""
+    return lambda source=None, **options: load(source or small_json(**options))
 
 
 @pytest.fixture(scope="session")
