@@ -1,0 +1,237 @@
+"""What lies beside a tokenizer.json, and finding the tokenizer in a folder."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.formats.folder import read_chat_templates
+from tokenweir.encode.tokenizer import Tokenizer
+
+
+@pytest.fixture
+def folder(tmp_path, tokenizer_json):
+    """Writes a model folder: tokenizer.json and whatever files are given by name, `.json` being left out."""
+
+    def write(*, added=({"content": "<s>", "special": True}, {"content": "</s>", "special": True}), **files):
+        (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer_json(added=added)))
+        for name, content in files.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        return tmp_path
+
+    return write
+
+
+BOS, EOS, NEXT = 275, 276, 277
+
+
+def test_the_folder_and_the_file_are_the_same(folder):
+    path = folder(tokenizer_config={"bos_token": "<s>"})
+    for place in (path, str(path), path / "tokenizer.json"):
+        assert Tokenizer.from_file(place).bos_id == BOS
+
+
+@pytest.mark.parametrize("spelled", ["<s>", {"content": "<s>", "lstrip": False, "__type": "AddedToken"}])
+def test_a_role_is_a_string_or_an_object(folder, spelled):
+    tok = Tokenizer.from_file(folder(tokenizer_config={"bos_token": spelled, "eos_token": None}))
+    assert (tok.bos_id, tok.unk_id, tok.pad_id) == (BOS, None, None)
+    assert tok.spec.special_roles == {"bos_token": "<s>"}
+
+
+def test_a_role_that_is_not_listed_becomes_a_control_token(folder):
+    tok = Tokenizer.from_file(folder(tokenizer_config={"pad_token": "<pad>", "unk_token": "ab"}))
+    assert tok.pad_id == tok.special_tokens["<pad>"] == NEXT
+    assert tok.unk_id == tok.special_tokens["ab"] == tok.token_to_id("ab") < BOS
+    assert tok.encode("<pad>") == [NEXT]
+    assert tok.decode([97, NEXT]) == "a"
+
+
+def test_more_tokens_in_the_config(folder):
+    decoder = {
+        "290": {"content": "<b>", "special": True},
+        "9": {"content": "<a>", "lstrip": True},
+        "275": {"content": "<s>", "special": False},
+    }
+    tok = Tokenizer.from_file(folder(tokenizer_config={"added_tokens_decoder": decoder}))
+    assert [(t.content, t.id, t.special) for t in tok.added_tokens] == [
+        ("<s>", BOS, True),  # the tokenizer.json comes first
+        ("</s>", EOS, True),
+        ("<a>", NEXT, False),
+        ("<b>", NEXT + 1, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "bare", "with_neither"),
+    [
+        ({}, [97], [97]),
+        ({"add_bos_token": True}, [BOS, 97], [97]),
+        ({"add_bos_token": True, "add_eos_token": True}, [BOS, 97, EOS], [97]),
+        ({"add_bos_token": False, "add_eos_token": None}, [97], [97]),
+    ],
+)
+def test_beginning_and_end_tokens_from_the_config(folder, config, bare, with_neither):
+    tok = Tokenizer.from_file(folder(tokenizer_config={"bos_token": "<s>", "eos_token": "</s>", **config}))
+    assert tok.encode("a") == bare
+    assert tok.encode("a", add_special_tokens=False) == with_neither
+    assert tok.encode("a", add_bos=True, add_eos=True) == [BOS, 97, EOS]
+    assert tok.encode("a", add_special_tokens=False, add_bos=True) == [BOS, *with_neither]
+    assert tok.encode("a", add_bos=False, add_eos=False) == [97]
+
+
+@pytest.mark.parametrize("option", ["bos", "eos"])
+def test_a_config_that_wants_a_token_and_names_none(folder, option):
+    with pytest.raises(TokenizerFileError, match=rf"add_{option}_token is set and there is no {option}_token$"):
+        Tokenizer.from_file(folder(added=[], tokenizer_config={f"add_{option}_token": True}))
+
+
+@pytest.mark.parametrize(
+    ("files", "eos_ids"),
+    [
+        ({"generation_config": {"eos_token_id": 7}}, {7}),
+        ({"generation_config": {"eos_token_id": [7, 9]}}, {7, 9}),
+        ({"generation_config": {"eos_token_id": None}, "config": {"eos_token_id": 8}}, {8}),
+        ({"config": {"text_config": {"eos_token_id": [3]}}}, {3}),
+        ({"config": {"eos_token_id": 8, "text_config": {"eos_token_id": [3]}}}, {3, 8}),
+        ({"tokenizer_config": {"eos_token": "<s>"}, "generation_config": {"eos_token_id": 7}}, {7, BOS}),
+    ],
+)
+def test_every_file_may_name_end_tokens(folder, files, eos_ids):
+    tok = Tokenizer.from_file(folder(**files))
+    assert tok.eos_ids == eos_ids
+    assert all(map(tok.is_eos, eos_ids)) and not tok.is_eos(97)
+    assert not tok.eos_inferred
+
+
+def test_end_tokens_are_inferred_where_no_file_names_one(folder):
+    tok = Tokenizer.from_file(folder())
+    assert (tok.eos_ids, tok.eos_inferred) == ({EOS}, True)
+    alone = Tokenizer.from_bytes((folder() / "tokenizer.json").read_bytes(), "huggingface")
+    assert (alone.eos_ids, alone.eos_inferred) == ({EOS}, True)
+    none = Tokenizer.from_file(folder(added=[{"content": "</s>", "special": False}]))
+    assert (none.eos_ids, none.eos_inferred) == (frozenset(), True)
+
+
+@pytest.mark.parametrize("config", [{"vocab_size": 300}, {"vocab_size": 5, "text_config": {"vocab_size": 300}}])
+def test_rows_of_padding(folder, config):
+    tok = Tokenizer.from_file(folder(config=config))
+    assert tok.vocab_size == 300
+    assert tok.decode([97, 299]) == "a"
+
+
+def test_a_model_with_fewer_rows_than_tokens_does_not_hide_any(folder):
+    assert Tokenizer.from_file(folder(config={"vocab_size": 100})).vocab_size == 277
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "message"),
+    [
+        ({"tokenizer_config": []}, TokenizerFileError, r"tokenizer_config.json: an object is expected, not list$"),
+        ({"tokenizer_config": {"bos_token": 7}}, TokenizerFileError, r"tokenizer_config.json: bos_token is 7$"),
+        (
+            {"tokenizer_config": {"eos_token": {"contents": 7}}},
+            TokenizerFileError,
+            r"tokenizer_config.json: eos_token is {'contents': 7}$",
+        ),
+        ({"tokenizer_config": {"add_bos_token": 1}}, TokenizerFileError, r"tokenizer_config.json: add_bos_token is 1$"),
+        (
+            {"tokenizer_config": {"added_tokens_decoder": {"x": {"content": "y"}}}},
+            TokenizerFileError,
+            r"tokenizer_config.json: added_tokens_decoder: invalid literal for int\(\) with base 10: 'x'$",
+        ),
+        (
+            {"tokenizer_config": {"added_tokens_decoder": {"1": {"content": 2}}}},
+            TokenizerFileError,
+            r"added_tokens_decoder: Expected `str`, got `int` - at `\$.content`$",
+        ),
+        ({"tokenizer_config": {"added_tokens_decoder": ["x"]}}, TokenizerFileError, r"added_tokens_decoder: "),
+        ({"tokenizer_config": {"added_tokens_decoder": {"1": 2}}}, TokenizerFileError, r"added_tokens_decoder: "),
+        ({"tokenizer_config": {"chat_template": 7}}, TokenizerFileError, r"tokenizer_config.json: chat_template is 7$"),
+        (
+            {"tokenizer_config": {"chat_template": [{"name": 1}]}},
+            TokenizerFileError,
+            r"tokenizer_config.json: chat_template has an entry {'name': 1}$",
+        ),
+        ({"generation_config": {"eos_token_id": "7"}}, TokenizerFileError, r"eos_token_id: '7' is not a token id$"),
+        ({"generation_config": {"eos_token_id": [True]}}, TokenizerFileError, r"eos_token_id: True is not a token id$"),
+        (
+            {"generation_config": {"eos_token_id": 277}},
+            TokenizerFileError,
+            r"^end token id 277 is outside the vocabulary \(0 to 276\)$",
+        ),
+        ({"generation_config": {"eos_token_id": -1}}, TokenizerFileError, r"^end token id -1 is outside"),
+        ({"config": {"eos_token_id": 10**30}}, TokenizerFileError, r"^end token id 10+ is outside"),
+        ({"config": {"vocab_size": "300"}}, TokenizerFileError, r"config.json: vocab_size is '300'$"),
+        ({"config": {"vocab_size": 0}}, TokenizerFileError, r"config.json: vocab_size is 0$"),
+        ({"config": {"vocab_size": 2**40}}, TokenizerFileError, r"config.json: vocab_size is 1099511627776$"),
+        ({"config": {"vocab_size": 2**21}}, UnsupportedTokenizerError, r"^2097152 ids; at most 1048575 fit$"),
+    ],
+)
+def test_files_that_say_something_impossible(folder, files, error, message):
+    with pytest.raises(error, match=message):
+        Tokenizer.from_file(folder(**files))
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"", b"[" * 100_000, b'{"a": ' * 100_000])
+def test_files_that_are_not_json(folder, content):
+    path = folder()
+    (path / "tokenizer_config.json").write_bytes(content)
+    with pytest.raises(TokenizerFileError, match=r"tokenizer_config.json: "):
+        Tokenizer.from_file(path)
+
+
+def test_chat_templates_and_which_comes_first(folder):
+    path = folder(tokenizer_config={"chat_template": "from the config"})
+    assert Tokenizer.from_file(path).spec.chat_templates == {"default": "from the config"}
+    (path / "additional_chat_templates").mkdir()
+    (path / "additional_chat_templates" / "rag.jinja").write_text("rag")
+    (path / "chat_template.jinja").write_text("from its own file")
+    assert read_chat_templates(path) == {"default": "from its own file", "rag": "rag"}
+
+
+def test_named_chat_templates_in_the_config(folder):
+    listed = [{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]
+    assert read_chat_templates(folder(tokenizer_config={"chat_template": listed})) == {"default": "a", "tool_use": "b"}
+
+
+def test_paths_that_lead_nowhere(tmp_path):
+    with pytest.raises(TokenizerFileError, match=r"no tokenizer.json and no rank file in this folder$"):
+        Tokenizer.from_file(tmp_path)
+    with pytest.raises(TokenizerFileError, match=r"missing.json: No such file or directory$"):
+        Tokenizer.from_file(tmp_path / "missing.json")
+
+
+def test_errors_name_the_file(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text("{}")
+    with pytest.raises(TokenizerFileError, match=rf"^{path}: the file: Object missing required field `model`$"):
+        Tokenizer.from_file(path)
+    path.write_text('{"model": {"type": "Unigram"}}')
+    with pytest.raises(UnsupportedTokenizerError, match=rf"^{path}: a tokenizer.json with a model of type 'Unigram'$"):
+        Tokenizer.from_file(path)
+    gguf = tmp_path / "model.gguf"
+    gguf.write_bytes(b"GGUF" + bytes(20))
+    with pytest.raises(UnsupportedTokenizerError, match=rf"^{gguf}: a GGUF file$"):
+        Tokenizer.from_file(gguf)
+
+
+def test_a_file_that_is_too_large(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)  # sparse: it takes no room
+    with pytest.raises(TokenizerFileError, match=r"1073741825 bytes; at most 1073741824 are read$"):
+        Tokenizer.from_file(path)
+
+
+def test_a_pattern_for_a_tokenizer_json(folder):
+    with pytest.raises(
+        ValueError, match=r"^pattern and special_tokens are for rank files; a tokenizer.json has its own$"
+    ):
+        Tokenizer.from_file(folder(), pattern="x")
+
+
+def test_an_unknown_format():
+    with pytest.raises(ValueError, match=r'^format must be "huggingface" or "tiktoken", not \'gguf\'$'):
+        Tokenizer.from_bytes(b"", "gguf")
