@@ -204,7 +204,9 @@ def chat(names: Sequence[str], rounds: int) -> str:
 
 
 def batch(names: Sequence[str], rounds: int) -> str:
-    """Many texts in one call, War and Peace in documents of 30,000 characters. MB/s of wall time, cold / warm; other work on the machine shows."""
+    """Many texts in one call, War and Peace in documents of 30,000 characters. MB/s of wall time, cold / warm; other
+    work on the machine shows.
+    """
     ways = [(name, way, n) for name in names for way in ("encode_batch", peer_batch(name)) for n in (1, 2)]
     best = best_of(rounds, [Job(name, way, "English", threads) for name, way, threads in ways])
     size = megabytes("English")
