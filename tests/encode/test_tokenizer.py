@@ -1,0 +1,365 @@
+"""Tokenizer: its options, and that its methods, threads, processes and copies agree with each other.
+
+That ids and offsets are HuggingFace's is tested in test_added_tokens.py and test_parity.py.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import TextError, TokenizerFileError
+from tokenweir.encode.spec import AddedToken, ByteLevel, RankBPE, SpecialTokenIds, TemplateProcessing, TokenizerSpec
+from tokenweir.encode.tokenizer import Tokenizer
+
+START, END = {"content": "<s>", "special": True}, {"content": "</s>", "special": True}
+PARTS = ["a", "b", "ab", "abc", " ", "  ", "<s>", "</s>", "<m>", "<", "é", "e", "\u0301", "日本", "\n", "A", "\u030a"]
+texts = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
+
+
+@pytest.fixture(scope="module")
+def tok(small):
+    """Control tokens <s> and </s>; <m> takes white space along, é is searched in normalized text."""
+    more = [{"content": "<m>", "lstrip": True, "rstrip": True}, {"content": "éa", "normalized": True}]
+    return small(added=[START, END, *more], normalizer={"type": "NFC"})
+
+
+# -- the methods agree -------------------------------------------------------------------------------------------------
+
+
+@given(texts, st.booleans(), st.booleans(), st.sets(st.integers(0, 30)))
+@settings(max_examples=200)
+def test_every_method_finds_the_same_ids(tok, text, parse_special, add_bos, guarded):
+    options = {"parse_special": parse_special, "guarded": sorted(i for i in guarded if i < len(text))}
+    ids = tok.encode(text, **options)
+    array = tok.encode_array(text, **options)
+    assert (array.dtype, array.tolist()) == (np.int32, ids)
+    assert tok.encode_with_offsets(text, **options).ids == ids
+    assert tok.count(text, **options) == len(ids)
+    if not options["guarded"]:
+        assert tok.encode_batch([text, text], parse_special=parse_special)[1].tolist() == ids
+    assert tok.decode(ids, skip_special_tokens=False) == tok.decode_bytes(ids).decode(errors="replace")
+
+
+@given(st.one_of(st.text(), texts))
+@settings(max_examples=200)
+def test_decoding_gives_back_the_normalized_text(tok, text):
+    assert tok.decode(tok.encode(text, parse_special=False)) == unicodedata.normalize("NFC", text)
+
+
+def test_offsets_are_of_whole_characters(small):
+    found = small(words=[]).encode_with_offsets("a日b")
+    assert found.ids == [97, *"日".encode(), 98]
+    assert found.offsets == [(0, 1), (1, 2), (1, 2), (1, 2), (2, 3)]
+
+
+# -- what goes around --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wrapped(tok):
+    """Makes tokenizers with a template of <s> and the text, and with beginning and end tokens."""
+    template = TemplateProcessing(
+        single=({"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}),
+        special_tokens={"<s>": SpecialTokenIds("<s>", (tok.token_to_id("<s>"),))},
+    )
+    spec = replace(tok.spec, post_processor=template, special_roles={"bos_token": "<s>", "eos_token": "</s>"})
+    return lambda **config: Tokenizer.from_spec(replace(spec, **config))
+
+
+CASES = [  # the config's add_bos and add_eos; the call's options; <s> before, </s> after
+    ((None, None), {}, (True, False)),
+    ((None, None), {"add_special_tokens": False}, (False, False)),
+    ((None, None), {"add_eos": True}, (True, True)),
+    ((None, None), {"add_bos": False}, (False, False)),
+    ((None, None), {"add_bos": True}, (True, False)),  # once, though the template has it too
+    ((False, None), {}, (False, False)),
+    ((False, True), {}, (False, True)),
+    ((False, True), {"add_bos": True, "add_eos": False}, (True, False)),
+    ((True, True), {"add_special_tokens": False}, (False, False)),
+    ((True, True), {"add_special_tokens": False, "add_eos": True}, (False, True)),
+]
+
+
+@pytest.mark.parametrize(("config", "options", "around"), CASES)
+def test_explicit_wishes_before_the_configs_before_the_post_processors(wrapped, config, options, around):
+    tok = wrapped(add_bos=config[0], add_eos=config[1])
+    before, after = [tok.bos_id] * around[0], [min(tok.eos_ids)] * around[1]
+    expected = [*before, *b"a", *after]
+    assert tok.encode("a", **options) == expected
+    assert tok.encode_array("a", **options).tolist() == expected
+    assert tok.encode_batch(["a", ""], **options)[1].tolist() == [*before, *after]
+    assert tok.count("a", **options) == len(expected)
+    found = tok.encode_with_offsets("a", **options)
+    assert found == (expected, [*[(0, 0)] * len(before), (0, 1), *[(0, 0)] * len(after)])
+
+
+def test_a_wish_for_a_token_that_is_not_there(small):
+    for option in ("add_bos", "add_eos"):
+        with pytest.raises(ValueError, match=rf"^{option}: this tokenizer has no such token$"):
+            small().encode("a", **{option: True})
+        assert small().encode("a", **{option: False}) == [97]
+
+
+def test_end_tokens_outside_the_vocabulary(small):
+    spec = small().spec
+    with pytest.raises(TokenizerFileError, match=r"^end token id 999 is outside the vocabulary \(0 to 274\)$"):
+        Tokenizer.from_spec(TokenizerSpec(model=spec.model, pre_tokenizer=spec.pre_tokenizer, eos_ids=(999,)))
+
+
+# -- user text is data -------------------------------------------------------------------------------------------------
+
+
+@given(texts)
+@settings(max_examples=200)
+def test_plain_data_has_no_added_tokens(tok, text):
+    ids = tok.encode(text, parse_special=False)
+    assert not set(ids) & {token.id for token in tok.added_tokens}
+    assert ids == tok.encode(text, guarded=range(len(text)))
+
+
+def added_spans(tok, text, guarded):
+    """(id, start, end) of every added token that was found."""
+    added = {token.id for token in tok.added_tokens}
+    found = tok.encode_with_offsets(text, guarded=guarded)
+    return [(i, *span) for i, span in zip(found.ids, found.offsets, strict=True) if i in added]
+
+
+@given(texts, st.sets(st.integers(0, 30)))
+@settings(max_examples=300)
+def test_no_added_token_covers_a_guarded_character(tok, text, some):
+    guarded = sorted(i for i in some if i < len(text))
+    for _, start, end in added_spans(tok, text, guarded):
+        assert not any(start <= i < end for i in guarded)
+
+
+@given(texts, texts, texts)
+@settings(max_examples=200)
+def test_added_tokens_outside_the_guarded_text_are_found(small, before, user, after):
+    """`x` touches nothing: what is before and after is found as if it stood alone."""
+    tok = small(added=[START, END, {"content": "<m>"}])
+    text = f"{before}x{user}x{after}"
+    first, last = len(before) + 1, len(before) + 1 + len(user)
+    found = added_spans(tok, text, range(first, last))
+    alone = added_spans(tok, before, ()) + [(i, b + last + 1, e + last + 1) for i, b, e in added_spans(tok, after, ())]
+    assert found == alone
+
+
+@pytest.mark.parametrize(
+    ("text", "guarded", "found"),
+    [
+        ("x  <m>  y", [], [(1, 8)]),
+        ("x  <m>  y", [1], [(2, 8)]),  # white space of the user's stays where it is
+        ("x  <m>  y", [2, 6], [(3, 6)]),
+        ("x  <m>  y", [4], []),
+        ("<s><s><s>", [3], [(0, 3), (6, 9)]),
+        ("<s></s>", [2], [(3, 7)]),
+        ("<s></s>", [3, 4, 5, 6], [(0, 3)]),
+        ("éa éa", [3], [(0, 2)]),
+        ("e\u0301a e\u0301a", [1], [(4, 7)]),  # é comes from two characters, one of them the user's
+        ("e\u0301a", [0], []),
+        ("e\u0301a", [2], []),
+        ("éa\u0301", [2], []),  # the user's accent makes the a another character
+        ("xe\u0301a", [0], [(1, 4)]),
+        ("e\u0301e\u0301e\u0301 éa", [5], [(7, 9)]),
+    ],
+)
+def test_guards(tok, text, guarded, found):
+    spans = [(start, max(end, start)) for _, start, end in added_spans(tok, text, guarded)]
+    assert spans == found
+    assert tok.encode(text, guarded=guarded) == tok.encode_with_offsets(text, guarded=guarded).ids
+
+
+def test_guards_have_to_ascend_and_to_be_in_the_text(tok):
+    with pytest.raises(ValueError, match=r"^guarded offsets must ascend$"):
+        tok.encode("abc", guarded=[2, 1])
+    with pytest.raises(ValueError, match=r"^a guarded offset is past the end of the text$"):
+        tok.encode("abc", guarded=[3])
+    with pytest.raises(TypeError):
+        tok.encode("abc", guarded=[-1])
+    assert tok.encode("日é", guarded=[0, 1, 1]) == tok.encode("日é", parse_special=False)
+
+
+# -- text that is none -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["encode", "encode_array", "encode_with_offsets", "count"])
+def test_lone_surrogates(tok, method):
+    with pytest.raises(TextError, match=r"^text has a lone surrogate U\+DC80 at character 2$"):
+        getattr(tok, method)("é\U0001f600\udc80")
+    with pytest.raises(TypeError, match=r"^text must be str, not bytes$"):
+        getattr(tok, method)(b"a")
+
+
+def test_lone_surrogates_in_a_batch(tok):
+    with pytest.raises(TextError, match=r"^texts\[1\] has a lone surrogate U\+D800 at character 0$"):
+        tok.encode_batch(["a", "\ud800"])
+    with pytest.raises(TypeError, match=r"^texts\[0\] must be str, not NoneType$"):
+        tok.encode_batch([None])
+
+
+def test_names_that_are_no_text(small):
+    assert small().token_to_id("\ud800") is None
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    assert Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks))).token_to_id("\ud800") is None
+
+
+# -- many texts, threads, processes ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    return ["".join(PARTS[(i * k + i) % len(PARTS)] for k in range(i % 60)) for i in range(400)] + [
+        "ab <m> é日本\n" * 9000
+    ]
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2, 7, 1000])
+def test_a_batch_on_any_number_of_threads(tok, many, threads):
+    ragged = tok.encode_batch(many, threads=threads)
+    assert (ragged.ids.dtype, ragged.offsets.dtype) == (np.int32, np.int64)
+    assert [ids.tolist() for ids in ragged] == [tok.encode(text) for text in many]
+
+
+def test_batches_of_nothing(tok):
+    assert len(tok.encode_batch([])) == 0
+    assert [ids.tolist() for ids in tok.encode_batch(["", ""])] == [[], []]
+    assert tok.encode_batch(iter(["a", "b"])).ids.tolist() == [97, 98]
+
+
+def test_batches_that_make_no_sense(tok):
+    with pytest.raises(TypeError, match=r"^texts must be several texts, not one str$"):
+        tok.encode_batch("ab")
+    with pytest.raises(ValueError, match=r"^threads must be at least 1, not 0$"):
+        tok.encode_batch(["a"], threads=0)
+
+
+def test_from_several_threads_at_once(tok, many):
+    expected = [tok.encode(text) for text in many]
+    results = {}
+
+    def work(number):
+        results[number] = [tok.encode(text) for text in many], [ids.tolist() for ids in tok.encode_batch(many)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(results[number] == (expected, expected) for number in range(6))
+
+
+AFTER_FORK = """
+import os, threading
+from tokenweir.encode.tokenizer import Tokenizer
+
+tok = Tokenizer.default()
+text = "after the fork " * 5000
+expected = tok.encode(text)
+stop = threading.Event()
+busy = threading.Thread(target=lambda: [tok.encode_batch([text] * 4) for _ in iter(stop.is_set, True)])
+busy.start()
+for _ in range(5):
+    if not (child := os.fork()):
+        fine = tok.encode(text) == expected and tok.encode_batch([text] * 4, threads=3)[3].tolist() == expected
+        os._exit(0 if fine and tok.decode(expected) == text else 1)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+busy.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_after_a_fork_in_the_middle_of_a_batch():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", AFTER_FORK], check=True, timeout=60)
+
+
+def test_pickled(tok, many):
+    copy = pickle.loads(pickle.dumps(tok))
+    assert [copy.encode(text) for text in many] == [tok.encode(text) for text in many]
+    assert (copy.spec, copy.added_tokens, copy.eos_ids) == (tok.spec, tok.added_tokens, tok.eos_ids)
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+def test_names_and_ids(tok):
+    assert [tok.token_to_id(name) for name in ("a", "ab", "Ġa", "<s>", "nowhere", "")] == [
+        97,
+        256,
+        258,
+        275,
+        None,
+        None,
+    ]
+    assert [tok.id_to_token(i) for i in (97, 256, 258, 275, 10**9, -1)] == ["a", "ab", "Ġa", "<s>", None, None]
+    assert tok.special_tokens == {"<s>": 275, "</s>": 276}
+    assert repr(tok) == "Tokenizer(HuggingFace tokenizer.json, 279 ids, 4 added tokens)"
+
+
+def test_names_of_a_rank_files_tokens():
+    ranks = {bytes([byte]): byte for byte in range(256)} | {"é".encode(): 256, b"\xe4\xbd": 257}
+    tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), added_tokens=(AddedToken("<s>", id=300),)))
+    assert [tok.token_to_id(name) for name in ("a", "é", "<s>", "日")] == [97, 256, 300, None]
+    assert [tok.id_to_token(i) for i in (97, 256, 257, 258, 300)] == ["a", "é", r"\xe4\xbd", None, "<s>"]
+
+
+def test_more_added_tokens(tok):
+    more = tok.with_added_tokens(["<n>", AddedToken("<s>", rstrip=True, special=True), "ab"])
+    assert [(t.content, t.id) for t in more.added_tokens] == [
+        ("<s>", 275),
+        ("</s>", 276),
+        ("<m>", 277),
+        ("éa", 278),
+        ("<n>", 279),
+        ("ab", 256),
+    ]
+    assert more.encode("<n><s> ab") == [279, 275, 256]
+    assert tok.token_to_id("<n>") is None
+    assert tok.encode_with_offsets("<s> ").offsets[0] == (0, 3)
+
+
+def test_more_added_tokens_do_not_move_those_that_play_a_role(small):
+    spec = small().spec
+    tok = Tokenizer.from_spec(
+        TokenizerSpec(model=spec.model, pre_tokenizer=spec.pre_tokenizer, special_roles={"pad_token": "<pad>"})
+    )
+    more = tok.with_added_tokens(["<n>"])
+    assert (tok.pad_id, more.pad_id, more.token_to_id("<n>")) == (275, 275, 276)
+    assert more.special_tokens == {"<pad>": 275}
+
+
+def test_more_added_tokens_beside_ranks():
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), added_tokens=(AddedToken("<s>", id=300),)))
+    more = tok.with_added_tokens(["<m>", AddedToken("<s>", lstrip=True), AddedToken("<k>", id=280), "<n>"])
+    assert {t.content: t.id for t in more.added_tokens} == {"<s>": 300, "<m>": 301, "<k>": 280, "<n>": 302}
+    assert more.encode("a <s><n>") == [97, 300, 302]
+
+
+def test_a_description_without_a_pre_tokenizer_for_ranks():
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"a b": 256}
+    assert Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks))).encode("a b") == [256]
+
+
+def test_a_prefix_space_for_every_stretch(both):
+    pre_tokenizer = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    ours, theirs = both(added=[START], pre_tokenizer=pre_tokenizer)
+    for text in ("a<s>a", " a<s> a", "<s>", "日<s>日", "\na", "\u00a0a"):
+        expected = theirs.encode(text)
+        assert ours.encode_with_offsets(text) == (expected.ids, expected.offsets)
+
+
+def test_components_may_be_given_as_objects(tok):
+    spec = TokenizerSpec(model=tok.spec.model, pre_tokenizer=ByteLevel(add_prefix_space=False))
+    assert Tokenizer.from_spec(spec).encode("ab") == [256]
