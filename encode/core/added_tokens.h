@@ -119,7 +119,7 @@ class AddedTokens {
     const AddedToken* found = nullptr;
     const Node* node = &nodes_[0];
     for (; at < limit; at++) {
-      const Node* child = &nodes_[node->first_child];
+      const Node* child = nodes_.data() + node->first_child;  // a leaf may point past the last node
       const Node* last = child + node->n_children;
       child = std::lower_bound(child, last, text[at], [](const Node& c, uint8_t byte) { return c.byte < byte; });
       if (child == last || child->byte != text[at]) break;

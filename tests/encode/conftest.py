@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -43,7 +44,7 @@ def small_json(*, words=WORDS, merges=None, vocab=(), added=(), model=(), **comp
     for left, right in merges:
         tokens.setdefault(left + right, len(tokens))
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    return {
+    source = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
@@ -67,6 +68,7 @@ def small_json(*, words=WORDS, merges=None, vocab=(), added=(), model=(), **comp
             "merges": merges,
         },
     }
+    return copy.deepcopy(source)
 
 
 def load(source):
