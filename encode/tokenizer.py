@@ -174,8 +174,7 @@ class Tokenizer:
 
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        ids = self._encoder.encode(text, parse_special, guarded)
-        return [*prefix, *ids, *suffix] if prefix or suffix else ids
+        return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
     def encode_array(
         self,
@@ -194,10 +193,7 @@ class Tokenizer:
 
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        ids = self._encoder.encode_array(text, parse_special, guarded)
-        if not (prefix or suffix):
-            return ids
-        return np.concatenate([np.array(prefix, np.int32), ids, np.array(suffix, np.int32)])
+        return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
 
     def encode_with_offsets(
         self,
@@ -377,5 +373,6 @@ def _as_sequence(ids: Sequence[int] | NDArray[np.integer[Any]]) -> Sequence[int]
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise TypeError(f"ids must be one-dimensional integers, not {ids.dtype} of shape {ids.shape}")
-        return ids.tolist()  # type: ignore[no-any-return]
+        plain: list[int] = ids.tolist()
+        return plain
     return ids

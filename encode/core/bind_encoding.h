@@ -13,6 +13,8 @@ struct PyEncoder {
   Encoder encoder;
   ObjectCache ints;
 
+  using Ids = std::vector<int32_t>;
+
   struct Call {
     const PyEncoder& self;
     std::string_view text;
@@ -27,9 +29,11 @@ struct PyEncoder {
     }
     ~Call() { self.encoder.pool().give_back(std::move(w)); }
 
-    template <bool Spans>
-    void run() {
+    template <bool Spans = false>
+    void run(const Ids& prefix = {}, const Ids& suffix = {}) {
+      for (const int32_t id : prefix) w->ids.push(static_cast<uint32_t>(id));
       unlocked(text.size(), [&] { self.encoder.encode<Spans>(text, options, *w); });
+      for (const int32_t id : suffix) w->ids.push(static_cast<uint32_t>(id));
     }
   };
 
@@ -142,20 +146,22 @@ inline void bind_encoder(nb::module_& m) {
           "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "nfc"_a, "tokens"_a)
       .def(
           "encode",
-          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
+             const PyEncoder::Ids& prefix, const PyEncoder::Ids& suffix) {
             PyEncoder::Call call(self, text, parse_special, guarded);
-            call.run<false>();
+            call.run(prefix, suffix);
             return self.to_list(call.w->ids);
           },
-          "text"_a, "parse_special"_a, "guarded"_a)
+          "text"_a, "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_array",
-          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
+             const PyEncoder::Ids& prefix, const PyEncoder::Ids& suffix) {
             PyEncoder::Call call(self, text, parse_special, guarded);
-            call.run<false>();
+            call.run(prefix, suffix);
             return to_numpy(call.w->ids.data(), call.w->ids.size());
           },
-          "text"_a, "parse_special"_a, "guarded"_a)
+          "text"_a, "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_with_offsets",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
@@ -168,14 +174,14 @@ inline void bind_encoder(nb::module_& m) {
           "count",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
             PyEncoder::Call call(self, text, parse_special, guarded);
-            call.run<false>();
+            call.run();
             return call.w->ids.size();
           },
           "text"_a, "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
-          [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const std::vector<int32_t>& prefix,
-             const std::vector<int32_t>& suffix) {
+          [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const PyEncoder::Ids& prefix,
+             const PyEncoder::Ids& suffix) {
             std::vector<std::string_view> views;
             for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
             Batch batch(self.encoder, views, parse_special, prefix, suffix);
