@@ -144,6 +144,7 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if name == "join":
             args = (*args[:first], list(args[first]), *args[first + 1 :])
         limits.check_call(name, args[first], args[first + 1 :], kwargs)
+        args = (*args[:first], limits.filtered(name, args[first]), *args[first + 1 :])
         return limits.result(function(*args, **kwargs))
 
     return limited

@@ -5,15 +5,15 @@ model files, which strangers write, so here every loop step and every call is co
 would be too long is refused before it runs where its size is known beforehand (`*`, `**`, widths, `replace`, `join`)
 and right after it otherwise.
 
-Not bounded: slices, comparisons and searches in long strings, each of which costs its length without being counted, and
-the text form of a list that contains itself many times over. A template from a stranger is best tried in a process
-with a memory limit.
+Not bounded: slices, comparisons and searches in long strings and lists, each of which costs its length without being
+counted, and the text form of a list that contains itself many times over. A template from a stranger is best tried in
+a process with a memory limit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -22,14 +22,18 @@ from jinja2.exceptions import SecurityError
 
 MAX_SOURCE = 1 << 18  # characters of a template; the longest in wide use has 40,000
 MAX_LENGTH = 1 << 24  # characters or items of any value, the rendered text included
-MAX_WORK = 1 << 20  # loop steps and calls of one render, and one more for every 256 characters made
+MAX_WORK = 1 << 20  # loop steps and calls of one render, one more for every 256 characters made and 16 items filtered
 MAX_WIDTH = 1000  # columns of a padding, an indentation or a number's format
 MAX_BITS = 1 << 14  # bits of a whole number
 
 _CHARACTERS_A_STEP = 256
+_ITEMS_A_STEP = 16  # few, so that a filter over all messages for each message is nothing
 _WIDTHS = frozenset({"batch", "center", "expandtabs", "indent", "ljust", "rjust", "slice", "tojson", "zfill"})
-_WIDE_PERCENT = re.compile(r"%(?:\([^)]*\))?[-+ #0]*\d*\.?(?:\d{4,}|\*)")
-_WIDE_BRACES = re.compile(r":[^{}]*(?:\d{4,}|\{)")
+_INSTANT = frozenset({"count", "first", "last", "length", "random"})  # filters that do not go over all items
+# Both take time linear in the text; group 1 is what messages show. The first also finds a key with a parenthesis in it,
+# after which it could not tell where the width stands.
+_WIDE_PERCENT = re.compile(r"(%(?:\([^()]*\))?[-+ #0]*\d*\.?(?:\d{4,}|\*)|%\([^()]*\()")
+_WIDE_BRACES = re.compile(r"\{[^{}:]*(:[^{}]*(?:\d{4,}|\{))")
 _SIZED = (str, list, tuple, dict)
 _work_left: ContextVar[list[int]] = ContextVar("work_left")
 
@@ -64,6 +68,22 @@ def counted(values: Iterable[object]) -> Iterator[object]:
     """The same values, each of which costs a step."""
     for value in values:
         spend(1)
+        yield value
+
+
+def filtered(name: str, values: object) -> object:
+    """What the filter `name` is given, whose items are charged for: now, or one by one where they are not there yet."""
+    if isinstance(values, Iterator):
+        return _charged(values)
+    if isinstance(values, Collection) and not isinstance(values, str) and name not in _INSTANT:
+        spend(len(values) // _ITEMS_A_STEP)
+    return values
+
+
+def _charged(values: Iterator[object]) -> Iterator[object]:
+    for number, value in enumerate(values):
+        if number % _ITEMS_A_STEP == 0:
+            spend(1)
         yield value
 
 
@@ -138,9 +158,9 @@ def check_call(name: str, subject: object, arguments: Sequence[object], keywords
 
 
 def check_format(template: str, wide: re.Pattern[str] = _WIDE_BRACES) -> None:
-    """Refuse a format string with a width of four digits or more, or one that takes its width from an argument."""
+    """Refuse a format string whose width has four digits or more, comes from an argument, or cannot be told."""
     if found := wide.search(template):
-        raise SecurityError(f"the width in the format {found[0]!r} is over the limit of {MAX_WIDTH}")
+        raise SecurityError(f"the width in the format {found[1]!r} is over the limit of {MAX_WIDTH}")
 
 
 def _widest(values: Iterable[object], otherwise: int) -> int:

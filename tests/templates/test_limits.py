@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tokenweir.encode.errors import TemplateError
@@ -56,6 +58,7 @@ def doubling(step, start="'x'"):
         ("{{ '%.10000000000f' % 1 }}", "the width in the format '%.10000000000' " + WIDTH),
         ("{{ '%*d' % (10**10, 1) }}", "the width in the format '%*' " + WIDTH),
         ("{{ '%(x)10000d' | format(x=1) }}", "the width in the format '%(x)10000' " + WIDTH),
+        ("{{ '%(a(b))10000d' | format(**{'a(b)': 1}) }}", "the width in the format '%(a(' " + WIDTH),
         ("{{ '{:10000000000d}'.format(1) }}", "the width in the format ':10000000000' " + WIDTH),
         ("{{ '{:{}d}'.format(1, 10**10) }}", "the width in the format ':{' " + WIDTH),
         ("{{ '{x:10000d}'.format_map({'x': 1}) }}", "the width in the format ':10000' " + WIDTH),
@@ -79,6 +82,9 @@ def test_size(source, message):
         "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
         "{{ range(99999) | map('string') | list | length }}",
         "{% for i in range(99999) if i < 0 %}{% endfor %}",
+        "{% for i in range(60) %}{{ range(9999) | max }}{% endfor %}",
+        "{% for i in range(60) %}{{ range(9999) | map('abs') | sum }}{% endfor %}",
+        "{% for i in range(60) %}{{ range(9999) | select('odd') | list | length }}{% endfor %}",
         "{% for i in range(99) %}{% set s = 'a' * 100000 %}{% endfor %}",
     ],
 )
@@ -86,6 +92,22 @@ def test_work(source, monkeypatch):
     monkeypatch.setattr(limits, "MAX_WORK", 3000)
     with pytest.raises(TemplateError, match=WORK):
         render(source)
+
+
+@pytest.mark.timeout(20)  # the square of the length would take minutes
+def test_looking_for_a_width_takes_linear_time():
+    assert render("{{ (':' * 400000).format() | length }}") == "400000"
+    assert render("{{ ('%(' ~ 'a' * 400000 ~ ')s') | format(**{'a' * 400000: 1}) }}") == "1"
+    with pytest.raises(TemplateError, match=re.escape("the width in the format '%(%(' is over the limit of 1000")):
+        render("{{ ('%(' * 400000) | format(x=1) }}")
+
+
+def test_taking_the_length_of_a_list_costs_one_step(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_WORK", 3000)
+    source = (
+        "{% set s = [1] * 99999 %}{% for i in range(500) %}{% if s | length and s | last %}{% endif %}{% endfor %}ok"
+    )
+    assert render(source) == "ok"
 
 
 def test_each_render_has_the_whole_budget(monkeypatch):
