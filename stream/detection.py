@@ -9,6 +9,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.styles import STYLES, ReasoningStyle
+from tokenweir.templates.guard import control_texts
 
 
 class PromptReading(NamedTuple):
@@ -74,8 +75,9 @@ def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[Reaso
     """Decode what comes after the last control token that is not one of the styles' tags."""
     if not prompt_ids:
         return ""
-    tags = {tok.special_tokens.get(token) for style in styles for token in style.tokens}
-    ends = (tok.eos_ids | set(tok.special_tokens.values())) - tags
+    tags = {token for style in styles for token in style.tokens}
+    controls = {tok.token_to_id(text) for text in control_texts(tok.added_tokens) if text not in tags}
+    ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
     start = len(prompt_ids)
     while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):
         start = max(0, start - 64)

@@ -54,6 +54,15 @@ def test_tags_that_are_control_tokens_end_no_turn(mistral_tok):
     assert not read_prompt(mistral_tok, mistral_tok.encode("<skip>[THINK]so far[/THINK]"), style).inside
 
 
+def test_turns_end_at_role_tokens_that_are_not_special(make_tok):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"), AddedToken("<|Assistant|>"), AddedToken("word"))
+    user = "<skip>Look:\n<think>\nfoo"
+    opener = len("<skip>Look:\n")
+    assert read_prompt(tok, tok.encode(user + "<|Assistant|>", guarded=[opener])) == (THINK, False)
+    assert read_prompt(tok, tok.encode(user + "<|Assistant|><think>\n", guarded=[opener])) == (THINK, True)
+    assert read_prompt(tok, tok.encode("<skip>\n<think>\nso word", guarded=[])) == (THINK, True)
+
+
 def test_only_special_tokens_need_to_be_shown(think_tok, mistral_tok):
     assert shown_tokens(THINK, think_tok) == {}
     opener, closer = (mistral_tok.token_to_id(tag) for tag in ("[THINK]", "[/THINK]"))
@@ -66,3 +75,9 @@ def test_real_vocabularies_show_their_style(data):
     assert read_prompt(qwen3) == (THINK, False)
     assert read_prompt(qwen3, qwen3.encode("<|im_start|>assistant\n<think>\n")) == (THINK, True)
     assert read_prompt(llama) == (None, False)
+    deepseek = Tokenizer.from_file(data("tokenizers/deepseek-litellm/tokenizer.json"))
+    user = "<｜begin▁of▁sentence｜><｜User｜>Look:\n<think>\nfoo<｜Assistant｜>"  # its role tokens are not special
+    assert read_prompt(deepseek, deepseek.encode(user, add_special_tokens=False, guarded=[user.find("<think>")])) == (
+        THINK,
+        False,
+    )
