@@ -21,7 +21,8 @@ from tokenweir.stream.engines.protocol import Sampling
 ChatMessage = dict[str, str]
 """A message for a chat template: `role`, `content`, and for the assistant perhaps `reasoning_content`."""
 
-Stop = Annotated[str, Meta(min_length=1)]
+Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
+"""A stop string; looking for it takes some 300 bytes of memory a character."""
 
 
 class RequestError(ProtocolError):

@@ -140,6 +140,12 @@ def test_cancel():
         ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0].type", "Invalid value 'function_call'"),
         ({"temperature": 2.5}, "invalid_value", "temperature", "temperature: Expected `float` <= 2.0, got 2.5"),
         ({"max_output_tokens": 0}, "invalid_value", "max_output_tokens", "Expected `int` >= 1, got 0"),
+        (
+            {"stop": "x" * 1001},
+            "invalid_value",
+            "stop",
+            'stop: Expected `str` of length <= 1000, got "' + "x" * 76 + "...",
+        ),
         ({"stop": [""]}, "invalid_value", "stop[0]", 'stop[0]: Expected `str` of length >= 1, got ""'),
         ({"metadata": {"k": 1}}, "invalid_value", "metadata[...]", 'Expected `str`, got `int`, got {"k":1}'),
         ({"reasoning": {"effort": "vast"}}, "invalid_value", "reasoning.effort", "'vast'"),
