@@ -28,9 +28,7 @@ def read_file(
         raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
     try:
         if path.suffix == ".json":
-            if pattern is not None or special_tokens is not None:
-                raise ValueError("pattern and special_tokens are for rank files; a tokenizer.json has its own")
-            spec = huggingface.read(data)
+            spec = read_bytes(data, "huggingface", pattern=pattern, special_tokens=special_tokens)
         elif data.startswith(b"GGUF"):
             raise UnsupportedTokenizerError("a GGUF file")
         else:
@@ -46,6 +44,8 @@ def read_bytes(
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
     match format:
         case "huggingface":
+            if pattern is not None or special_tokens is not None:
+                raise ValueError("pattern and special_tokens are for rank files; a tokenizer.json has its own")
             return huggingface.read(data)
         case "tiktoken":
             return tiktoken.read(data, pattern=pattern, special_tokens=special_tokens)

@@ -230,6 +230,10 @@ def test_a_pattern_for_a_tokenizer_json(folder):
         ValueError, match=r"^pattern and special_tokens are for rank files; a tokenizer.json has its own$"
     ):
         Tokenizer.from_file(folder(), pattern="x")
+    with pytest.raises(
+        ValueError, match=r"^pattern and special_tokens are for rank files; a tokenizer.json has its own$"
+    ):
+        Tokenizer.from_bytes((folder() / "tokenizer.json").read_bytes(), "huggingface", special_tokens={})
 
 
 def test_an_unknown_format():
