@@ -231,6 +231,7 @@ async def test_limits(engine, tok):
         ([1], {"n": 2}, "n=2 cannot be honoured"),
         ([1], {"max_tokens": -1}, "max_tokens=-1 is below 0"),
         ([1], {"temperature": -1.0}, "temperature=-1.0 is not a finite number of at least 0"),
+        ([1], {"seed": -1}, "seed=-1 is below 0"),
         ([1], {"top_k": 0}, "top_k=0 is below 1"),
         ([1], {"top_p": 1.5}, r"top_p=1.5 is not in \(0, 1\]"),
     ],
