@@ -175,9 +175,9 @@ class ChatDecoder:
             ids: A list of ids, one id, a sequence or an array of them.
 
         Raises:
-            EngineError: It is none of these.
-            TokenIdError: An id is outside the vocabulary. The ids before it have been consumed, and what they gave
-                comes with the next call; the bad one and those after it have not.
+            EngineError: It is none of these, or an item of a list is no id.
+            TokenIdError: An id is outside the vocabulary. The ids before a bad one have been consumed, and what they
+                gave comes with the next call; the bad one and those after it have not.
 
         """
         if type(ids) is not list:
@@ -221,10 +221,12 @@ class ChatDecoder:
                     break
                 calm, quiet = self._calm, self._quiet
                 hidden = self._strip and self._channel is REASONING
-        except Exception:
+        except Exception as error:
             self._count, self._quiet = count, quiet
             self._push(run, run_ids, count - mark, runs)
             self._undelivered = self._deliver(runs)
+            if isinstance(error, TypeError):
+                id_list(ids)  # raises the error that says what is no id
             raise
         self._count, self._quiet = count, quiet
         if run and not runs and count < self._max_tokens and not self._undelivered:

@@ -343,6 +343,14 @@ def test_feed_takes_arrays_tuples_and_single_ids(tok):
         decoder.feed("A")
 
 
+@pytest.mark.parametrize("bad", [1.5, "a", None, [66]])
+def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
+    decoder = ChatDecoder(tok)
+    with pytest.raises(EngineError, match=re.escape(f"the engine yielded list [65, {bad!r}], not a token id")):
+        decoder.feed([65, bad])
+    assert text_of(decoder.feed([66])) == "AB"
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
