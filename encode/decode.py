@@ -31,8 +31,8 @@ class DecodeStream(_core.DecodeStream):
 
     Args:
         tok: The tokenizer whose ids these are.
-        prompt_ids: What comes before, of which the last few are looked at. The output then is the decode of everything, less the characters that were
-            complete in the prompt; so a character cut at the prompt's end comes out whole.
+        prompt_ids: What comes before, of which the last few are looked at. The output then is the decode of everything,
+            less the characters that were complete in the prompt; so a character cut at the prompt's end comes out whole.
         skip_special_tokens: Control tokens decode to nothing.
         byte_fallback: How byte-fallback tokens decode; see `Tokenizer.decode`.
 
