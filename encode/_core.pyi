@@ -120,7 +120,9 @@ class Encoder:
     ) -> NDArray[np.int32]: ...
     def encode_with_offsets(
         self, text: str, parse_special: bool, guarded: Sequence[int]
-    ) -> tuple[list[int], NDArray[np.int64]]: ...
+    ) -> tuple[list[int], NDArray[np.int64], list[int]]:
+        """Ids; the (start, end) characters of each, shape (n, 2); and which ids are added tokens found in the text."""
+
     def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
     def encode_batch(
         self, texts: list[str], parse_special: bool, threads: int, prefix: Sequence[int], suffix: Sequence[int]

@@ -212,10 +212,12 @@ class Tokenizer:
 
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        ids, offsets = self._encoder.encode_with_offsets(text, parse_special, guarded)
+        ids, offsets, matched = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._around.added.trims:  # whether special tokens are added or not
-            names = [self._taken(token_id, text[start:end]) for token_id, (start, end) in zip(ids, spans, strict=True)]
+            names = [self._names.get(token_id, "") for token_id in ids]
+            for i in matched:  # the library calls an added token by the text that it took
+                names[i] = text[slice(*spans[i])]
             for keep_prefix_space in self._around.added.trims:
                 spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space)
         nowhere = (0, 0)
@@ -339,14 +341,6 @@ class Tokenizer:
         else:
             names = {rank: token.decode(errors="backslashreplace") for token, rank in model.ranks.items()}
         return names | {token_id: token for token, token_id in self._added_ids.items()}
-
-    def _taken(self, token_id: int, text: str) -> str:
-        """What a token is called in an encoding of `text`: an added token that matched, by the text that it took."""
-        name, model = self._names.get(token_id, ""), self.spec.model
-        if name not in self._added_ids:
-            return name
-        by_model = isinstance(model, BPE) and name in model.vocab and name not in text
-        return name if by_model else text
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""

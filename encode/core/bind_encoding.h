@@ -26,6 +26,7 @@ struct PyEncoder {
       w = self.encoder.pool().take();
       w->ids.clear();
       w->spans.clear();
+      w->matched.clear();
     }
     ~Call() { self.encoder.pool().give_back(std::move(w)); }
 
@@ -167,7 +168,8 @@ inline void bind_encoder(nb::module_& m) {
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
             PyEncoder::Call call(self, text, parse_special, guarded);
             call.run<true>();
-            return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans));
+            return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
+                                  call.w->matched);
           },
           "text"_a, "parse_special"_a, "guarded"_a)
       .def(

@@ -29,7 +29,8 @@ struct Workspace {
   WordCache cache;
   MergeScratch merge;
   IdBuffer ids;
-  std::vector<Span> spans;  // of each id in the original text, if asked for
+  std::vector<Span> spans;      // of each id in the original text, if asked for
+  std::vector<size_t> matched;  // which of the ids are added tokens that stand in the text, likewise
   std::string prefixed;         // a stretch with a space put in front
 };
 
@@ -74,15 +75,13 @@ class Encoder {
 
   WorkspacePool& pool() const { return pool_; }
 
-  // Appends the ids of `text` to `w.ids`, and with `Spans` the byte span of each to `w.spans`.
+  // Appends the ids of `text` to `w.ids`, and with `Spans` the byte span of each to `w.spans`
+  // and the places of added tokens to `w.matched`.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
     const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
-    const auto token = [&](uint32_t id, size_t begin, size_t end) {
-      w.ids.push(id);
-      if constexpr (Spans) w.spans.push_back({begin, end});
-    };
+    const auto token = [&](uint32_t id, size_t begin, size_t end) { match<Spans>(id, {begin, end}, w); };
     if (options.parse_special)
       raw_.split(p, text.size(), options.guards, rest, token);
     else if (!text.empty())
@@ -103,6 +102,15 @@ class Encoder {
     }
   };
 
+  template <bool Spans>
+  static void match(uint32_t id, Span span, Workspace& w) {
+    if constexpr (Spans) {
+      w.matched.push_back(w.ids.size());
+      w.spans.push_back(span);
+    }
+    w.ids.push(id);
+  }
+
   // A stretch of the original between two raw added tokens.
   template <bool Spans>
   void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
@@ -122,10 +130,7 @@ class Encoder {
     normalized_.split(
         p, n, guards_within(p, n, position, options.guards),
         [&](size_t b, size_t e) { pieces<Spans>(p, b, e, position, options, w); },
-        [&](uint32_t id, size_t b, size_t e) {
-          w.ids.push(id);
-          if constexpr (Spans) w.spans.push_back(position.original(b, e));
-        });
+        [&](uint32_t id, size_t b, size_t e) { match<Spans>(id, position.original(b, e), w); });
   }
 
   // The guards in the coordinates of a segment: every character that a guarded one may have become part of. The spans
