@@ -89,6 +89,10 @@ async def serve(
 
     """
     engines = engine if isinstance(engine, Mapping) else {"default": engine}
+    if not engines:
+        raise ValueError("there is no model to serve")
+    if api_key is not None and not (api_key and api_key.isascii()):
+        raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
 
     def answer(
@@ -104,44 +108,7 @@ async def serve(
             template_kwargs=template_kwargs,
         )
 
-    async with serve_answers(
-        answer, list(engines), host=host, port=port, api_key=api_key, origins=origins, limits=limits
-    ) as server:
-        yield server
-
-
-@asynccontextmanager
-async def serve_answers(
-    answer: Answer,
-    models: Sequence[str],
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    api_key: str | None = None,
-    origins: Collection[str] = (),
-    limits: Limits | None = None,
-) -> AsyncIterator[Server]:
-    """`serve()` for an answer that is made in another way than by `chat()`.
-
-    Args:
-        answer: What answers.
-        models: The names that clients may ask for; the first is the default.
-        host: As for `serve`, and so are the others.
-        port: See `serve`.
-        api_key: See `serve`.
-        origins: See `serve`.
-        limits: See `serve`.
-
-    Raises:
-        ValueError: No model, or an API key that is empty or not ASCII.
-        OSError: The port cannot be had.
-
-    """
-    if not models:
-        raise ValueError("there is no model to serve")
-    if api_key is not None and not (api_key and api_key.isascii()):
-        raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
-    server = Server(answer, models, host=host, api_key=api_key, origins=origins, limits=limits or Limits())
+    server = Server(answer, list(engines), host=host, api_key=api_key, origins=origins, limits=limits or Limits())
     await server._listen(port)
     try:
         yield server

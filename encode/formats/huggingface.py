@@ -18,8 +18,6 @@ from tokenweir.encode.spec import (
     TokenizerSpec,
 )
 
-MODELS = ("BPE", "WordPiece", "WordLevel", "Unigram")
-
 
 class _File(Struct):
     """The file; its components are the spec's own structs."""
