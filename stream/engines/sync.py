@@ -7,7 +7,8 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextvars import copy_context
-from threading import Condition, Semaphore, Thread, current_thread
+from itertools import islice
+from threading import Condition, Thread, current_thread
 
 import anyio
 from anyio import to_thread
@@ -63,7 +64,8 @@ class SyncEngine:
         self.max_concurrency = max_concurrency
         self.buffer = buffer
         self._generate = generate
-        self._places = Semaphore(max_concurrency)
+        self._line: list[_HandOff] = []  # as they came: the first `max_concurrency` generate, the others wait
+        self._moved = Condition()
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Step, None]:
         """Generate from `prompt_ids` under asyncio or trio.
@@ -79,7 +81,6 @@ class SyncEngine:
             name="tokenweir-engine",
             daemon=True,
         )
-        _running[thread] = steps
         thread.start()
         # The reader's waiting is done in one more thread, from anyio's pool: about 0.1 ms a hop. Waking the event loop
         # from the engine's thread would be cheaper, but that thread would then depend on the loop being alive.
@@ -90,26 +91,34 @@ class SyncEngine:
                     yield step
         finally:
             steps.close()
+            with self._moved:  # it may still wait for its turn
+                self._moved.notify_all()
 
     def _produce(self, prompt_ids: Sequence[int], sampling: Sampling, steps: _HandOff) -> None:
         failure: BaseException | None = None
-        with self._places:
-            try:
-                if not steps.closed:
-                    source = self._generate(prompt_ids, sampling)
-                    try:
-                        for step in source:
-                            if not steps.put([step] if isinstance(step, int) else step):
-                                break
-                    finally:
-                        if close := getattr(source, "close", None):
-                            close()
-            except BaseException as error:
-                if steps.closed:
-                    raise
-                failure = error
-            finally:
-                _running.pop(current_thread(), None)
+        _running[current_thread()] = steps
+        with self._moved:
+            self._line.append(steps)
+            self._moved.wait_for(lambda: steps.closed or steps in islice(self._line, self.max_concurrency))
+        try:
+            if not steps.closed:
+                source = self._generate(prompt_ids, sampling)
+                try:
+                    for step in source:
+                        if not steps.put([step] if isinstance(step, int) else step):
+                            break
+                finally:
+                    if close := getattr(source, "close", None):
+                        close()
+        except BaseException as error:
+            if steps.closed:
+                raise
+            failure = error
+        finally:
+            _running.pop(current_thread(), None)
+            with self._moved:
+                self._line.remove(steps)
+                self._moved.notify_all()
         steps.end(failure)
 
 

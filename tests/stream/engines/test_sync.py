@@ -242,6 +242,38 @@ async def test_closing_while_waiting_for_a_turn_calls_nothing():
 
 
 @pytest.mark.anyio
+async def test_who_gives_up_waiting_leaves_no_thread_behind():
+    engine = SyncEngine(Endless())
+    first = engine.generate([], Sampling())
+    async with aclosing(first):
+        await anext(first)
+        for _ in range(5):
+            with anyio.move_on_after(0.01):
+                await collect(engine)
+        await until(lambda: len(engine_threads()) == 1)
+        await anext(first)  # and has not disturbed who has the turn
+
+
+@pytest.mark.anyio
+async def test_turns_are_taken_in_the_order_of_the_requests():
+    calls = []
+
+    def generate(prompt_ids, sampling):
+        calls.append(prompt_ids)
+        return prompt_ids
+
+    blocker = Endless()
+    engine = SyncEngine(lambda prompt_ids, sampling: (generate if prompt_ids else blocker)(prompt_ids, sampling))
+    first = engine.generate([], Sampling())
+    async with anyio.create_task_group() as group, aclosing(first):
+        await anext(first)
+        for number in range(1, 9):
+            group.start_soon(collect, engine, [number])
+            await until(lambda number=number: len(engine_threads()) == number + 1)
+    assert calls == [[number] for number in range(1, 9)]
+
+
+@pytest.mark.anyio
 async def test_several_at_a_time_if_asked():
     meeting = threading.Barrier(2, timeout=LONG)
 
