@@ -103,5 +103,4 @@ async def chat(
     try:
         yield deltas
     finally:
-        await deltas.aclose()
-        await close(source)  # deltas that were never read have not closed it
+        await close(deltas, source)  # deltas that were never read do not close it

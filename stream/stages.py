@@ -9,6 +9,7 @@ left or ends, it closes its source at once, before it gives its last items.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from tokenweir.encode.decode import DecodeStream
@@ -168,10 +169,14 @@ async def drive(
 
 
 async def close(*closables: Any) -> None:
-    """Close what can be closed, once; an iterator and its source are often the same object."""
-    for closable in {id(closable): closable for closable in closables}.values():
-        if (aclose := getattr(closable, "aclose", None)) is not None:
-            await aclose()
+    """Close what can be closed, in this order and once; an iterator and its source are often the same object.
+
+    All are closed even if one fails to; what the last of these raises is raised.
+    """
+    async with AsyncExitStack() as stack:
+        for closable in reversed({id(closable): closable for closable in closables}.values()):
+            if (aclose := getattr(closable, "aclose", None)) is not None:
+                stack.push_async_callback(aclose)
 
 
 def engine_error(failure: Exception) -> Exception:

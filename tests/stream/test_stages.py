@@ -226,6 +226,28 @@ async def test_a_source_that_is_only_iterable_is_read_and_closed(tok):
 
 
 @pytest.mark.anyio
+async def test_a_source_is_closed_even_if_its_iterator_fails_to_close(tok):
+    class Stream:
+        closed = False
+
+        async def __aiter__(self):
+            try:
+                yield 72
+                yield 73
+            finally:
+                raise OSError("lost")
+
+        async def aclose(self):
+            self.closed = True
+
+    stream = Stream()
+    with pytest.raises(OSError, match="lost"):
+        async with aclosing(detokenize(stream, tok)) as chunks:
+            await anext(chunks)
+    assert stream.closed
+
+
+@pytest.mark.anyio
 async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
     failure = ValueError("out of memory")
     got = []
