@@ -184,7 +184,6 @@ class TokenizerSpec(Struct, frozen=True, kw_only=True):
         added_tokens: In the file's order, which decides the ids of those that the model lacks.
         special_roles: `bos_token`, `eos_token`, `unk_token`, `pad_token`... to the token that plays the role.
         eos_ids: Every id that ends a generation, from all files; empty if none says.
-        eos_inferred: `eos_ids` was guessed from well-known names, since no file says.
         add_bos: The files' `add_bos_token`; None if they leave it to the post-processor.
         add_eos: The same for the end token.
         chat_templates: Name to Jinja source; `default` is the plain one.
@@ -204,7 +203,6 @@ class TokenizerSpec(Struct, frozen=True, kw_only=True):
     added_tokens: tuple[AddedToken, ...] = ()
     special_roles: Mapping[str, str] = {}
     eos_ids: tuple[int, ...] = ()
-    eos_inferred: bool = False
     add_bos: bool | None = None
     add_eos: bool | None = None
     chat_templates: Mapping[str, str] = {}

@@ -33,7 +33,8 @@ class Tokenizer:
     - `add_special_tokens`: Add what the post-processor adds, such as a beginning-of-text token.
     - `add_bos`, `add_eos`: Add that token or not, whatever the files say; None leaves it to them.
     - `parse_special`: Text that spells an added token becomes that token. If False, no added token is matched and the
-      model yields no control token either: the text is plain data.
+      model yields no control token either: the text is plain data. (A control token that is the only one for its single
+      byte still stands for that byte.)
     - `guarded`: Ascending character offsets at which text from a user stands. No added token that covers one of them
       is matched, while those elsewhere are.
 
