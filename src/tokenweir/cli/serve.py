@@ -86,8 +86,9 @@ def serve(
 
             def stop() -> None:
                 server.close()
-                for number in signals:  # the next one ends the process
+                for number in signals:  # the next one ends the process, and not by an exception that waits for answers
                     loop.remove_signal_handler(number)
+                    signal.signal(number, signal.SIG_DFL)
 
             for number in signals:
                 loop.add_signal_handler(number, stop)
