@@ -65,3 +65,11 @@ def test_broken_json_and_misuse():
     result = CliRunner().invoke(main, ["render"], input="[{")
     assert (result.exit_code, "<stdin>: not JSON: " in result.stderr) == (1, True)
     assert run("--set", "word", stdin=MESSAGES).exit_code == 2
+    result = CliRunner().invoke(main, ["render"], input="[" * 100_000)
+    assert (result.exit_code, "<stdin>: not JSON: maximum recursion" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["messages", "tools", "documents", "add_generation_prompt", "continue_final_message"])
+def test_what_is_not_the_templates_own_variable(name):
+    result = run("--set", f"{name}=1", stdin=MESSAGES)
+    assert (result.exit_code, f"{name} is not a variable of the template's own" in result.stderr) == (2, True)

@@ -136,6 +136,8 @@ def test_round_trip(text):
         (("decode",), '[1, 2, "3"]', "value 3, '3', is not a token id"),
         (("decode",), "[1, true]", "value 2, True, is not a token id"),
         (("decode",), "[1, 2", "the ids look like JSON but are not: Expecting ',' delimiter: line 1 column 6 (char 5)"),
+        (("decode",), "[" * 100_000, "the ids look like JSON but are not: maximum recursion"),
+        (("decode",), "9" * 1000, f"value 1, '{'9' * 59}, is not a token id"),
         (("decode",), '{"tokens": [1]}', 'the JSON is neither a list nor an object with a list "ids"'),
         (("decode",), b"1 \xff", "<stdin>: byte 0xff at offset 2 is not UTF-8 (invalid start byte)"),
         (("encode",), b"caf\xe9 au lait", "<stdin>: byte 0xe9 at offset 3 is not UTF-8 (invalid continuation byte)"),

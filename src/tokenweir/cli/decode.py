@@ -65,7 +65,7 @@ def parse_ids(source: str) -> list[int]:
     if source.lstrip()[:1] in ("[", "{"):
         try:
             values = json.loads(source)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TokenIdError(f"the ids look like JSON but are not: {error}") from error
         if isinstance(values, dict):
             values = values.get("ids")
@@ -75,5 +75,5 @@ def parse_ids(source: str) -> list[int]:
         values = [int(v) if re.fullmatch(r"-?[0-9]{1,19}", v) else v for v in re.split(r"[\s,]+", source) if v]
     for position, value in enumerate(values, start=1):
         if type(value) is not int:
-            raise TokenIdError(f"value {position}, {value!r}, is not a token id")
+            raise TokenIdError(f"value {position}, {value!r:.60}, is not a token id")
     return list(values)

@@ -22,6 +22,9 @@ from tokenweir.cli.options import (
 from tokenweir.cli.terminal import visible
 from tokenweir.encode.errors import TemplateError
 
+RENDER_ARGUMENTS = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
+"""What `ChatTemplate.render` takes by these names itself."""
+
 
 @click.command(context_settings=FROM_ENVIRONMENT)
 @click.argument("messages", type=click.File("rb"), default="-")
@@ -46,7 +49,7 @@ def render(
     tok = load_tokenizer(tokenizer)
     try:
         request = json.loads(decode_utf8(messages.read(), messages))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise TemplateError(f"{file_name(messages)}: not JSON: {error}") from error
     conversation, tools = (
         (request.get("messages"), request.get("tools")) if isinstance(request, dict) else (request, None)
@@ -70,7 +73,9 @@ def _variable(assignment: str) -> tuple[str, Any]:
     name, equals, value = assignment.partition("=")
     if not equals or not name:
         raise click.UsageError(f"--set {assignment}: give NAME=JSON")
+    if name in RENDER_ARGUMENTS:
+        raise click.UsageError(f"--set {assignment}: {name} is not a variable of the template's own")
     try:
         return name, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return name, value  # a plain word needs no quotes
