@@ -61,6 +61,7 @@ async def chat(
 
     Raises:
         TemplateError: There is no template, or it refuses the messages.
+        TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
         TokenIdError: The engine yielded an id outside the vocabulary; likewise.
