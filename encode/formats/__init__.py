@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,10 +28,14 @@ def read_file(
     except OSError as error:
         raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
     try:
+        if path.name.startswith("tekken"):
+            raise UnsupportedTokenizerError("a tekken file")
         if path.suffix == ".json":
             spec = read_bytes(data, "huggingface", pattern=pattern, special_tokens=special_tokens)
         elif data.startswith(b"GGUF"):
             raise UnsupportedTokenizerError("a GGUF file")
+        elif re.match(rb"\n[^\n]\n", data):  # protobuf: the first piece, its length, the piece's text
+            raise UnsupportedTokenizerError("a SentencePiece model")
         else:
             spec = tiktoken.read(data, name=path.name, pattern=pattern, special_tokens=special_tokens)
         return read_beside(spec, path.parent)
