@@ -104,15 +104,17 @@ def test_an_answer_in_flight_may_end(tmp_path):
 def test_a_second_signal_cuts_an_answer_off(tmp_path, number):
     recording = {"name": "endless", "prompt": "?", "ids": [71] * 2, "waits_ms": [10, 3_600_000]}
     (tmp_path / "endless.json").write_text(json.dumps(recording))
-    with server(f"--engine=replay:{tmp_path}/endless.json") as (process, address):
-        with connect(f"ws://{address}/v1/responses") as websocket:
-            ask(websocket)
-            assert any("output_text.delta" in message for message in websocket)
-            process.send_signal(number)
-            with pytest.raises(subprocess.TimeoutExpired):  # it waits for the answer
-                process.wait(timeout=0.5)
-            process.send_signal(number)
-            assert process.wait(timeout=20) == -number
+    with (
+        server(f"--engine=replay:{tmp_path}/endless.json") as (process, address),
+        connect(f"ws://{address}/v1/responses") as websocket,
+    ):
+        ask(websocket)
+        assert any("output_text.delta" in message for message in websocket)
+        process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):  # it waits for the answer
+            process.wait(timeout=0.5)
+        process.send_signal(number)
+        assert process.wait(timeout=20) == -number
 
 
 def test_the_key_from_the_environment():
