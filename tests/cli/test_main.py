@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
 
+import pytest
 from click.testing import CliRunner
 
 from tokenweir.cli import main
@@ -37,3 +39,12 @@ def test_version_and_the_module():
         [sys.executable, "-m", "tokenweir", "--version"], capture_output=True, text=True, check=True
     )
     assert result.stdout == f"{version('tokenweir')}\n"
+
+
+@pytest.mark.parametrize(
+    ("closing", "status"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("--tokenizer /nowhere 2>&-", 1), ("<&- >&- 2>&-", 0)]
+)
+def test_streams_that_are_closed(closing, status):
+    command = f"{shlex.quote(sys.executable)} -m tokenweir count {closing}"
+    result = subprocess.run(command, shell=True, input="", capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (status, "")

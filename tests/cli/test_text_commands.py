@@ -156,6 +156,13 @@ def test_errors_are_one_line(args, stdin, message):
     assert result.stderr.count("\n") == 1
 
 
+def test_what_is_not_supported_says_so(tmp_path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF")
+    result = run("encode", "--tokenizer", str(path), "x")
+    assert (result.exit_code, result.stderr) == (1, f"tokenweir: error: not supported: {path}: a GGUF file\n")
+
+
 def test_ids_outside_the_vocabulary_are_errors():
     for token_id in ("8192", "-1", "9" * 19):
         result = run("decode", stdin=f"0 {token_id}")

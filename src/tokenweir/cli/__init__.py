@@ -6,6 +6,7 @@ Every command is one file, and imports what is heavy when it runs: `tokenweir --
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import IO, Any
 
@@ -13,7 +14,7 @@ import click
 
 from tokenweir.cli import chat, count, decode, encode, inspect, render, serve
 from tokenweir.cli.terminal import visible
-from tokenweir.encode.errors import TokenweirError
+from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError
 
 
 class _Failure(click.ClickException):
@@ -26,6 +27,9 @@ class _Failure(click.ClickException):
 
 class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            if getattr(sys, name) is None:  # closed by the parent: nothing to read, and nobody to write to
+                setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown as an escape and never fails
                 stream.reconfigure(errors="backslashreplace")
@@ -33,6 +37,8 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:  # the reader of our output is gone; click ends quietly
             raise
+        except UnsupportedTokenizerError as error:  # its message names the construct, and its type says the rest
+            raise _Failure(f"not supported: {error}") from error
         except (TokenweirError, OSError) as error:
             raise _Failure(str(error)) from error
 
