@@ -33,6 +33,7 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
     unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
 
     Args:
         tok: The model's tokenizer.
@@ -44,9 +45,9 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     """
     candidates = tuple(STYLES.values()) if style is None else (style,)
-    turn = _last_turn(tok, prompt_ids, candidates)
+    turn, begins = _last_turn(tok, prompt_ids, candidates)
     for candidate in candidates:
-        if _opens(candidate, turn):
+        if _opens(candidate, turn, begins):
             return PromptReading(candidate, True)
     if style is None:
         owned = (s for s in candidates if all(tok.token_to_id(token) is not None for token in s.tokens))
@@ -59,22 +60,24 @@ def shown_tokens(style: ReasoningStyle, tok: Tokenizer) -> dict[int, str]:
     return {tok.special_tokens[token]: token for token in style.tokens if token in tok.special_tokens}
 
 
-def _opens(style: ReasoningStyle, turn: str) -> bool:
+def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
     # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
     # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
     if not any(opener in turn for opener in style.openers):
         return False
     if turn.rstrip().endswith(style.openers):
         return True
+    if not begins:
+        return False
     parser = ReasoningParser(style)
     parser.split(turn)
     return parser.channel is Channel.REASONING
 
 
-def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> str:
-    """Decode what comes after the last control token that is not one of the styles' tags."""
+def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> tuple[str, bool]:
+    """Decode what comes after the last control token that is not one of the styles' tags; and whether there is one."""
     if not prompt_ids:
-        return ""
+        return "", False
     tags = {token for style in styles for token in style.tokens}
     controls = {tok.token_to_id(text) for text in control_texts(tok.added_tokens) if text not in tags}
     ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
@@ -83,4 +86,4 @@ def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[Reaso
         start = max(0, start - 64)
     while start and prompt_ids[start - 1] not in ends:
         start -= 1
-    return tok.decode(prompt_ids[start:], skip_special_tokens=False)
+    return tok.decode(prompt_ids[start:], skip_special_tokens=False), start > 0

@@ -48,6 +48,13 @@ def test_a_prompt_opens_the_thinking_in_its_last_turn(request, name, prompt, ope
     assert read_prompt(tok, tok.encode(prompt), THINK) == (THINK, opened)
 
 
+def test_without_control_tokens_only_an_opener_at_the_end_counts(tok):
+    users = tok.encode("User: hi\n<think>\nfoo\nAssistant:", parse_special=False)
+    templates = tok.encode("User: hi\nAssistant: <think>\n", parse_special=False)
+    assert not read_prompt(tok, users, THINK).inside
+    assert read_prompt(tok, templates, THINK).inside
+
+
 def test_tags_that_are_control_tokens_end_no_turn(mistral_tok):
     style = STYLES["mistral"]
     assert read_prompt(mistral_tok, mistral_tok.encode("<skip>[THINK]so far"), style).inside
