@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Literal
+
+from anyio import to_thread
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -48,7 +51,7 @@ async def chat(
         engine: What turns the prompt's ids into more ids.
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
-        encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher`.
+        encoder: What encodes the prompt in the tokenizer's place, such as one that makes batches on a GPU.
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: Must be None: tool calls are not parsed.
@@ -72,9 +75,10 @@ async def chat(
     if sampling.n != 1:
         raise ValueError(f"chat() gives one answer; sampling.n={sampling.n} cannot be honoured")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
-    prompt = template.render(messages, **(template_kwargs or {}))
+    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
+    prompt = await to_thread.run_sync(partial(template.render, messages, **(template_kwargs or {})))
     if encoder is None or isinstance(encoder, Tokenizer):
-        prompt_ids = prompt.encode(encoder or tokenizer)
+        prompt_ids = await to_thread.run_sync(prompt.encode, encoder or tokenizer)
     else:
         prompt.check(tokenizer)
         prompt_ids = (await encode_all([prompt], encoder))[0].tolist()

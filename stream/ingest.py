@@ -17,7 +17,7 @@ from tokenweir.templates import Prompt
 
 @runtime_checkable
 class BatchEncoder(Protocol):
-    """What encodes many prompts in one blocking call, such as a `GpuEncoder`."""
+    """What encodes many prompts in one blocking call, as a GPU does best."""
 
     def encode_batch(self, prompts: Sequence[str | Prompt], /) -> Any:
         """Prompts to something that iterates over arrays of ids, or whose `to_host()` does."""
@@ -25,7 +25,7 @@ class BatchEncoder(Protocol):
 
 
 class PromptEncoder(Protocol):
-    """What encodes one prompt and makes batches of those that are under way, such as a `PromptBatcher`."""
+    """What encodes one prompt and makes batches of those that are under way."""
 
     def encode(self, prompt: str | Prompt, /) -> Awaitable[Any]:
         """A prompt to a sequence or array of ids."""
