@@ -40,6 +40,7 @@ class Tokenizer:
 
     Attributes:
         spec: What it was made from.
+        token_table: The bytes of every id, in the core.
         vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
         added_tokens: The added tokens with the ids they really have.
         special_tokens: Control tokens to ids.
@@ -140,7 +141,8 @@ class Tokenizer:
         """Return a copy that has more added tokens.
 
         Args:
-            tokens: A plain string is an added token that is not special. One that is there already is replaced.
+            tokens: A plain string is an added token that is not special. One that is there already is replaced. An id
+                counts only beside a rank file's tokens; HuggingFace's rule gives any other the next free one.
 
         """
         by_content = {t.content: t for t in self.added_tokens}

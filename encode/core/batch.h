@@ -8,7 +8,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "encoder.h"
@@ -40,7 +39,7 @@ class Batch {
     std::vector<std::thread> others;
     try {
       for (size_t i = 1; i < threads; i++) others.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // no more threads are to be had: fewer do the same
+    } catch (const std::exception&) {  // no more threads are to be had: fewer do the same
     }
     work();
     for (std::thread& thread : others) thread.join();

@@ -1,6 +1,7 @@
 // Text to ids: added tokens, normalizer, pre-tokenizer, model; and the threads of a batch.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,14 @@ struct Workspace {
   std::vector<Span> spans;      // of each id in the original text, if asked for
   std::vector<size_t> matched;  // which of the ids are added tokens that stand in the text, likewise
   std::string prefixed;         // a stretch with a space put in front
+
+  // Whether a long text has left more behind than is worth keeping for the next call.
+  bool swollen() const {
+    return std::max({ids.capacity(), merge.ids.capacity(), merge.heap.capacity(), spans.capacity(),
+                     prefixed.capacity()}) > kMostKept;
+  }
+
+  static constexpr size_t kMostKept = 1 << 20;
 };
 
 // Hands out workspaces. Slots are claimed by exchange, so a fork in mid-call costs the child one workspace, not a lock.
@@ -49,6 +58,7 @@ class WorkspacePool {
   }
 
   void give_back(std::unique_ptr<Workspace> workspace) {
+    if (workspace->swollen()) return;
     for (auto& slot : slots_) {
       Workspace* empty = nullptr;
       if (slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release)) {

@@ -12,6 +12,7 @@ class IdBuffer {
   int32_t* data() { return ids_.get(); }
   const int32_t* data() const { return ids_.get(); }
   size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
   void clear() { size_ = 0; }
 
   // Room for `n` more ids, to be written at the returned place and then added by `advance`.

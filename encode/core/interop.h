@@ -153,6 +153,7 @@ std::vector<T> values(const Array& array) {
 
 // Character offsets of spans; a byte inside a character counts to the whole of it.
 inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, const std::vector<Span>& spans) {
+  if (text.size() >= UINT32_MAX) throw Unsupported("offsets in a text of 4 GiB or more");
   std::vector<uint32_t> character(text.size() + 1);  // of the byte there
   const auto* p = reinterpret_cast<const uint8_t*>(text.data());
   uint32_t next = 0;

@@ -286,6 +286,24 @@ def test_after_a_fork_in_the_middle_of_a_batch():
     subprocess.run([sys.executable, "-W", "ignore", "-c", AFTER_FORK], check=True, timeout=60)
 
 
+RESIDENT = """
+import sys
+from tokenweir.encode.tokenizer import Tokenizer
+tok = Tokenizer.default()
+tok.count("a")
+pages = lambda: int(open("/proc/self/statm").read().split()[1])
+before = pages()
+tok.count("a" * (16 << 20))
+print((pages() - before) * 4096 >> 20)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
+def test_a_long_text_leaves_no_memory_behind():
+    done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 64  # MiB; merging it takes more than 300
+
+
 def test_pickled(tok, many):
     copy = pickle.loads(pickle.dumps(tok))
     assert [copy.encode(text) for text in many] == [tok.encode(text) for text in many]
