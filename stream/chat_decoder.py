@@ -92,10 +92,9 @@ class ChatDecoder:
             raise ValueError("tools: ChatDecoder does not parse tool calls; tools must be None")
         if stop_scope not in SCOPES:
             raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {stop_scope!r}")
-        if min_tokens < 0:
-            raise ValueError(f"min_tokens={min_tokens} is below 0")
-        if max_tokens is not None and max_tokens < 0:
-            raise ValueError(f"max_tokens={max_tokens} is below 0")
+        for name, tokens in ("min_tokens", min_tokens), ("max_tokens", max_tokens):
+            if tokens is not None and tokens < 0:
+                raise ValueError(f"{name}={tokens} is below 0")
         if max_tokens is not None and min_tokens > max_tokens:
             raise ValueError(f"min_tokens={min_tokens} is above max_tokens={max_tokens}")
         self._tok = tok
@@ -396,7 +395,6 @@ class ChatDecoder:
 def _checked_ids(tok: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:
     """Check that ids are in the vocabulary."""
     checked = list(ids)
-    for token_id in checked:
-        if not 0 <= token_id < tok.vocab_size:
-            raise TokenIdError(f"{option}: token id {token_id} is outside the vocabulary (0 to {tok.vocab_size - 1})")
+    if (bad := next((i for i in checked if not 0 <= i < tok.vocab_size), None)) is not None:
+        raise TokenIdError(f"{option}: token id {bad} is outside the vocabulary (0 to {tok.vocab_size - 1})")
     return checked
