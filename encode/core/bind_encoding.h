@@ -153,7 +153,7 @@ inline void bind_encoder(nb::module_& m) {
             call.run(prefix, suffix);
             return self.to_list(call.w->ids);
           },
-          "text"_a, "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
+          "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_array",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
@@ -162,7 +162,7 @@ inline void bind_encoder(nb::module_& m) {
             call.run(prefix, suffix);
             return to_numpy(call.w->ids.data(), call.w->ids.size());
           },
-          "text"_a, "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
+          "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_with_offsets",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
@@ -171,7 +171,7 @@ inline void bind_encoder(nb::module_& m) {
             return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
                                   call.w->matched);
           },
-          "text"_a, "parse_special"_a, "guarded"_a)
+          "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "count",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
@@ -179,7 +179,7 @@ inline void bind_encoder(nb::module_& m) {
             call.run();
             return call.w->ids.size();
           },
-          "text"_a, "parse_special"_a, "guarded"_a)
+          "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
           [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const PyEncoder::Ids& prefix,

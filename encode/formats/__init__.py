@@ -59,6 +59,9 @@ def read_bytes(
 
 def _in_folder(folder: Path) -> Path:
     for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json"):
-        if found := sorted(folder.glob(pattern)):
+        found = sorted(folder.glob(pattern))
+        if len(found) > 1:
+            raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
+        if found:
             return found[0]
     raise TokenizerFileError(f"{folder}: no tokenizer.json and no rank file in this folder")

@@ -197,6 +197,8 @@ def test_guards_have_to_ascend_and_to_be_in_the_text(tok):
 def test_lone_surrogates(tok, method):
     with pytest.raises(TextError, match=r"^text has a lone surrogate U\+DC80 at character 2$"):
         getattr(tok, method)("é\U0001f600\udc80")
+    with pytest.raises(TypeError, match=r"^text must be str, not NoneType$"):
+        getattr(tok, method)(None)
     with pytest.raises(TypeError, match=r"^text must be str, not bytes$"):
         getattr(tok, method)(b"a")
 

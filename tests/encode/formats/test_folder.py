@@ -203,6 +203,13 @@ def test_paths_that_lead_nowhere(tmp_path):
         Tokenizer.from_file(tmp_path / "missing.json")
 
 
+def test_a_folder_with_two_rank_files_is_ambiguous(tmp_path):
+    for name in ("b.tiktoken", "a.tiktoken"):
+        (tmp_path / name).touch()
+    with pytest.raises(TokenizerFileError, match=r"which of a.tiktoken, b.tiktoken\? Name one$"):
+        Tokenizer.from_file(tmp_path)
+
+
 def test_errors_name_the_file(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text("{}")
