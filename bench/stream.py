@@ -29,7 +29,7 @@ LENGTHS = (1_000, 10_000, 100_000)
 OTHER_SCRIPTS = "流れる川のように。\nПривет, мир! 👩‍👩‍👧 สวัสดีชาวโลก नमस्ते दुनिया\n"
 STOPS = ["\nUser:", "<|im_end|>", "Observation:", "###"]
 
-Way = Callable[[list[int]], None]
+Way = Callable[[list[int]], object]
 
 
 def text() -> str:
@@ -65,7 +65,7 @@ def feeds(tok: Tokenizer, size: int = 1, **options: object) -> Way:
 
 
 def best_of(rounds: int, ways: dict[str, Way], ids: Sequence[int]) -> dict[str, list[float]]:
-    """Microseconds an id for each way and length; the ways take turns."""
+    """Seconds for each way and length; the ways take turns."""
     best = {name: [float("inf")] * len(LENGTHS) for name in ways}
     for _ in range(rounds):
         for place, length in enumerate(LENGTHS):
@@ -73,7 +73,7 @@ def best_of(rounds: int, ways: dict[str, Way], ids: Sequence[int]) -> dict[str, 
             for name, way in ways.items():
                 start = time.process_time()
                 way(part)
-                best[name][place] = min(best[name][place], (time.process_time() - start) / length * 1e6)
+                best[name][place] = min(best[name][place], time.process_time() - start)
     return best
 
 
@@ -92,7 +92,7 @@ def steps(path: Path, rounds: int) -> str:
     best = best_of(rounds, ways, ids)
     return table(
         ("", *(f"{length:,} ids" for length in LENGTHS)),
-        [(name, *(f"{micros:.2f}" for micros in row)) for name, row in best.items()],
+        [(name, *(f"{s / n * 1e6:.2f}" for s, n in zip(row, LENGTHS, strict=True))) for name, row in best.items()],
     )
 
 
@@ -100,24 +100,17 @@ def first_ids(path: Path, rounds: int) -> str:
     """From a prompt of three lengths, all one turn, to the text of the first id. Milliseconds of CPU time."""
     tok, theirs = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
     ids = tok.encode(text())
-    ways: dict[str, Callable[[list[int]], object]] = {
+    ways: dict[str, Way] = {
         "DecodeStream": lambda prompt: DecodeStream(tok, prompt_ids=prompt).step(ids[0]),
         f"{PEER} DecodeStream": lambda prompt: tokenizers.decoders.DecodeStream(
             ids=prompt, skip_special_tokens=True
         ).step(theirs, ids[0]),
         "ChatDecoder": lambda prompt: ChatDecoder(tok, prompt_ids=prompt).feed([ids[0]]),
     }
-    best = {name: [float("inf")] * len(LENGTHS) for name in ways}
-    for _ in range(rounds):
-        for place, length in enumerate(LENGTHS):
-            prompt = list(islice(cycle(ids), length))
-            for name, way in ways.items():
-                start = time.process_time()
-                way(prompt)
-                best[name][place] = min(best[name][place], (time.process_time() - start) * 1e3)
+    best = best_of(rounds, ways, ids)
     return table(
         ("", *(f"{length:,} ids" for length in LENGTHS)),
-        [(name, *(f"{millis:.3f}" for millis in row)) for name, row in best.items()],
+        [(name, *(f"{s * 1e3:.3f}" for s in row)) for name, row in best.items()],
     )
 
 

@@ -13,7 +13,7 @@ struct PyEncoder {
   Encoder encoder;
   ObjectCache ints;
 
-  using Ids = std::vector<int32_t>;
+  using Around = std::vector<int32_t>;  // ids that go before or after a text
 
   struct Call {
     const PyEncoder& self;
@@ -31,7 +31,7 @@ struct PyEncoder {
     ~Call() { self.encoder.pool().give_back(std::move(w)); }
 
     template <bool Spans = false>
-    void run(const Ids& prefix = {}, const Ids& suffix = {}) {
+    void run(const Around& prefix = {}, const Around& suffix = {}) {
       for (const int32_t id : prefix) w->ids.push(static_cast<uint32_t>(id));
       unlocked(text.size(), [&] { self.encoder.encode<Spans>(text, options, *w); });
       for (const int32_t id : suffix) w->ids.push(static_cast<uint32_t>(id));
@@ -148,7 +148,7 @@ inline void bind_encoder(nb::module_& m) {
       .def(
           "encode",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
-             const PyEncoder::Ids& prefix, const PyEncoder::Ids& suffix) {
+             const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
             PyEncoder::Call call(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return self.to_list(call.w->ids);
@@ -157,7 +157,7 @@ inline void bind_encoder(nb::module_& m) {
       .def(
           "encode_array",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
-             const PyEncoder::Ids& prefix, const PyEncoder::Ids& suffix) {
+             const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
             PyEncoder::Call call(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return to_numpy(call.w->ids.data(), call.w->ids.size());
@@ -182,8 +182,8 @@ inline void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
-          [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const PyEncoder::Ids& prefix,
-             const PyEncoder::Ids& suffix) {
+          [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const PyEncoder::Around& prefix,
+             const PyEncoder::Around& suffix) {
             std::vector<std::string_view> views;
             for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
             Batch batch(self.encoder, views, parse_special, prefix, suffix);

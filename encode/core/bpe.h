@@ -46,8 +46,8 @@ class Bpe {
 
   // HuggingFace: (left, right, merged) in order of priority; a pair listed twice keeps its later place.
   void set_merges(const std::vector<std::array<uint32_t, 3>>& merges) {
-    pairs_ = std::make_unique<PairTable>(merges.size());
     check_priority(merges.size());
+    pairs_ = std::make_unique<PairTable>(merges.size());
     for (uint32_t priority = 0; priority < merges.size(); priority++) {
       const auto [left, right, merged] = merges[priority];
       pairs_->insert(left, right, priority);
@@ -91,9 +91,8 @@ class Bpe {
   // The bytes of text that a token stands for. An added token may have its id too; its text is not meant here.
   size_t length(uint32_t id) const { return tokens_[id].size(); }
 
-  // Appends the ids of one piece of text, `n` > 0 bytes.
+  // Appends the ids of one piece of text, `n` > 0 bytes. `guarded` only where `guards()`.
   void encode(const uint8_t* p, size_t n, bool guarded, MergeScratch& scratch, IdBuffer& out) const {
-    guarded = guarded && guards_;
     if (whole_first_ || n == 1) {
       const uint32_t id = n == 1 ? byte_ids_[*p] : table_.find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {

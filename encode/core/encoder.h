@@ -101,9 +101,9 @@ class Encoder {
  private:
   // How byte positions in a segment, normalized or not, lead back to the original text.
   struct Position {
-    size_t shift;                           // where the segment begins in the original
-    std::vector<size_t> characters;         // normalized byte -> character; empty if the segment is as it was
-    std::vector<Span> origins;            // normalized character -> bytes of the original segment
+    size_t shift;                    // where the segment begins in the original
+    std::vector<size_t> characters;  // normalized byte -> character; empty if the segment is as it was
+    std::vector<Span> origins;       // normalized character -> bytes of the original segment
 
     Span original(size_t begin, size_t end) const {
       if (begin == end) end++;  // an inserted prefix: it stands where the next character does
