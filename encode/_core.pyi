@@ -9,11 +9,21 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-def nfc(text: str) -> str:
+class NormalizerStep:
+    """One step of a normalizer."""
+
+class NormalForm(NormalizerStep):
     """Normalization form C by the tables of HuggingFace's library."""
 
-def nfc_with_origin(text: str) -> tuple[str, NDArray[np.int64]]:
-    """The same, and for each resulting character the (start, end) characters of `text` it comes from; shape (n, 2)."""
+    def __init__(self) -> None: ...
+
+class Normalizer:
+    """Steps, applied one after the other."""
+
+    def __init__(self, steps: Sequence[NormalizerStep]) -> None: ...
+    def normalize(self, text: str) -> str: ...
+    def normalize_with_origin(self, text: str) -> tuple[str, NDArray[np.int64]]:
+        """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2)."""
 
 class PreTokenizer:
     """Text to pieces: automata applied one after the other, each inside the pieces of the one before."""
@@ -42,7 +52,10 @@ class Vocabulary:
     def __len__(self) -> int:
         """One more than the highest id."""
 
-class Bpe:
+class Model:
+    """Pieces to ids."""
+
+class Bpe(Model):
     """Byte-pair encoding of a piece. Ids in `control` are never produced for guarded or unparsed text."""
 
     @staticmethod
@@ -103,11 +116,11 @@ class Encoder:
 
     def __init__(
         self,
+        normalizer: Normalizer,
         pre_tokenizer: PreTokenizer,
-        model: Bpe,
+        model: Model,
         raw: AddedTokens,
         normalized: AddedTokens,
-        nfc: bool,
         tokens: TokenBytes,
     ) -> None:
         """`raw` tokens are searched in the text as it is, `normalized` ones after the normalizer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tokenweir.encode import _core
@@ -11,6 +11,7 @@ from tokenweir.encode.pattern import Automaton, compile_pattern
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.spec import (
     BPE,
+    NFC,
     AddedToken,
     ByteLevel,
     Normalizer,
@@ -52,7 +53,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     """
     stages, prefix_space = _stages(spec)
     automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
-    nfc = _is_nfc(spec.normalizer)
+    normalizer = _core.Normalizer([_normalizer_step(step) for step in _normalizers(spec.normalizer)])
     vocabulary = _vocabulary(spec)
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
     if size > MAX_IDS:
@@ -63,9 +64,10 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     else:
         model = _core.Bpe.ranks(vocabulary, control)
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
-    spelled = [_core.nfc(t.content) if nfc and t.normalized else t.content for t in added]
+    spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
     tokens = _core.TokenBytes(vocabulary, [(t.id, s, t.special) for t, s in zip(added, spelled, strict=True)], size)
     encoder = _core.Encoder(
+        normalizer,
         _core.PreTokenizer(
             [
                 (a.transitions, a.class_index, a.class_pages, a.n_classes, s.unmatched == "keep")
@@ -74,18 +76,26 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
             prefix_space,
         ),
         model,
-        _searchable([t for t in added if not t.normalized], nfc=False),
-        _searchable([t for t in added if t.normalized], nfc=nfc),
-        nfc,
+        _searchable((t, s) for t, s in zip(added, spelled, strict=True) if not t.normalized),
+        _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
         tokens,
     )
     return Core(encoder, tokens, automata)
 
 
-def _is_nfc(normalizer: Normalizer | None) -> bool:
+def _normalizers(normalizer: Normalizer | None) -> Iterator[Normalizer]:
     if isinstance(normalizer, NormalizerSequence):
-        return any(map(_is_nfc, normalizer.normalizers))
-    return normalizer is not None
+        for part in normalizer.normalizers:
+            yield from _normalizers(part)
+    elif normalizer is not None:
+        yield normalizer
+
+
+def _normalizer_step(step: Normalizer) -> _core.NormalizerStep:
+    match step:
+        case NFC():
+            return _core.NormalForm()
+    raise UnsupportedTokenizerError(f"normalizer: {type(step).__name__}")
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[Split | ByteLevel]:
@@ -133,10 +143,10 @@ def _vocabulary(spec: TokenizerSpec) -> _core.Vocabulary:
     return _core.Vocabulary.byte_level(model.vocab)
 
 
-def _searchable(tokens: list[AddedToken], *, nfc: bool) -> _core.AddedTokens:
-    """The matcher for `tokens`, whose contents are normalized first if they are searched in normalized text."""
+def _searchable(tokens: Iterable[tuple[AddedToken, str]]) -> _core.AddedTokens:
+    """The matcher for tokens, each with what it is spelled like in the text that is searched."""
+    found = [(spelled, t.id, t.single_word, t.lstrip, t.rstrip) for t, spelled in tokens]
     flips: list[int] = []
-    if any(t.single_word for t in tokens):  # Rust's regex decides what a word character is
+    if any(single_word for _, _, single_word, _, _ in found):  # Rust's regex decides what a word character is
         flips = CodePoints.from_ranges(word("fancy-regex")).flips.tolist()
-    found = [(_core.nfc(t.content) if nfc else t.content, t.id, t.single_word, t.lstrip, t.rstrip) for t in tokens]
     return _core.AddedTokens(found, flips)

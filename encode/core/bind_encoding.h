@@ -2,6 +2,7 @@
 #pragma once
 
 #include "batch.h"
+#include "bpe.h"
 #include "bind_decoding.h"
 #include "encoder.h"
 #include "interop.h"
@@ -70,9 +71,15 @@ inline void bind_parts(nb::module_& m) {
         const std::string_view text = utf8(source);
         const auto* p = reinterpret_cast<const uint8_t*>(text.data());
         std::vector<Span> pieces;
-        self.split(p, p + text.size(), [&](const uint8_t* b, const uint8_t* e) {
-          pieces.push_back({static_cast<size_t>(b - p), static_cast<size_t>(e - p)});
-        });
+        struct Collect {
+          std::vector<Span>& pieces;
+          void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+            pieces.push_back(frame.original(b, e));
+          }
+          void flush() {}
+        } collect{pieces};
+        PreTokenizerScratch scratch;
+        self.split<true>(p, p + text.size(), true, scratch, collect);
         return character_offsets(text, pieces);
       });
 
@@ -92,7 +99,8 @@ inline void bind_parts(nb::module_& m) {
       })
       .def("__len__", [](const Vocabulary& self) { return self.names.size(); });
 
-  nb::class_<Bpe>(m, "Bpe")
+  nb::class_<Model>(m, "Model");
+  nb::class_<Bpe, Model>(m, "Bpe")
       .def_static(
           "merges",
           [](const Vocabulary& vocabulary, nb::list merges, bool whole_first, const std::vector<uint32_t>& control) {
@@ -139,12 +147,14 @@ inline void bind_encoder(nb::module_& m) {
   nb::class_<PyEncoder>(m, "Encoder")
       .def(
           "__init__",
-          [](PyEncoder* self, std::shared_ptr<PreTokenizer> pre_tokenizer, std::shared_ptr<Bpe> model,
-             const AddedTokens& raw, const AddedTokens& normalized, bool nfc, const PyTokenBytes& tokens) {
-            new (self) PyEncoder{Encoder(std::move(pre_tokenizer), std::move(model), raw, normalized, nfc),
-                                 ObjectCache(tokens.table.size())};
+          [](PyEncoder* self, std::shared_ptr<Normalizer> normalizer, std::shared_ptr<PreTokenizer> pre_tokenizer,
+             std::shared_ptr<Model> model, const AddedTokens& raw, const AddedTokens& normalized,
+             const PyTokenBytes& tokens) {
+            new (self) PyEncoder{
+                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized),
+                ObjectCache(tokens.table.size())};
           },
-          "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "nfc"_a, "tokens"_a)
+          "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "tokens"_a)
       .def(
           "encode",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,

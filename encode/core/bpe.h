@@ -16,18 +16,13 @@
 
 #include "hash_table.h"
 #include "id_buffer.h"
+#include "model.h"
 #include "vocabulary.h"
 #include "whole_characters.h"
 
 namespace tokenweir {
 
-// Buffers that merging reuses from piece to piece.
-struct MergeScratch {
-  std::vector<uint32_t> ids, priorities, next, previous;
-  std::vector<uint64_t> heap;
-};
-
-class Bpe {
+class Bpe : public Model {
  public:
   // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
   Bpe(const Vocabulary& vocabulary, bool whole_first)
@@ -85,14 +80,25 @@ class Bpe {
       if (id < tokens_.size() && !tokens_[id].empty()) control_[id] = guards_ = true;
   }
 
-  // Whether guarded and plain encoding can differ at all.
-  bool guards() const { return guards_; }
+  bool guards() const override { return guards_; }
 
-  // The bytes of text that a token stands for. An added token may have its id too; its text is not meant here.
-  size_t length(uint32_t id) const { return tokens_[id].size(); }
+  void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
+              std::vector<Span>* spans) const override {
+    const size_t first = out.size();
+    merge(p, n, guarded, scratch, out);
+    size_t at = 0;
+    for (size_t i = first; spans && i < out.size(); i++) {  // the ids of a piece are its bytes, cut
+      const size_t end = at + tokens_[static_cast<size_t>(out.data()[i])].size();
+      spans->push_back({at, end});
+      at = end;
+    }
+  }
 
-  // Appends the ids of one piece of text, `n` > 0 bytes. `guarded` only where `guards()`.
-  void encode(const uint8_t* p, size_t n, bool guarded, MergeScratch& scratch, IdBuffer& out) const {
+ private:
+  static constexpr size_t kShort = 64;
+  static constexpr size_t kMaxRanked = 4096;  // the splits of a token take time in the square of its length
+
+  void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
     if (whole_first_ || n == 1) {
       const uint32_t id = n == 1 ? byte_ids_[*p] : table_.find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {
@@ -105,10 +111,6 @@ class Bpe {
     else
       merge_long(p, n, guarded, scratch, out);
   }
-
- private:
-  static constexpr size_t kShort = 64;
-  static constexpr size_t kMaxRanked = 4096;  // the splits of a token take time in the square of its length
 
   static void check_priority(size_t merges) {
     if (merges > PairTable::kMaxPriority)
@@ -157,7 +159,7 @@ class Bpe {
     for (size_t i = 0; i < n; i++) out.push(ids[i]);
   }
 
-  void merge_long(const uint8_t* p, size_t n, bool guarded, MergeScratch& s, IdBuffer& out) const {
+  void merge_long(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out) const {
     if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");
     const uint32_t end = static_cast<uint32_t>(n);
     s.ids.resize(n), s.priorities.resize(n), s.next.resize(n), s.previous.resize(n);

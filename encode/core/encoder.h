@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "added_tokens.h"
-#include "bpe.h"
 #include "id_buffer.h"
-#include "normalize.h"
+#include "model.h"
+#include "normalizer.h"
 #include "pretokenizer.h"
 #include "word_cache.h"
 
@@ -28,16 +28,16 @@ struct EncodeOptions {
 // Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
 struct Workspace {
   WordCache cache;
-  MergeScratch merge;
+  ModelScratch model;
+  PreTokenizerScratch pre_tokenizer;
   IdBuffer ids;
-  std::vector<Span> spans;      // of each id in the original text, if asked for
-  std::vector<size_t> matched;  // which of the ids are added tokens that stand in the text, likewise
-  std::string prefixed;         // a stretch with a space put in front
+  std::vector<Span> spans;        // of each id in the original text, if asked for
+  std::vector<size_t> matched;    // which of the ids are added tokens that stand in the text, likewise
+  std::vector<Span> piece_spans;  // of the ids of one piece
 
   // Whether a long text has left more behind than is worth keeping for the next call.
   bool swollen() const {
-    return std::max({ids.capacity(), merge.ids.capacity(), merge.heap.capacity(), spans.capacity(),
-                     prefixed.capacity()}) > kMostKept;
+    return std::max({ids.capacity(), model.capacity(), spans.capacity(), pre_tokenizer.capacity()}) > kMostKept;
   }
 
   static constexpr size_t kMostKept = 1 << 20;
@@ -75,13 +75,13 @@ class WorkspacePool {
 class Encoder {
  public:
   // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer.
-  Encoder(std::shared_ptr<const PreTokenizer> pre_tokenizer, std::shared_ptr<const Bpe> model, AddedTokens raw,
-          AddedTokens normalized, bool nfc)
-      : pre_tokenizer_(std::move(pre_tokenizer)),
+  Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
+          std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized)
+      : normalizer_(std::move(normalizer)),
+        pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)),
         raw_(std::move(raw)),
-        normalized_(std::move(normalized)),
-        nfc_(nfc) {}
+        normalized_(std::move(normalized)) {}
 
   WorkspacePool& pool() const { return pool_; }
 
@@ -106,7 +106,6 @@ class Encoder {
     std::vector<Span> origins;       // normalized character -> bytes of the original segment
 
     Span original(size_t begin, size_t end) const {
-      if (begin == end) end++;  // an inserted prefix: it stands where the next character does
       if (origins.empty()) return {shift + begin, shift + end};
       return {shift + origins[characters[begin]].start, shift + origins[characters[end - 1]].end};
     }
@@ -129,9 +128,9 @@ class Encoder {
     const bool second = options.parse_special && !normalized_.empty();
     Position position{begin, {}, {}};
     std::string normal;
-    if (nfc_ && !is_nfc(p, n)) {
+    if (!normalizer_->keeps(p, n)) {
       const bool follow = Spans || (second && !options.guards.empty());
-      nfc(p, n, normal, follow ? &position.origins : nullptr);
+      normalizer_->apply(p, n, normal, follow ? &position.origins : nullptr);
       p = reinterpret_cast<const uint8_t*>(normal.data());
       n = normal.size();
       for (size_t i = 0, c = 0; follow && i < n; i++) position.characters.push_back(utf8_continues(p[i]) ? c - 1 : c++);
@@ -160,53 +159,6 @@ class Encoder {
     return within;
   }
 
-  // A stretch without added tokens, from `begin` to `end` of a segment.
-  template <bool Spans>
-  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
-              const EncodeOptions& options, Workspace& w) const {
-    const uint8_t *p = segment + begin, *stop = segment + end;
-    if (p == stop) return;
-    const size_t inserted = pre_tokenizer_->prefix_space() && *p != ' ';
-    if (inserted) {
-      w.prefixed.assign(1, ' ');
-      w.prefixed.append(reinterpret_cast<const char*>(p), end - begin);
-      p = reinterpret_cast<const uint8_t*>(w.prefixed.data());
-      stop = p + w.prefixed.size();
-    }
-    const uint8_t* const start = p;
-    const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
-    // Pieces are looked up some time after they are found, when their cache lines have arrived.
-    Piece waiting[kWaiting];
-    size_t n_waiting = 0;
-    const auto look_up = [&] {
-      for (const Piece *q = waiting, *last = q + n_waiting; q < last; q++) {
-        const size_t first = w.ids.size();
-        encode_piece(*q, guarded, w);
-        if constexpr (Spans) {
-          const auto in_segment = [&](size_t at) { return begin + (at > inserted ? at - inserted : 0); };
-          size_t at = q->p - start;
-          for (size_t i = first; i < w.ids.size(); i++) {  // the ids of a piece are its bytes, cut
-            const size_t next = at + model_->length(w.ids.data()[i]);
-            w.spans.push_back(position.original(in_segment(at), in_segment(next)));
-            at = next;
-          }
-        }
-      }
-      n_waiting = 0;
-    };
-    pre_tokenizer_->split(p, stop, [&](const uint8_t* b, const uint8_t* e) {
-      Piece& piece = waiting[n_waiting++];
-      piece.p = b;
-      piece.n = e - b;
-      if (piece.n <= WordCache::kMaxBytes) {
-        piece.key = WordCache::key(b, piece.n, guarded, stop - b >= 16);
-        w.cache.prefetch(piece.key);
-      }
-      if (n_waiting == kWaiting) look_up();
-    });
-    look_up();
-  }
-
   static constexpr size_t kWaiting = 32;
 
   struct Piece {
@@ -215,19 +167,92 @@ class Encoder {
     WordCache::Key key;  // if it is short enough to have one
   };
 
-  void encode_piece(const Piece& piece, bool guarded, Workspace& w) const {
-    if (piece.n > WordCache::kMaxBytes) return model_->encode(piece.p, piece.n, guarded, w.merge, w.ids);
-    if (const size_t found = w.cache.find(piece.key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
-    const size_t first = w.ids.size();
-    model_->encode(piece.p, piece.n, guarded, w.merge, w.ids);
-    const size_t count = w.ids.size() - first;
-    if (count <= WordCache::kMaxIds) w.cache.insert(piece.key, w.ids.data() + first, count);
+  // A stretch without added tokens, from `begin` to `end` of a segment.
+  template <bool Spans>
+  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
+              const EncodeOptions& options, Workspace& w) const {
+    if (begin == end) return;
+    const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
+    const bool at_start = position.shift == 0 && begin == 0;
+    const uint8_t* p = segment + begin;
+    if constexpr (Spans) {
+      Tracer tracer{*this, p, begin, position, guarded, w};
+      pre_tokenizer_->split<true>(p, segment + end, at_start, w.pre_tokenizer, tracer);
+    } else {
+      Collector collector(*this, guarded, w);
+      pre_tokenizer_->split<false>(p, segment + end, at_start, w.pre_tokenizer, collector);
+      collector.flush();
+    }
   }
 
+  // Encodes pieces with the place of each id.
+  struct Tracer {
+    const Encoder& encoder;
+    const uint8_t* text;
+    size_t begin;
+    const Position& position;
+    bool guarded;
+    Workspace& w;
+
+    void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+      w.piece_spans.clear();
+      encoder.model_->encode(b, e - b, guarded, w.model, w.ids, &w.piece_spans);
+      for (const Span& span : w.piece_spans) {
+        const Span in_text = frame.original(b + span.start, b + span.end);
+        w.spans.push_back(position.original(begin + in_text.start, begin + in_text.end));
+      }
+    }
+    void flush() {}
+  };
+
+  // Encodes pieces some time after they are found, when their cache lines have arrived.
+  struct Collector {
+    Collector(const Encoder& encoder, bool guarded, Workspace& w)
+        : encoder(encoder), guarded(guarded), w(w), cuts(encoder.model_->cuts()) {}
+
+    void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+      if (!cuts) return add(b, e, frame.end);
+      for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts->next(b, e), frame.end);
+    }
+
+    void flush() {
+      for (const Piece *q = waiting, *last = q + n_waiting; q < last; q++) encoder.encode_piece(*q, guarded, w);
+      n_waiting = 0;
+    }
+
+   private:
+    const Encoder& encoder;
+    bool guarded;
+    Workspace& w;
+    const SafeCuts* cuts;
+    Piece waiting[kWaiting];
+    size_t n_waiting = 0;
+
+    void add(const uint8_t* b, const uint8_t* e, const uint8_t* end) {
+      Piece& piece = waiting[n_waiting++];
+      piece.p = b;
+      piece.n = e - b;
+      if (piece.n <= WordCache::kMaxBytes) {
+        piece.key = WordCache::key(b, piece.n, guarded, end - b >= 16);
+        w.cache.prefetch(piece.key);
+      }
+      if (n_waiting == kWaiting) flush();
+    }
+  };
+
+  void encode_piece(const Piece& piece, bool guarded, Workspace& w) const {
+    if (piece.n > WordCache::kMaxBytes) return model_->encode(piece.p, piece.n, guarded, w.model, w.ids, nullptr);
+    if (const size_t found = w.cache.find(piece.key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+    const size_t first = w.ids.size();
+    model_->encode(piece.p, piece.n, guarded, w.model, w.ids, nullptr);
+    const size_t count = w.ids.size() - first;
+    if (count > 0 && count <= WordCache::kMaxIds) w.cache.insert(piece.key, w.ids.data() + first, count);
+  }
+
+  std::shared_ptr<const Normalizer> normalizer_;
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;
-  std::shared_ptr<const Bpe> model_;
+  std::shared_ptr<const Model> model_;
   AddedTokens raw_, normalized_;
-  bool nfc_;
   mutable WorkspacePool pool_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "bind_decoding.h"
 #include "bind_encoding.h"
+#include "bind_normalizer.h"
 
 using namespace tokenweir;
 
@@ -22,20 +23,7 @@ NB_MODULE(_core, m) {
     }
   });
 
-  m.def("nfc", [](nb::handle source) {
-    const std::string_view text = utf8(source);
-    std::string out;
-    nfc(reinterpret_cast<const uint8_t*>(text.data()), text.size(), out, nullptr);
-    return out;
-  });
-  m.def("nfc_with_origin", [](nb::handle source) {
-    const std::string_view text = utf8(source);
-    std::string out;
-    std::vector<Span> origin;
-    nfc(reinterpret_cast<const uint8_t*>(text.data()), text.size(), out, &origin);
-    return nb::make_tuple(out, character_offsets(text, origin));
-  });
-
+  bind_normalizer(m);
   bind_parts(m);
   bind_decoding(m);
   bind_encoder(m);

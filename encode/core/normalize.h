@@ -20,14 +20,11 @@
 #include <vector>
 
 #include "nfc_tables.h"
+#include "normalizer.h"
+#include "span.h"
 #include "utf8.h"
 
 namespace tokenweir {
-
-// Bytes [start, end) of a text.
-struct Span {
-  size_t start, end;
-};
 
 namespace normalization {
 
@@ -290,5 +287,13 @@ inline void nfc(const uint8_t* text, size_t n, std::string& out, std::vector<Spa
     }
   }
 }
+
+class NormalForm : public NormalizerStep {
+ public:
+  bool keeps(const uint8_t* text, size_t n) const override { return is_nfc(text, n); }
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+    nfc(text, n, out, origin);
+  }
+};
 
 }  // namespace tokenweir

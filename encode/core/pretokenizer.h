@@ -1,12 +1,15 @@
 // Text to pieces: one automaton after the other, each inside the pieces of the one before.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "automaton.h"
 #include "errors.h"
+#include "span.h"
+#include "utf8.h"
 
 namespace tokenweir {
 
@@ -97,6 +100,26 @@ class Stage {
   Automaton tables_;
 };
 
+// The text that pieces are cut from: the original or, where a stage has changed it, a copy.
+struct Frame {
+  const uint8_t *start, *end;
+  const std::vector<Span>* origins;  // for each byte of a copy, the bytes of the original; null: it is the original
+
+  // The bytes of the original, from its start, that [b, e) stands for.
+  Span original(const uint8_t* b, const uint8_t* e) const {
+    if (!origins) return {static_cast<size_t>(b - start), static_cast<size_t>(e - start)};
+    return {(*origins)[b - start].start, (*origins)[e - start - 1].end};
+  }
+};
+
+// Where a thread keeps changed text.
+struct PreTokenizerScratch {
+  std::string text;
+  std::vector<Span> origins;
+
+  size_t capacity() const { return std::max(text.capacity(), origins.capacity()); }
+};
+
 class PreTokenizer {
  public:
   // `prefix_space`: text that does not begin with a space gets one (ByteLevel's add_prefix_space).
@@ -105,25 +128,44 @@ class PreTokenizer {
   PreTokenizer(PreTokenizer&&) = default;
   PreTokenizer(const PreTokenizer&) = delete;
 
-  bool prefix_space() const { return prefix_space_; }
-
-  template <class Piece>
-  void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
+  // Calls `piece(begin, end, frame)` for each piece of [p, end), in order. The pieces may lie in `scratch`;
+  // `piece.flush()` is called before the text of earlier ones is overwritten, and they hold until the next split.
+  // `at_start`: the original text begins at `p`. With `Spans`, frames have origins.
+  template <bool Spans, class Visitor>
+  void split(const uint8_t* p, const uint8_t* end, [[maybe_unused]] bool at_start, PreTokenizerScratch& scratch,
+             Visitor& piece) const {
     if (p == end) return;
-    if (stages_.size() == 1)
-      stages_[0].split(p, end, piece);  // the usual case, without a call per stage
-    else
-      split_from(0, p, end, piece);
+    if (prefix_space_ && *p != ' ') {
+      const size_t n = static_cast<size_t>(end - p);
+      scratch.text.assign(1, ' ');
+      scratch.text.append(reinterpret_cast<const char*>(p), n);
+      if constexpr (Spans) {
+        const uint32_t first = utf8_length(*p);
+        scratch.origins.assign(first + 1, {0, first});
+        for (size_t i = first; i < n; i++) scratch.origins.push_back({i, i + 1});
+      }
+      p = reinterpret_cast<const uint8_t*>(scratch.text.data());
+      return split(Frame{p, p + n + 1, &scratch.origins}, piece);
+    }
+    split(Frame{p, end, nullptr}, piece);
   }
 
  private:
+  template <class Visitor>
+  void split(const Frame& frame, Visitor& piece) const {
+    const auto use = [&](const uint8_t* b, const uint8_t* e) { piece(b, e, frame); };
+    if (stages_.size() == 1)
+      stages_[0].split(frame.start, frame.end, use);  // the usual case, without a call per stage
+    else
+      split_from(0, frame.start, frame.end, use);
+  }
+
   template <class Piece>
   void split_from(size_t stage, const uint8_t* p, const uint8_t* end, Piece& piece) const {
     if (stage == stages_.size())
       piece(p, end);
     else
-      stages_[stage].split(
-          p, end, [&](const uint8_t* b, const uint8_t* e) { split_from(stage + 1, b, e, piece); });
+      stages_[stage].split(p, end, [&](const uint8_t* b, const uint8_t* e) { split_from(stage + 1, b, e, piece); });
   }
 
   std::vector<Stage> stages_;

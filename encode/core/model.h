@@ -1,0 +1,38 @@
+// What every model does: it turns one piece of text into ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "id_buffer.h"
+#include "safe_cuts.h"
+#include "span.h"
+
+namespace tokenweir {
+
+// Buffers that a model reuses from piece to piece.
+struct ModelScratch {
+  std::vector<uint32_t> ids, priorities, next, previous;  // the symbols of a piece while they merge
+  std::vector<uint64_t> heap;
+
+  size_t capacity() const { return ids.capacity() + heap.capacity(); }
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Whether guarded and plain encoding can differ at all.
+  virtual bool guards() const = 0;
+
+  // Appends the ids of one piece of text, `n` > 0 bytes; with `guarded`, no id of a control token. With `spans`, also
+  // the bytes of the piece that each id stands for. An id of a piece depends on nothing outside it.
+  virtual void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
+                      std::vector<Span>* spans) const = 0;
+
+  // Where pieces may be cut further without a change to their ids; null if nothing is known.
+  virtual const SafeCuts* cuts() const { return nullptr; }
+};
+
+}  // namespace tokenweir

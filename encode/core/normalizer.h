@@ -1,0 +1,69 @@
+// The normalizer: steps, one after the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "span.h"
+#include "utf8.h"
+
+namespace tokenweir {
+
+class NormalizerStep {
+ public:
+  virtual ~NormalizerStep() = default;
+
+  // Whether `text` certainly stays as it is; false if in doubt. Reads only.
+  virtual bool keeps(const uint8_t* text, size_t n) const = 0;
+
+  // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
+  // null, one span of `text` to it for each *character* appended: the bytes of the one character of `text` at which
+  // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others.
+  virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const = 0;
+};
+
+class Normalizer {
+ public:
+  explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {}
+
+  bool keeps(const uint8_t* text, size_t n) const {
+    for (const auto& step : steps_)
+      if (!step->keeps(text, n)) return false;
+    return true;
+  }
+
+  // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const {
+    out.assign(reinterpret_cast<const char*>(text), n);
+    if (origin)
+      for (size_t i = 0; i < n; i += utf8_length(text[i])) origin->push_back({i, i + utf8_length(text[i])});
+    std::string next;
+    std::vector<Span> from;
+    for (const auto& step : steps_) {
+      const auto* p = reinterpret_cast<const uint8_t*>(out.data());
+      if (step->keeps(p, out.size())) continue;
+      next.clear();
+      from.clear();
+      step->apply(p, out.size(), next, origin ? &from : nullptr);
+      if (origin) follow(out, from, *origin);
+      out.swap(next);
+    }
+  }
+
+ private:
+  // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
+  static void follow(const std::string& text, std::vector<Span>& from, std::vector<Span>& origin) {
+    std::vector<size_t> character(text.size());
+    for (size_t i = 0, c = 0; i < text.size(); i++)
+      character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
+    for (Span& span : from)
+      if (span.start < span.end) span = origin[character[span.start]];
+    origin.swap(from);
+  }
+
+  std::vector<std::shared_ptr<const NormalizerStep>> steps_;
+};
+
+}  // namespace tokenweir

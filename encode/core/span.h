@@ -1,0 +1,13 @@
+// A stretch of a text.
+#pragma once
+
+#include <cstddef>
+
+namespace tokenweir {
+
+// Bytes [start, end) of a text.
+struct Span {
+  size_t start, end;
+};
+
+}  // namespace tokenweir
