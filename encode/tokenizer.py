@@ -19,6 +19,7 @@ from tokenweir.encode.encoded import Encoded, Ragged
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.post_process import around, trim_offsets
 from tokenweir.encode.spec import BPE, AddedToken, RankBPE, TokenizerSpec
+from tokenweir.encode.vocabulary import token_ids
 
 
 class Tokenizer:
@@ -324,10 +325,9 @@ class Tokenizer:
         """The id of a token as its file spells it; None if there is none."""
         if (added := self._added_ids.get(token)) is not None:
             return added
-        model = self.spec.model
-        if isinstance(model, BPE):
-            return model.vocab.get(token)
-        return model.ranks.get(token.encode(errors="surrogatepass"))
+        if isinstance(self.spec.model, RankBPE):
+            return self.spec.model.ranks.get(token.encode(errors="surrogatepass"))
+        return self._token_ids.get(token)
 
     def id_to_token(self, token_id: int) -> str | None:
         r"""How its file spells a token; None for an id that names none.
@@ -337,12 +337,12 @@ class Tokenizer:
         return self._names.get(token_id)
 
     @cached_property
+    def _token_ids(self) -> Mapping[str, int]:
+        return token_ids(self.spec.model)
+
+    @cached_property
     def _names(self) -> dict[int, str]:
-        model = self.spec.model
-        if isinstance(model, BPE):
-            names = {token_id: token for token, token_id in model.vocab.items()}
-        else:
-            names = {rank: token.decode(errors="backslashreplace") for token, rank in model.ranks.items()}
+        names = {token_id: token for token, token_id in self._token_ids.items()}
         return names | {token_id: token for token, token_id in self._added_ids.items()}
 
     def is_eos(self, token_id: int) -> bool:

@@ -198,8 +198,11 @@ class Encoder {
       w.piece_spans.clear();
       encoder.model_->encode(b, e - b, guarded, w.model, w.ids, &w.piece_spans);
       for (const Span& span : w.piece_spans) {
-        const Span in_text = frame.original(b + span.start, b + span.end);
-        w.spans.push_back(position.original(begin + in_text.start, begin + in_text.end));
+        const bool nothing = span.start == span.end;  // an id that shares its character with the next one
+        const Span in_text = frame.original(b + span.start, b + span.end + nothing);
+        Span original = position.original(begin + in_text.start, begin + in_text.end);
+        if (nothing) original.end = original.start;
+        w.spans.push_back(original);
       }
     }
     void flush() {}
