@@ -221,8 +221,9 @@ class Tokenizer:
             names = [self._names.get(token_id, "") for token_id in ids]
             for i in matched:  # the library calls an added token by the text that it took
                 names[i] = text[slice(*spans[i])]
-            for keep_prefix_space in self._around.added.trims:
-                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space)
+            for keep_prefix_space, enclosed in self._around.added.trims:
+                enclosed = enclosed and add_special_tokens
+                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
 
