@@ -68,6 +68,20 @@ class Bpe(Model):
     def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
         """The pair whose concatenation has the lowest rank merges first."""
 
+class WordPiece(Model):
+    """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""
+
+    def __init__(
+        self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
+    ) -> None:
+        """`prefix` begins tokens that do not begin a piece; pieces of more than `max_chars` characters are unknown.
+
+        Ids in `control`, but for that of `unk_token`, are never produced for guarded or unparsed text.
+        """
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
+        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
 class AddedTokens:
     """The search for added tokens in text."""
 

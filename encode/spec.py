@@ -372,7 +372,7 @@ class SpecialTokenIds(Struct, frozen=True):
     tokens: tuple[str, ...] = ()
 
 
-class BertProcessing(Struct, frozen=True, tag="BertProcessing"):
+class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
     """`cls` before and `sep` after, each (token, id)."""
 
     sep: tuple[str, int]
@@ -380,12 +380,12 @@ class BertProcessing(Struct, frozen=True, tag="BertProcessing"):
 
 
 class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
-    """The same, with the byte-level trimming of offsets."""
+    """The same, with the byte-level trimming of offsets. (Only these two fields tell it from the former, not its name.)"""
 
     sep: tuple[str, int]
     cls: tuple[str, int]
-    trim_offsets: bool = True
-    add_prefix_space: bool = True
+    trim_offsets: bool
+    add_prefix_space: bool
 
 
 class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):

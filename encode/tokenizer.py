@@ -26,8 +26,8 @@ class Tokenizer:
     """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
 
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
-    `tokenizers` 0.23 for tokenizer.json, `tiktoken` 0.14 for rank files. What cannot be reproduced so is refused when
-    the tokenizer is made.
+    `tokenizers` 0.23 for tokenizer.json, `tiktoken` 0.14 for rank files, `mistral-common` 1.13 for tekken.json. What
+    cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the same keywords:
 
@@ -89,7 +89,7 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer.json, a tiktoken rank file, or a model folder.
+        """Read a tokenizer.json, a tekken.json, a tiktoken rank file, or a model folder.
 
         The files that lie beside a tokenizer.json (tokenizer_config.json, generation_config.json, config.json,
         chat_template.jinja) are read with it.
@@ -112,7 +112,7 @@ class Tokenizer:
 
         Args:
             data: A file's content.
-            format: "huggingface" or "tiktoken".
+            format: "huggingface", "tekken" or "tiktoken".
             options: `pattern` and `special_tokens` for "tiktoken".
 
         Raises:
@@ -222,8 +222,9 @@ class Tokenizer:
             names = [self._names.get(token_id, "") for token_id in ids]
             for i in matched:  # the library calls an added token by the text that it took
                 names[i] = text[slice(*spans[i])]
-            for keep_prefix_space in self._around.added.trims:
-                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space)
+            for keep_prefix_space, enclosed in self._around.added.trims:
+                enclosed = enclosed and add_special_tokens
+                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
 

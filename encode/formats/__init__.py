@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats import huggingface, tiktoken
+from tokenweir.encode.formats import huggingface, tekken, tiktoken
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.spec import TokenizerSpec
+
+_NAMES = {"huggingface": "tokenizer.json", "tekken": "tekken.json"}
 
 MAX_BYTES = 1 << 30
 """A larger tokenizer file is refused; the largest known has 33 MB."""
@@ -28,8 +30,9 @@ def read_file(
     except OSError as error:
         raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
     try:
-        if path.name.startswith("tekken"):
-            raise UnsupportedTokenizerError("a tekken file")
+        if path.suffix == ".json" and (path.name.startswith("tekken") or tekken.recognises(data)):
+            spec = read_bytes(data, "tekken", pattern=pattern, special_tokens=special_tokens)
+            return read_beside(spec, path.parent, tokenizer_config=False)  # which describes a conversion of it
         if path.suffix == ".json":
             spec = read_bytes(data, "huggingface", pattern=pattern, special_tokens=special_tokens)
         elif data.startswith(b"GGUF"):
@@ -48,17 +51,17 @@ def read_bytes(
 ) -> TokenizerSpec:
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
     match format:
-        case "huggingface":
+        case "huggingface" | "tekken":
             if pattern is not None or special_tokens is not None:
-                raise ValueError("pattern and special_tokens are for rank files; a tokenizer.json has its own")
-            return huggingface.read(data)
+                raise ValueError(f"pattern and special_tokens are for rank files; a {_NAMES[format]} has its own")
+            return huggingface.read(data) if format == "huggingface" else tekken.read(data)
         case "tiktoken":
             return tiktoken.read(data, pattern=pattern, special_tokens=special_tokens)
-    raise ValueError(f'format must be "huggingface" or "tiktoken", not {format!r}')
+    raise ValueError(f'format must be "huggingface", "tekken" or "tiktoken", not {format!r}')
 
 
 def _in_folder(folder: Path) -> Path:
-    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json"):
+    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken*.json"):
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
