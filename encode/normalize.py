@@ -54,6 +54,8 @@ def _steps(normalizer: Normalizer | None) -> Iterator[_core.NormalizerStep]:
         case StripSpace(left, right):
             yield step.strip(left, right)
         case Prepend(content):
+            if not content:  # the library's alignment, and with it any further step, fails
+                raise UnsupportedTokenizerError("normalizer: a Prepend of the empty string")
             yield step.prepend(content)
         case Replace():
             yield _replace(normalizer)
