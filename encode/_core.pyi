@@ -12,10 +12,40 @@ from numpy.typing import NDArray
 class NormalizerStep:
     """One step of a normalizer."""
 
-class NormalForm(NormalizerStep):
-    """Normalization form C by the tables of HuggingFace's library."""
+    @staticmethod
+    def normal_form(name: str) -> NormalizerStep:
+        """NFC, NFD, NFKC or NFKD by the tables of HuggingFace's library."""
 
-    def __init__(self) -> None: ...
+    @staticmethod
+    def character_map(rules: Sequence[str]) -> NormalizerStep:
+        """Each character by the last rule that speaks of it.
+
+        Args:
+            rules: Of "lowercase", "strip_accents", "bert_clean_text", "bert_chinese_chars", "bert_strip_accents".
+
+        """
+
+    @staticmethod
+    def strip(left: bool, right: bool) -> NormalizerStep:
+        """White space goes at the left end, the right end, or both."""
+
+    @staticmethod
+    def prepend(content: str) -> NormalizerStep:
+        """Puts `content` before a text that is not empty."""
+
+    @staticmethod
+    def replace_string(string: str, content: str) -> NormalizerStep:
+        """Puts `content` in place of `string`, which is not empty."""
+
+    @staticmethod
+    def replace_pattern(
+        transitions: NDArray[np.uint16],
+        class_index: NDArray[np.uint16],
+        class_pages: NDArray[np.uint8],
+        n_classes: int,
+        content: str,
+    ) -> NormalizerStep:
+        """Puts `content` in place of an automaton's matches; see `encode/pattern`."""
 
 class Normalizer:
     """Steps, applied one after the other."""

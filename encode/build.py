@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.pattern import Automaton, compile_pattern
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.spec import (
     BPE,
-    NFC,
     AddedToken,
     ByteLevel,
-    Normalizer,
-    NormalizerSequence,
     Pattern,
     PreTokenizer,
     PreTokenizerSequence,
@@ -53,7 +51,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     """
     stages, prefix_space = _stages(spec)
     automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
-    normalizer = _core.Normalizer([_normalizer_step(step) for step in _normalizers(spec.normalizer)])
+    normalizer = normalizer_core(spec.normalizer)
     vocabulary = _vocabulary(spec)
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
     if size > MAX_IDS:
@@ -81,21 +79,6 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         tokens,
     )
     return Core(encoder, tokens, automata)
-
-
-def _normalizers(normalizer: Normalizer | None) -> Iterator[Normalizer]:
-    if isinstance(normalizer, NormalizerSequence):
-        for part in normalizer.normalizers:
-            yield from _normalizers(part)
-    elif normalizer is not None:
-        yield normalizer
-
-
-def _normalizer_step(step: Normalizer) -> _core.NormalizerStep:
-    match step:
-        case NFC():
-            return _core.NormalForm()
-    raise UnsupportedTokenizerError(f"normalizer: {type(step).__name__}")
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[Split | ByteLevel]:

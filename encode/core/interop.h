@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "errors.h"
-#include "normalize.h"
+#include "span.h"
 #include "utf8.h"
 
 namespace tokenweir {
