@@ -3,6 +3,7 @@
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_normalizer.h"
+#include "bind_unigram.h"
 
 using namespace tokenweir;
 
@@ -25,6 +26,7 @@ NB_MODULE(_core, m) {
 
   bind_normalizer(m);
   bind_parts(m);
+  bind_unigram(m);
   bind_decoding(m);
   bind_encoder(m);
 }
