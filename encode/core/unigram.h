@@ -5,7 +5,8 @@
 // with longer pieces. Of equal sums the path holds whose last piece begins earlier. Sums are rounded from left to right,
 // so arithmetic decides between cuts that are mathematically equal ("...." as "." "..." or "..." "."), and it is what the
 // type stands for: Unigram<double> is HuggingFace's `Unigram` (tokenizers 0.23.3), Unigram<float> is SentencePiece's
-// (0.2.3). For the same reason a document is never cut further, and no word of it is looked up.
+// (0.2.3), which begins again from zero wherever the sum so far is beyond 100,000. For the same reason a document is
+// never cut further, and no word of it is looked up.
 //
 // Where no piece crosses a place, every path goes through it: there the best one is traced back and the lattice begins
 // anew, with the sum so far. So the lattice is as long as a word or two, unless the text is one letter over and over.
@@ -108,7 +109,7 @@ class Unigram : public Model {
 
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
-  static constexpr Score kUnknownPenalty = 10;
+  static constexpr Score kUnknownPenalty = 10, kMostSum = 100000;
   static constexpr size_t kLongest = 4096;  // of a text that repeats a piece, each character costs the piece's length
 
   Unigram(const std::vector<Trie::Key>& keys, std::vector<Score> scores, Score lowest, uint32_t unk_id,
@@ -212,6 +213,8 @@ class Unigram : public Model {
       }
       if (lattice.size() <= at + longest_ + kLongestCharacter)
         lattice.resize(2 * lattice.size() + longest_ + kLongestCharacter);
+      if constexpr (std::is_same_v<Score, float>)
+        if (std::fabs(lattice[at].score) > kMostSum) rebase(lattice, at, reach);
       const Score so_far = lattice[at].score;
       const auto offer = [&](const uint8_t* to, uint32_t id, Score score) {
         const size_t place = static_cast<size_t>(to - from);
@@ -233,6 +236,13 @@ class Unigram : public Model {
       q = next;
     }
     output.finish_run();
+  }
+
+  // Takes the sum at `at` off all that are in use from there on.
+  static void rebase(std::vector<BestPath<Score>>& lattice, size_t at, size_t reach) {
+    const Score base = lattice[at].score;
+    for (size_t i = at; i <= reach; i++) lattice[i].score -= base;
+    lattice[at].score = 0;  // also where the sum was infinite
   }
 
   // Follows the best path back from `end`, turning it round, and then hands out its pieces.
