@@ -1,8 +1,9 @@
-// The steps that use a SentencePiece character map, as Python sees them.
+// SentencePiece's files and character maps, as Python sees them.
 #pragma once
 
 #include "charsmap.h"
 #include "interop.h"
+#include "sentencepiece_file.h"
 #include "sentencepiece_normalizer.h"
 
 namespace tokenweir {
@@ -22,6 +23,15 @@ inline void bind_charsmap(nb::module_& m) {
           },
           "charsmap"_a, "user_defined"_a, nb::kw_only(), "add_dummy_prefix"_a, "remove_extra_whitespaces"_a,
           "escape_whitespaces"_a, "suffix"_a);
+
+  m.def("sentencepiece_pieces", [](const nb::bytes& data) {
+    const SentencePieceFile file(view(data));
+    nb::list pieces;
+    for (const std::string_view piece : file.pieces) pieces.append(nb::str(piece.data(), piece.size()));
+    const nb::bytes scores(reinterpret_cast<const char*>(file.scores.data()), file.scores.size() * sizeof(float));
+    const nb::bytes types(reinterpret_cast<const char*>(file.types.data()), file.types.size());
+    return nb::make_tuple(pieces, scores, types, file.rest);
+  });
 }
 
 }  // namespace tokenweir
