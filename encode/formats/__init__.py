@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats import huggingface, tiktoken
+from tokenweir.encode.formats import huggingface, sentencepiece, tiktoken
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.spec import TokenizerSpec
 
@@ -34,8 +33,8 @@ def read_file(
             spec = read_bytes(data, "huggingface", pattern=pattern, special_tokens=special_tokens)
         elif data.startswith(b"GGUF"):
             raise UnsupportedTokenizerError("a GGUF file")
-        elif re.match(rb"\n[^\n]\n", data):  # protobuf: the first piece, its length, the piece's text
-            raise UnsupportedTokenizerError("a SentencePiece model")
+        elif sentencepiece.looks_like(data):
+            spec = read_bytes(data, "sentencepiece", pattern=pattern, special_tokens=special_tokens)
         else:
             spec = tiktoken.read(data, name=path.name, pattern=pattern, special_tokens=special_tokens)
         return read_beside(spec, path.parent)
@@ -52,9 +51,13 @@ def read_bytes(
             if pattern is not None or special_tokens is not None:
                 raise ValueError("pattern and special_tokens are for rank files; a tokenizer.json has its own")
             return huggingface.read(data)
+        case "sentencepiece":
+            if pattern is not None or special_tokens is not None:
+                raise ValueError("pattern and special_tokens are for rank files; a SentencePiece model has its own")
+            return sentencepiece.read(data)
         case "tiktoken":
             return tiktoken.read(data, pattern=pattern, special_tokens=special_tokens)
-    raise ValueError(f'format must be "huggingface" or "tiktoken", not {format!r}')
+    raise ValueError(f'format must be "huggingface", "sentencepiece" or "tiktoken", not {format!r}')
 
 
 def _in_folder(folder: Path) -> Path:
@@ -64,4 +67,4 @@ def _in_folder(folder: Path) -> Path:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
         if found:
             return found[0]
-    raise TokenizerFileError(f"{folder}: no tokenizer.json and no rank file in this folder")
+    raise TokenizerFileError(f"{folder}: no tokenizer.json, SentencePiece model or rank file in this folder")

@@ -46,8 +46,8 @@ _MESSAGES: Mapping[int, tuple[str, Schema]] = {
     5: ("denormalizer_spec", _NORMALIZER),
 }
 _ALGORITHMS: Mapping[int, Literal["BPE", "Unigram"]] = {1: "Unigram", 2: "BPE"}
-_ROLES = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
-"""The pieces that play a role where the file names no others."""
+_ROLES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}
+"""The control pieces that play a role where the file names no others."""
 
 
 def looks_like(data: bytes) -> bool:
@@ -86,19 +86,19 @@ def read(data: bytes) -> TokenizerSpec:
     if messages["denormalizer_spec"].get("precompiled_charsmap"):
         raise UnsupportedTokenizerError("denormalizer_spec: a precompiled_charsmap, which changes decoded text")
     byte_fallback = trainer.get("byte_fallback", False)
-    _check(pieces, types, byte_fallback)
+    algorithm = _algorithm(trainer.get("model_type", 1))
+    _check(pieces, types, byte_fallback, algorithm)
     suffix = trainer.get("treat_whitespace_as_suffix", False)
     user_defined = tuple(pieces[i] for i in _of_type(types, USER_DEFINED))
     text = {key: normalizer.get(key, True) for key in ("add_dummy_prefix", "remove_extra_whitespaces")}
-    unknown = types.index(UNKNOWN)
     surface = {"unk_surface": trainer["unk_surface"]} if "unk_surface" in trainer else {}
     return TokenizerSpec(
         model=SentencePiece(
-            algorithm=_algorithm(trainer.get("model_type", 1)),
+            algorithm=algorithm,
             pieces=tuple(pieces),
             scores=array("f", scores),
             types=types,
-            unk_id=unknown,
+            unk_id=types.index(UNKNOWN),
             byte_fallback=byte_fallback,
             **surface,
         ),
@@ -130,23 +130,20 @@ def _of_type(types: bytes, wanted: int) -> Iterator[int]:
 
 
 def _special_roles(trainer: Mapping[str, Any], pieces: list[str], types: bytes) -> Iterator[tuple[str, str]]:
-    """Roles are played by pieces of a certain name, if these are of the right type; ids in trainer_spec do not count."""
+    """Control pieces of certain names play the roles, as in sentencepiece; the ids in trainer_spec do not count."""
+    yield "unk_token", pieces[types.index(UNKNOWN)]
+    control = {pieces[i] for i in _of_type(types, CONTROL)}
     for role, default in _ROLES.items():
-        wanted = UNKNOWN if role == "unk" else CONTROL
-        name = trainer.get(f"{role}_piece") or default
-        if any(pieces[i] == name for i in _of_type(types, wanted)):
+        if (name := trainer.get(f"{role}_piece") or default) in control:
             yield f"{role}_token", name
 
 
-def _check(pieces: list[str], types: bytes, byte_fallback: bool) -> None:
+def _check(pieces: list[str], types: bytes, byte_fallback: bool, algorithm: str) -> None:
     """What sentencepiece checks when it loads a model (model_interface.cc), but for what the core has checked."""
     if (unknown := types.count(UNKNOWN)) != 1:
         raise TokenizerFileError(f"pieces: {unknown} of type unknown; exactly one is needed")
     if len(set(pieces)) != len(pieces):
-        seen: dict[str, int] = {}
-        for i, piece in enumerate(pieces):
-            if (first := seen.setdefault(piece, i)) != i:
-                raise TokenizerFileError(f"pieces[{i}]: {piece!r} is pieces[{first}] already")
+        _refuse_equal_pieces(pieces, types, algorithm)
     byte_pieces = {pieces[i]: i for i in _of_type(types, BYTE)}
     if byte_pieces and not byte_fallback:
         raise TokenizerFileError(f"pieces[{min(byte_pieces.values())}]: a byte, but trainer_spec has no byte_fallback")
@@ -157,3 +154,15 @@ def _check(pieces: list[str], types: bytes, byte_fallback: bool) -> None:
     if byte_fallback and len(byte_pieces) != 256:
         missing = next(spelled for spelled in bytes_spelled if spelled not in byte_pieces)
         raise TokenizerFileError(f"pieces: no byte {missing}, but trainer_spec has byte_fallback")
+
+
+def _refuse_equal_pieces(pieces: list[str], types: bytes, algorithm: str) -> None:
+    seen: dict[str, int] = {}
+    for i, piece in enumerate(pieces):
+        if (first := seen.setdefault(piece, i)) == i:
+            continue
+        message = f"pieces[{i}]: {piece!r} is pieces[{first}] already"
+        reserved = {types[j] in (UNKNOWN, CONTROL, BYTE) for j in (i, first)}
+        if algorithm == "Unigram" and len(reserved) == 2:  # which sentencepiece keeps apart
+            raise UnsupportedTokenizerError(message)
+        raise TokenizerFileError(message)
