@@ -47,6 +47,24 @@ class NormalizerStep:
     ) -> NormalizerStep:
         """Puts `content` in place of an automaton's matches; see `encode/pattern`."""
 
+class SentencePieceText(NormalizerStep):
+    """SentencePiece's own normalizer, offsets included."""
+
+    def __init__(
+        self,
+        charsmap: bytes,
+        user_defined: Sequence[str],
+        *,
+        add_dummy_prefix: bool,
+        remove_extra_whitespaces: bool,
+        escape_whitespaces: bool,
+        suffix: bool,
+    ) -> None:
+        """See `spec.SentencePieceNormalizer`."""
+
+def sentencepiece_pieces(data: bytes) -> tuple[list[str], bytes, bytes, list[tuple[int, int]]]:
+    """The pieces of a SentencePiece model file, their scores as 32-bit floats, their types, and what lies between."""
+
 class Normalizer:
     """Steps, applied one after the other."""
 

@@ -18,7 +18,7 @@ from tokenweir.encode.decode import check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.post_process import around, trim_offsets
-from tokenweir.encode.spec import BPE, AddedToken, RankBPE, TokenizerSpec
+from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TokenizerSpec
 from tokenweir.encode.vocabulary import token_ids
 
 
@@ -26,8 +26,9 @@ class Tokenizer:
     """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
 
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
-    `tokenizers` 0.23 for tokenizer.json, `tiktoken` 0.14 for rank files, `mistral-common` 1.13 for tekken.json. What
-    cannot be reproduced so is refused when the tokenizer is made.
+    `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
+    (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
+    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the same keywords:
 
@@ -89,9 +90,9 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer.json, a tekken.json, a tiktoken rank file, or a model folder.
+        """Read a tokenizer.json, SentencePiece model, tiktoken rank file, tekken.json, GGUF file, or a model folder.
 
-        The files that lie beside a tokenizer.json (tokenizer_config.json, generation_config.json, config.json,
+        The files that lie beside it (tokenizer_config.json, generation_config.json, config.json,
         chat_template.jinja) are read with it.
 
         Args:
@@ -112,7 +113,7 @@ class Tokenizer:
 
         Args:
             data: A file's content.
-            format: "huggingface", "tekken" or "tiktoken".
+            format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
             options: `pattern` and `special_tokens` for "tiktoken".
 
         Raises:
@@ -143,7 +144,8 @@ class Tokenizer:
 
         Args:
             tokens: A plain string is an added token that is not special. One that is there already is replaced. An id
-                counts only beside a rank file's tokens; HuggingFace's rule gives any other the next free one.
+                counts only beside a rank file or a SentencePiece model; HuggingFace's rule gives any other the next free
+                one.
 
         """
         by_content = {t.content: t for t in self.added_tokens}
@@ -360,10 +362,12 @@ class Tokenizer:
 
 def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
     """The added tokens and those that play a role without being listed; transformers adds these as control tokens."""
-    listed = {t.content for t in spec.added_tokens}
-    roles = dict.fromkeys(spec.special_roles.values())
-    if not isinstance(spec.model, BPE):
+    if isinstance(spec.model, RankBPE):
         return spec.added_tokens
+    listed = {t.content for t in spec.added_tokens}
+    if isinstance(spec.model, SentencePiece):  # its pieces need not be added to play a role
+        listed.update(spec.model.pieces)
+    roles = dict.fromkeys(spec.special_roles.values())
     return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))
 
 

@@ -1,5 +1,6 @@
 // The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
 
+#include "bind_charsmap.h"
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_normalizer.h"
@@ -26,6 +27,7 @@ NB_MODULE(_core, m) {
   });
 
   bind_normalizer(m);
+  bind_charsmap(m);
   bind_parts(m);
   bind_wordpiece(m);
   bind_unigram(m);

@@ -20,7 +20,8 @@ class NormalizerStep {
 
   // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
   // null, one span of `text` to it for each *character* appended: the bytes of the one character of `text` at which
-  // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others.
+  // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others. (SentencePiece's own normalizer
+  // aligns differently: with several characters, or with none.)
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const = 0;
 };
 
@@ -66,7 +67,7 @@ class Normalizer {
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
     for (Span& span : from)
-      if (span.start < span.end) span = origin[character[span.start]];
+      if (span.start < span.end) span = {origin[character[span.start]].start, origin[character[span.end - 1]].end};
     origin.swap(from);
   }
 
