@@ -2,6 +2,7 @@
 
 #include "bind_decoding.h"
 #include "bind_encoding.h"
+#include "bind_gguf.h"
 #include "bind_normalizer.h"
 
 using namespace tokenweir;
@@ -27,4 +28,5 @@ NB_MODULE(_core, m) {
   bind_parts(m);
   bind_decoding(m);
   bind_encoder(m);
+  bind_gguf(m);
 }

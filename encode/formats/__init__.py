@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats import huggingface, tiktoken
+from tokenweir.encode.formats import gguf, huggingface, tiktoken
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.spec import TokenizerSpec
 
@@ -22,18 +22,17 @@ def read_file(
     if path.is_dir():
         path = _in_folder(path)
     try:
+        if _is_gguf(path):
+            if special_tokens is not None:
+                raise ValueError("special_tokens is for rank files; a GGUF file has its own")
+            return gguf.read_file(path, pattern=pattern)
         if (size := path.stat().st_size) > MAX_BYTES:
-            raise TokenizerFileError(f"{path}: {size} bytes; at most {MAX_BYTES} are read")
+            raise TokenizerFileError(f"{size} bytes; at most {MAX_BYTES} are read")
         data = path.read_bytes()
-    except OSError as error:
-        raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
-    try:
         if path.name.startswith("tekken"):
             raise UnsupportedTokenizerError("a tekken file")
         if path.suffix == ".json":
             spec = read_bytes(data, "huggingface", pattern=pattern, special_tokens=special_tokens)
-        elif data.startswith(b"GGUF"):
-            raise UnsupportedTokenizerError("a GGUF file")
         elif re.match(rb"\n[^\n]\n", data):  # protobuf: the first piece, its length, the piece's text
             raise UnsupportedTokenizerError("a SentencePiece model")
         else:
@@ -41,6 +40,8 @@ def read_file(
         return read_beside(spec, path.parent)
     except (TokenizerFileError, UnsupportedTokenizerError) as error:
         raise type(error)(f"{path}: {error}") from error
+    except OSError as error:
+        raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
 
 
 def read_bytes(
@@ -54,14 +55,23 @@ def read_bytes(
             return huggingface.read(data)
         case "tiktoken":
             return tiktoken.read(data, pattern=pattern, special_tokens=special_tokens)
-    raise ValueError(f'format must be "huggingface" or "tiktoken", not {format!r}')
+        case "gguf":
+            if special_tokens is not None:
+                raise ValueError("special_tokens is for rank files; a GGUF file has its own")
+            return gguf.read_bytes(data, pattern=pattern)
+    raise ValueError(f'format must be "huggingface", "tiktoken" or "gguf", not {format!r}')
+
+
+def _is_gguf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 
 
 def _in_folder(folder: Path) -> Path:
-    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json"):
+    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json", "*.gguf"):
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
         if found:
             return found[0]
-    raise TokenizerFileError(f"{folder}: no tokenizer.json and no rank file in this folder")
+    raise TokenizerFileError(f"{folder}: no tokenizer.json, rank file or GGUF file in this folder")
