@@ -86,7 +86,7 @@ class Pre(Struct, frozen=True, kw_only=True):
         ignore_merges: See `spec.BPE`.
         add_bos: Whether a beginning-of-text token goes first unless the file says otherwise.
         add_sep: Whether a separator goes last, likewise.
-        doubt: What is not certain about this entry; empty if it was compared with the family's own file.
+        doubt: What is not certain about this entry; empty if it was compared with the family's own.
 
     """
 
@@ -147,9 +147,9 @@ PRE: dict[str, Pre] = {
             Split(pattern=Pattern(Regex="[0-9][0-9][0-9]"), behavior="Isolated"),
         )
     ),
+    "command-r": Pre(stages=_DIGITS_GPT2, nfc=True),  # as in transformers 5, tokenization_cohere.py
     # What follows was not compared with a file of the family.
     "olmo": Pre(stages=_GPT2, nfc=True, doubt=_ALIAS.format("GPT-2; as a descendant of GPT-NeoX it composes by NFC")),
-    "command-r": Pre(stages=_DIGITS_GPT2, nfc=True, doubt=_OWN),
     "starcoder": Pre(stages=_DIGITS_GPT2, doubt=_OWN),
     "qwen35": Pre(stages=split(QWEN35), nfc=True, doubt=_QUOTED),
     "kimi-k2": Pre(
