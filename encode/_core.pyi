@@ -203,3 +203,9 @@ class Encoder:
         self, texts: list[str], parse_special: bool, threads: int, prefix: Sequence[int], suffix: Sequence[int]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The ids of all texts, int32[total], and where each begins, int64[n + 1]; `threads` 0 lets the core choose."""
+
+def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
+    """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""
+
+def gguf_skip_strings(data: memoryview, offset: int, count: int) -> int:
+    """Where they end."""

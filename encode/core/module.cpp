@@ -3,6 +3,7 @@
 #include "bind_charsmap.h"
 #include "bind_decoding.h"
 #include "bind_encoding.h"
+#include "bind_gguf.h"
 #include "bind_normalizer.h"
 #include "bind_wordpiece.h"
 #include "bind_unigram.h"
@@ -33,4 +34,5 @@ NB_MODULE(_core, m) {
   bind_unigram(m);
   bind_decoding(m);
   bind_encoder(m);
+  bind_gguf(m);
 }
