@@ -14,6 +14,7 @@ namespace tokenweir {
 // Buffers that a model reuses from piece to piece.
 struct ModelScratch {
   std::vector<uint32_t> ids, priorities, next, previous;  // the symbols of a piece while they merge
+  std::vector<uint32_t> lengths;                          // how much text each stands for, where they do not tell
   std::vector<uint64_t> heap;
 
   size_t capacity() const { return ids.capacity() + heap.capacity(); }

@@ -1,5 +1,6 @@
 // The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
 
+#include "bind_bpe.h"
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_normalizer.h"
@@ -25,6 +26,7 @@ NB_MODULE(_core, m) {
 
   bind_normalizer(m);
   bind_parts(m);
+  bind_bpe(m);
   bind_decoding(m);
   bind_encoder(m);
 }
