@@ -5,6 +5,7 @@
 #include "character_bpe.h"
 #include "interop.h"
 #include "merge_reader.h"
+#include "sentencepiece_bpe.h"
 
 namespace tokenweir {
 
@@ -57,6 +58,23 @@ inline void bind_bpe(nb::module_& m) {
           "vocabulary"_a, "merges"_a, nb::kw_only(), "unk_token"_a = nb::none(), "continuing_subword_prefix"_a = "",
           "end_of_word_suffix"_a = "", "fuse_unk"_a = false, "byte_fallback"_a = false, "ignore_merges"_a = false,
           "control"_a = std::vector<uint32_t>());
+
+  nb::class_<SentencePieceBpe, Model>(m, "SentencePieceBpe")
+      .def(
+          "__init__",
+          [](SentencePieceBpe* self, const nb::sequence& pieces, const nb::sequence& scores, nb::bytes types,
+             int64_t unknown, bool byte_fallback, const std::vector<uint32_t>& control) {
+            std::vector<std::string> names;
+            for (nb::handle piece : pieces) names.emplace_back(utf8(piece, "a piece"));
+            std::vector<float> numbers;
+            for (nb::handle score : scores) numbers.push_back(static_cast<float>(nb::cast<double>(score)));
+            if (unknown < 0 || static_cast<size_t>(unknown) >= names.size())
+              throw FileError("the unknown piece " + std::to_string(unknown) + " is none of " +
+                              std::to_string(names.size()));
+            new (self) SentencePieceBpe(names, numbers, {types.c_str(), types.size()},
+                                        static_cast<uint32_t>(unknown), byte_fallback, control);
+          },
+          "pieces"_a, "scores"_a, "types"_a, "unk_id"_a, "byte_fallback"_a, "control"_a = std::vector<uint32_t>());
 }
 
 }  // namespace tokenweir
