@@ -22,6 +22,7 @@ struct BestPath {
 // Buffers that a model reuses from piece to piece.
 struct ModelScratch {
   std::vector<uint32_t> ids, priorities, next, previous;  // the symbols of a piece while they merge
+  std::vector<uint32_t> lengths;                          // how much text each stands for, where they do not tell
   std::vector<uint64_t> heap;
   std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
 

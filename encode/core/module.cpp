@@ -1,6 +1,7 @@
 // The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
 
 #include "bind_charsmap.h"
+#include "bind_bpe.h"
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
@@ -32,6 +33,7 @@ NB_MODULE(_core, m) {
   bind_parts(m);
   bind_wordpiece(m);
   bind_unigram(m);
+  bind_bpe(m);
   bind_decoding(m);
   bind_encoder(m);
   bind_gguf(m);
