@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tokenweir.encode import _core
+from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.pattern import Automaton, compile_pattern
@@ -63,7 +64,14 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         model = _core.Bpe.ranks(vocabulary, control)
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
     spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
-    tokens = _core.TokenBytes(vocabulary, [(t.id, s, t.special) for t, s in zip(added, spelled, strict=True)], size)
+    # What `skip_special_tokens` drops goes by that spelling too.
+    control_texts = {t.content for t in added if t.special}
+    tokens = _core.TokenBytes(
+        vocabulary,
+        [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)],
+        size,
+        *decoding(spec.decoder, spec.model, byte_level=True),
+    )
     encoder = _core.Encoder(
         normalizer,
         _core.PreTokenizer(

@@ -429,14 +429,16 @@ class BPEDecoder(Struct, frozen=True, tag="BPEDecoder"):
 class SentencePieceDecoder(Struct, frozen=True, tag="SentencePieceDecoder", kw_only=True):
     """SentencePiece's own decoding (sentencepiece 0.2.3): U+2581 is a space, but for the dummy one.
 
+    The library takes nothing from the end, whatever `treat_whitespace_as_suffix` says.
+
     Attributes:
-        strip_prefix: The first space is a dummy prefix and goes.
-        strip_suffix: The last space goes (`treat_whitespace_as_suffix`).
+        strip_prefix: The U+2581 that the first piece begins with is a dummy prefix and goes (`add_dummy_prefix`).
+        strip_extra: One goes from each piece until there is text (`remove_extra_whitespaces`).
 
     """
 
     strip_prefix: bool = True
-    strip_suffix: bool = False
+    strip_extra: bool = False
 
 
 class DecoderSequence(Struct, frozen=True, tag="Sequence"):

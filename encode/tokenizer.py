@@ -291,30 +291,37 @@ class Tokenizer:
     ) -> str:
         """Decode ids to text; bytes that are not UTF-8 become U+FFFD by Python's `errors="replace"` rule.
 
+        For any ids it is what HuggingFace's `decode` gives, except for runs of byte-fallback tokens that are not UTF-8.
+
         Args:
             ids: Token ids; those that name no token (gaps, padding rows) decode to nothing.
-            skip_special_tokens: Control tokens decode to nothing.
-            byte_fallback: How a run of byte-fallback tokens decodes, "eager" or "huggingface"; the same thing for a
-                byte-level vocabulary.
+            skip_special_tokens: Control tokens decode to nothing; the decoder does not see them.
+            byte_fallback: How a run of byte-fallback tokens (`<0xE4>`) decodes that is not UTF-8 as a whole: "eager"
+                keeps the characters that are, by the rule above; "huggingface" makes every byte of the run a U+FFFD,
+                as HuggingFace does. (sentencepiece keeps the characters too and makes every other byte a U+FFFD.) Both
+                are the same for a byte-level vocabulary.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
         check_byte_fallback(byte_fallback)
-        return self.token_table.decode(_as_sequence(ids), skip_special_tokens)
+        return self.token_table.decode(_as_sequence(ids), skip_special_tokens, byte_fallback == "huggingface")
 
     def decode_bytes(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
-        """The bytes of the tokens one after the other, control tokens included.
+        """The `token_bytes` of the tokens one after the other, control tokens included.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
-        return self.token_table.join(_as_sequence(ids), False)
+        return self.token_table.join(_as_sequence(ids))
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one token.
+        """The bytes of one token: what it adds to a text that goes on before and after it.
+
+        So a word of a SentencePiece or WordPiece vocabulary has its space, a continuation is without its "##", and
+        a byte-fallback token is its byte. A decoder's rules for the whole text do not count here.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.

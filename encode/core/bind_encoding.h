@@ -100,6 +100,16 @@ inline void bind_parts(nb::module_& m) {
         }
         return vocabulary;
       })
+      .def_static("plain", [](nb::handle tokens) {
+        Vocabulary vocabulary(false, true);
+        if (PyDict_Check(tokens.ptr())) {
+          for (auto [name, id] : nb::cast<nb::dict>(tokens)) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
+        } else {
+          int64_t id = 0;
+          for (nb::handle name : tokens) vocabulary.add(utf8(name, "a token"), id++);
+        }
+        return vocabulary;
+      })
       .def("__len__", [](const Vocabulary& self) { return self.names.size(); });
 
   nb::class_<Model>(m, "Model")
