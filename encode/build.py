@@ -7,25 +7,18 @@ from typing import NamedTuple
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.code_points import CodePoints
+from tokenweir.encode.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import (
     BPE,
     NFC,
     AddedToken,
-    ByteLevel,
     Normalizer,
     NormalizerSequence,
-    Pattern,
-    PreTokenizer,
-    PreTokenizerSequence,
-    Split,
     TokenizerSpec,
 )
 from tokenweir.encode.unicode.categories import word
-
-GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""What `ByteLevel(use_regex=true)` splits by."""
 
 MAX_IDS = (1 << 20) - 1
 """As many as the core's table of pairs can tell apart (core/hash_table.h); the largest vocabulary known has 262,208."""
@@ -51,8 +44,9 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         TokenizerFileError: If the vocabulary or the merges contradict themselves.
 
     """
-    stages, prefix_space = _stages(spec)
-    automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
+    pre_tokenizer = pre_tokenizer_core(spec.pre_tokenizer, takes_bytes=True)
+    if isinstance(spec.model, BPE) and pre_tokenizer.alphabet != "bytes":
+        raise UnsupportedTokenizerError("a BPE model whose pre_tokenizer does not end in ByteLevel")
     normalizer = _core.Normalizer([_normalizer_step(step) for step in _normalizers(spec.normalizer)])
     vocabulary = _vocabulary(spec)
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
@@ -68,19 +62,13 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     tokens = _core.TokenBytes(vocabulary, [(t.id, s, t.special) for t, s in zip(added, spelled, strict=True)], size)
     encoder = _core.Encoder(
         normalizer,
-        _core.PreTokenizer(
-            [
-                (a.transitions, a.class_index, a.class_pages, a.n_classes, s.unmatched == "keep")
-                for a, s in zip(automata, stages, strict=True)
-            ],
-            prefix_space,
-        ),
+        pre_tokenizer.core,
         model,
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if not t.normalized),
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
         tokens,
     )
-    return Core(encoder, tokens, automata)
+    return Core(encoder, tokens, pre_tokenizer.automata)
 
 
 def _normalizers(normalizer: Normalizer | None) -> Iterator[Normalizer]:
@@ -96,40 +84,6 @@ def _normalizer_step(step: Normalizer) -> _core.NormalizerStep:
         case NFC():
             return _core.NormalForm()
     raise UnsupportedTokenizerError(f"normalizer: {type(step).__name__}")
-
-
-def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[Split | ByteLevel]:
-    if isinstance(pre_tokenizer, PreTokenizerSequence):
-        for part in pre_tokenizer.pretokenizers:
-            yield from _flat(part)
-    elif pre_tokenizer is not None:
-        yield pre_tokenizer
-
-
-def _stages(spec: TokenizerSpec) -> tuple[list[Split], bool]:
-    """The splits, one after the other, and whether text that does not begin with a space gets one."""
-    parts = list(_flat(spec.pre_tokenizer))
-    if isinstance(spec.model, BPE) and not (parts and isinstance(parts[-1], ByteLevel)):
-        raise UnsupportedTokenizerError("a BPE model whose pre_tokenizer does not end in ByteLevel")
-    stages: list[Split] = []
-    for i, part in enumerate(parts):
-        if isinstance(part, Split):
-            if part.pattern.Regex is None:
-                raise UnsupportedTokenizerError(f"pre_tokenizer: a Split by the string {part.pattern.String!r}")
-            if part.behavior != "Isolated" or part.invert:
-                raise UnsupportedTokenizerError(
-                    f"pre_tokenizer: a Split with behavior {part.behavior!r}" + " inverted" * part.invert
-                )
-            stages.append(part)
-            continue
-        if i != len(parts) - 1:
-            raise UnsupportedTokenizerError("pre_tokenizer: something after ByteLevel")
-        if part.add_prefix_space and stages:
-            raise UnsupportedTokenizerError("pre_tokenizer: ByteLevel with add_prefix_space after a Split")
-        if part.use_regex:
-            stages.append(Split(pattern=Pattern(Regex=GPT2_PATTERN), behavior="Isolated"))
-        return stages, part.add_prefix_space
-    return stages, False
 
 
 def _vocabulary(spec: TokenizerSpec) -> _core.Vocabulary:

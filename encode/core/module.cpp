@@ -3,6 +3,7 @@
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_normalizer.h"
+#include "bind_pretokenizer.h"
 
 using namespace tokenweir;
 
@@ -24,6 +25,7 @@ NB_MODULE(_core, m) {
   });
 
   bind_normalizer(m);
+  bind_pretokenizer(m);
   bind_parts(m);
   bind_decoding(m);
   bind_encoder(m);
