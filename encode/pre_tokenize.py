@@ -168,10 +168,11 @@ def _punctuation(behavior: SplitBehavior) -> _Cut:
 
 def _metaspace(part: Metaspace) -> Iterator[_Stage]:
     replacement = _character(part.replacement, "Metaspace's replacement")
-    scheme = part.prepend_scheme
-    if part.add_prefix_space is False:
-        scheme = "never"
-    yield _core.Spaces(replacement, scheme)
+    if part.add_prefix_space is False and part.prepend_scheme != "never":  # the library refuses it, too
+        raise TokenizerFileError(
+            f"pre_tokenizer: Metaspace with add_prefix_space = False and prepend_scheme = {part.prepend_scheme!r}"
+        )
+    yield _core.Spaces(replacement, part.prepend_scheme)
     if part.split:  # cut before each replacement
         yield _Cut(f"{_literal(replacement)}?{_others(replacement)}|{_literal(replacement)}", "tokenizers")
 

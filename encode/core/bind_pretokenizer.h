@@ -20,7 +20,7 @@ void pre_tokenize(const PreTokenizer& pre_tokenizer, nb::handle source, Visitor&
   const std::string_view text = utf8(source);
   const auto* p = reinterpret_cast<const uint8_t*>(text.data());
   PreTokenizerScratch scratch;
-  pre_tokenizer.split<Spans>(p, p + text.size(), true, scratch, visitor);
+  pre_tokenizer.split<Spans>(p, p + text.size(), 1, scratch, visitor);
   visitor.flush();
 }
 

@@ -31,17 +31,22 @@ class PreTokenizer {
     for (const auto& stage : owned_) {
       stages_.push_back({dynamic_cast<const Cut*>(stage.get()), dynamic_cast<const TextChange*>(stage.get()), n_changes_});
       n_changes_ += stages_.back().change != nullptr;
+      looks_at_beginning_ |= stages_.back().change && stages_.back().change->looks_at_beginning();
     }
   }
   PreTokenizer(const PreTokenizer&) = delete;
 
+  // Whether `first` matters.
+  bool looks_at_beginning() const { return looks_at_beginning_; }
+
   // Calls `piece(begin, end, frame)` for each piece of [p, end), in order. The pieces may lie in `scratch`;
   // `piece.flush()` is called before the text of earlier ones is overwritten, and they hold until the next split.
-  // `at_start`: the original text begins at `p`. With `Spans`, frames have origins.
+  // `first`: how many of the bytes from `p` on stand at the very beginning of the original; one says that its first
+  // character does. With `Spans`, frames have origins.
   template <bool Spans, class Visitor>
-  void split(const uint8_t* p, const uint8_t* end, bool at_start, PreTokenizerScratch& scratch, Visitor& piece) const {
+  void split(const uint8_t* p, const uint8_t* end, size_t first, PreTokenizerScratch& scratch, Visitor& piece) const {
     if (p == end) return;
-    const Frame frame{p, end, nullptr, at_start ? p + 1 : p};
+    const Frame frame{p, end, nullptr, p + first};
     if (n_changes_ > 0) {
       scratch.texts.resize(n_changes_);
       for (ChangedText& text : scratch.texts) text.clear();
@@ -92,6 +97,7 @@ class PreTokenizer {
   std::vector<std::shared_ptr<const PreTokenizerStage>> owned_;
   std::vector<Stage> stages_;
   size_t n_changes_ = 0;
+  bool looks_at_beginning_ = false;
 };
 
 }  // namespace tokenweir

@@ -19,6 +19,9 @@ class TextChange : public PreTokenizerStage {
   // Whether [p, end) certainly stays as it is; `first`: it stands at the beginning of the original.
   virtual bool keeps(const uint8_t* p, const uint8_t* end, bool first) const = 0;
 
+  // Whether the answer depends on `first`.
+  virtual bool looks_at_beginning() const { return false; }
+
   // At most how many bytes [p, end) becomes.
   virtual size_t room(const uint8_t* p, const uint8_t* end) const = 0;
 
@@ -36,6 +39,8 @@ class Spaces : public TextChange {
   bool keeps(const uint8_t* p, const uint8_t* end, bool first) const override {
     return !prefixed(p, end, first) && (sign_ == " " || !std::memchr(p, ' ', static_cast<size_t>(end - p)));
   }
+
+  bool looks_at_beginning() const override { return prefix_ == Prefix::kFirst; }
 
   size_t room(const uint8_t* p, const uint8_t* end) const override {
     const size_t spaces = static_cast<size_t>(std::count(p, end, static_cast<uint8_t>(' ')));

@@ -29,7 +29,9 @@ def automaton_of(name):
 
 
 def cut(automaton, *behavior):
-    return _core.Cut(automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, *behavior)
+    return _core.Cut(
+        automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, *behavior
+    )
 
 
 def core_of(*automata):
