@@ -6,9 +6,13 @@ Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets a
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import overload
+from collections.abc import Mapping, Sequence
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tokenweir.encode.spec import SplitBehavior
 
 class NormalizerStep:
     """One step of a normalizer."""
@@ -74,18 +78,47 @@ class Normalizer:
     def normalize_with_origin(self, text: str) -> tuple[str, NDArray[np.int64]]:
         """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2)."""
 
-class PreTokenizer:
-    """Text to pieces: automata applied one after the other, each inside the pieces of the one before."""
+class PreTokenizerStage:
+    """One step from text to pieces, applied to each piece of the step before."""
+
+class Cut(PreTokenizerStage):
+    """Cuts at the matches of an automaton."""
 
     def __init__(
         self,
-        stages: Sequence[tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint8], int, bool]],
-        prefix_space: bool = False,
+        transitions: NDArray[np.uint16],
+        class_index: NDArray[np.uint16],
+        class_pages: NDArray[np.uint8],
+        n_classes: int,
+        behavior: SplitBehavior = "Isolated",
+        inverted: bool = False,
     ) -> None:
-        """Take (transitions, class_index, class_pages, n_classes, keep_gaps) of each stage; see `encode/pattern`."""
+        """Take the tables of an automaton (see `encode/pattern`), and what becomes of its matches."""
 
+class Spaces(PreTokenizerStage):
+    """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""
+
+    def __init__(self, sign: str, prefix: Literal["always", "first", "never"]) -> None: ...
+
+class Spell(PreTokenizerStage):
+    """Spells each byte as a character of GPT-2's alphabet."""
+
+    def __init__(self) -> None: ...
+
+class Unspell(PreTokenizerStage):
+    """Takes spelled text back to bytes."""
+
+    def __init__(self) -> None: ...
+
+class PreTokenizer:
+    """Text to pieces: stages, one after the other, each inside the pieces of the one before."""
+
+    def __init__(self, stages: Sequence[PreTokenizerStage]) -> None: ...
     def split(self, text: str) -> NDArray[np.int64]:
-        """The (start, end) characters of each piece; shape (n, 2)."""
+        """The (start, end) characters of `text` that each piece stands for; shape (n, 2)."""
+
+    def pieces(self, text: str) -> list[bytes]:
+        """The pieces as the model gets them."""
 
 class Vocabulary:
     """A model's tokens as bytes."""

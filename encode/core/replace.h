@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "automaton.h"
 #include "byte_set.h"
+#include "compiled_pattern.h"
 #include "errors.h"
 #include "normalizer.h"
-#include "pretokenizer.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -59,25 +58,26 @@ class StringSearch {
 // The matches of a compiled pattern.
 class PatternSearch {
  public:
-  explicit PatternSearch(Stage stage)
-      : stage_(std::move(stage)), barren_(bytes_of([&](uint32_t c) { return is_barren(c); })) {}
+  explicit PatternSearch(CompiledPattern pattern)
+      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return is_barren(c); })) {}
 
   // Calls `match(begin, end)` for each match in [p, end), until it returns false.
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
-    const Automaton tables = stage_.automaton();
-    while ((p = barren_.skip(p, end)) < end) {
-      bool gap;
-      const uint8_t* next = tables.token_end(p, end, gap);
-      if (!gap && !match(p, next)) return;
-      p = next;
-    }
+    pattern_.walk(end, [&](auto&& walk) {
+      while ((p = barren_.skip(p, end)) < end) {
+        bool gap;
+        const uint8_t* next = walk(p, gap);
+        if (!gap && !match(p, next)) return;
+        p = next;
+      }
+    });
   }
 
  private:
   // Whether no match begins with a character: a gap ends after it, whatever comes.
   bool is_barren(uint32_t c) const {
-    const Automaton& tables = stage_.automaton();
+    const Automaton& tables = pattern_.automaton();
     const uint32_t width = tables.n_classes + 1;
     const uint16_t state = tables.transitions[tables.class_pages[tables.class_index[c >> 8] * 256u + (c & 0xFF)]] & kStateMask;
     if (state == kDead) return false;
@@ -86,7 +86,7 @@ class PatternSearch {
     return true;
   }
 
-  Stage stage_;
+  CompiledPattern pattern_;
   ByteSet barren_;
 };
 
