@@ -2,10 +2,9 @@
 // 0.23 does it. What is put in stands at the last character of the match.
 //
 // Both searches are linear in the text (a pattern's as far as its automaton's walk is, see encode/pattern), whatever a
-// file says: the string's is that of Knuth, Morris and Pratt (1977), begun by a search for its first byte.
+// file says: the string's is that of Knuth, Morris and Pratt (1977), and its first byte is looked for 16 bytes at a time.
 #pragma once
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "compiled_pattern.h"
 #include "errors.h"
 #include "normalizer.h"
+#include "text_writer.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -22,6 +22,8 @@ class StringSearch {
  public:
   explicit StringSearch(std::string text) : text_(std::move(text)), border_(text_.size() + 1) {
     if (text_.empty()) throw Unsupported("a Replace of the empty string");
+    for (int byte = 0; byte < 256; byte++)
+      if (byte != static_cast<uint8_t>(text_[0])) others_.add(static_cast<uint8_t>(byte));
     size_t border = 0;
     for (size_t i = 1; i < text_.size(); i++) {
       while (border > 0 && text_[i] != text_[border]) border = border_[border];
@@ -36,11 +38,11 @@ class StringSearch {
     const auto* text = reinterpret_cast<const uint8_t*>(text_.data());
     const size_t size = text_.size();
     for (size_t k = 0; p < end;) {  // the `k` bytes before `p` are the string's first
-      if (k == 0) {
-        p = static_cast<const uint8_t*>(std::memchr(p, text[0], static_cast<size_t>(end - p)));
-        if (!p) return;
-      } else if (*p != text[k]) {
-        k = border_[k];
+      if (*p != text[k]) {
+        if (k > 0)
+          k = border_[k];
+        else
+          p = others_.skip(p, end);
         continue;
       }
       p++;
@@ -52,6 +54,7 @@ class StringSearch {
 
  private:
   std::string text_;
+  ByteSet others_;               // all bytes but the first
   std::vector<size_t> border_;  // of the first n bytes: the length of the longest proper end that is also their beginning
 };
 
@@ -108,13 +111,14 @@ class Replace : public NormalizerStep {
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
     const uint8_t* done = text;
+    TextWriter writer(out, n);
     const auto copy = [&](const uint8_t* until) {
-      out.append(reinterpret_cast<const char*>(done), static_cast<size_t>(until - done));
+      writer.append(done, static_cast<size_t>(until - done));
       if (origin) stand(done, until, text, *origin);
     };
     search_.each(text, text + n, [&](const uint8_t* begin, const uint8_t* end) {
       copy(begin);
-      out += content_;
+      writer.append(content_.data(), content_.size());
       if (origin) {
         const uint8_t* last = end - 1;
         while (utf8_continues(*last)) last--;
