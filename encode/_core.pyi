@@ -17,6 +17,11 @@ class NormalForm(NormalizerStep):
 
     def __init__(self) -> None: ...
 
+class Precompiled(NormalizerStep):
+    """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
+
+    def __init__(self, charsmap: bytes) -> None: ...
+
 class SentencePieceText(NormalizerStep):
     """SentencePiece's own normalizer, offsets included."""
 
