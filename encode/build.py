@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tokenweir.encode import _core
+from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.pattern import Automaton, compile_pattern
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.spec import (
     BPE,
-    NFC,
     AddedToken,
     ByteLevel,
-    Normalizer,
-    NormalizerSequence,
     Pattern,
     PreTokenizer,
     PreTokenizerSequence,
@@ -53,7 +52,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     """
     stages, prefix_space = _stages(spec)
     automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
-    normalizer = _core.Normalizer([_normalizer_step(step) for step in _normalizers(spec.normalizer)])
+    normalizer = normalizer_core(spec.normalizer)
     vocabulary = _vocabulary(spec)
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
     if size > MAX_IDS:
@@ -65,7 +64,14 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         model = _core.Bpe.ranks(vocabulary, control)
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
     spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
-    tokens = _core.TokenBytes(vocabulary, [(t.id, s, t.special) for t, s in zip(added, spelled, strict=True)], size)
+    # What `skip_special_tokens` drops goes by that spelling too.
+    control_texts = {t.content for t in added if t.special}
+    tokens = _core.TokenBytes(
+        vocabulary,
+        [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)],
+        size,
+        *decoding(spec.decoder, spec.model, byte_level=True),
+    )
     encoder = _core.Encoder(
         normalizer,
         _core.PreTokenizer(
@@ -81,21 +87,6 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         tokens,
     )
     return Core(encoder, tokens, automata)
-
-
-def _normalizers(normalizer: Normalizer | None) -> Iterator[Normalizer]:
-    if isinstance(normalizer, NormalizerSequence):
-        for part in normalizer.normalizers:
-            yield from _normalizers(part)
-    elif normalizer is not None:
-        yield normalizer
-
-
-def _normalizer_step(step: Normalizer) -> _core.NormalizerStep:
-    match step:
-        case NFC():
-            return _core.NormalForm()
-    raise UnsupportedTokenizerError(f"normalizer: {type(step).__name__}")
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[Split | ByteLevel]:

@@ -372,7 +372,7 @@ class SpecialTokenIds(Struct, frozen=True):
     tokens: tuple[str, ...] = ()
 
 
-class BertProcessing(Struct, frozen=True, tag="BertProcessing"):
+class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
     """`cls` before and `sep` after, each (token, id)."""
 
     sep: tuple[str, int]
@@ -380,12 +380,12 @@ class BertProcessing(Struct, frozen=True, tag="BertProcessing"):
 
 
 class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
-    """The same, with the byte-level trimming of offsets."""
+    """The same, with the byte-level trimming of offsets. (Only these two fields tell it from the former, not its name.)"""
 
     sep: tuple[str, int]
     cls: tuple[str, int]
-    trim_offsets: bool = True
-    add_prefix_space: bool = True
+    trim_offsets: bool
+    add_prefix_space: bool
 
 
 class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):
@@ -429,14 +429,16 @@ class BPEDecoder(Struct, frozen=True, tag="BPEDecoder"):
 class SentencePieceDecoder(Struct, frozen=True, tag="SentencePieceDecoder", kw_only=True):
     """SentencePiece's own decoding (sentencepiece 0.2.3): U+2581 is a space, but for the dummy one.
 
+    The library takes nothing from the end, whatever `treat_whitespace_as_suffix` says.
+
     Attributes:
-        strip_prefix: The first space is a dummy prefix and goes.
-        strip_suffix: The last space goes (`treat_whitespace_as_suffix`).
+        strip_prefix: The U+2581 that the first piece begins with is a dummy prefix and goes (`add_dummy_prefix`).
+        strip_extra: One goes from each piece until there is text (`remove_extra_whitespaces`).
 
     """
 
     strip_prefix: bool = True
-    strip_suffix: bool = False
+    strip_extra: bool = False
 
 
 class DecoderSequence(Struct, frozen=True, tag="Sequence"):

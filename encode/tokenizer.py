@@ -26,9 +26,9 @@ class Tokenizer:
     """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
 
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
-    `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models (with `parse_special=False`, since it never
-    matches control tokens), `tiktoken` 0.14 for rank files. What cannot be reproduced so is refused when
-    the tokenizer is made.
+    `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
+    (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
+    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the same keywords:
 
@@ -90,7 +90,7 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer.json, a SentencePiece model, a tiktoken rank file, or a model folder.
+        """Read a tokenizer.json, SentencePiece model, tiktoken rank file, tekken.json, GGUF file, or a model folder.
 
         The files that lie beside it (tokenizer_config.json, generation_config.json, config.json,
         chat_template.jinja) are read with it.
@@ -113,7 +113,7 @@ class Tokenizer:
 
         Args:
             data: A file's content.
-            format: "huggingface", "sentencepiece" or "tiktoken".
+            format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
             options: `pattern` and `special_tokens` for "tiktoken".
 
         Raises:
@@ -224,8 +224,9 @@ class Tokenizer:
             names = [self._names.get(token_id, "") for token_id in ids]
             for i in matched:  # the library calls an added token by the text that it took
                 names[i] = text[slice(*spans[i])]
-            for keep_prefix_space in self._around.added.trims:
-                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space)
+            for keep_prefix_space, enclosed in self._around.added.trims:
+                enclosed = enclosed and add_special_tokens
+                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
 
@@ -290,30 +291,37 @@ class Tokenizer:
     ) -> str:
         """Decode ids to text; bytes that are not UTF-8 become U+FFFD by Python's `errors="replace"` rule.
 
+        For any ids it is what HuggingFace's `decode` gives, except for runs of byte-fallback tokens that are not UTF-8.
+
         Args:
             ids: Token ids; those that name no token (gaps, padding rows) decode to nothing.
-            skip_special_tokens: Control tokens decode to nothing.
-            byte_fallback: How a run of byte-fallback tokens decodes, "eager" or "huggingface"; the same thing for a
-                byte-level vocabulary.
+            skip_special_tokens: Control tokens decode to nothing; the decoder does not see them.
+            byte_fallback: How a run of byte-fallback tokens (`<0xE4>`) decodes that is not UTF-8 as a whole: "eager"
+                keeps the characters that are, by the rule above; "huggingface" makes every byte of the run a U+FFFD,
+                as HuggingFace does. (sentencepiece keeps the characters too and makes every other byte a U+FFFD.) Both
+                are the same for a byte-level vocabulary.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
         check_byte_fallback(byte_fallback)
-        return self.token_table.decode(_as_sequence(ids), skip_special_tokens)
+        return self.token_table.decode(_as_sequence(ids), skip_special_tokens, byte_fallback == "huggingface")
 
     def decode_bytes(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
-        """The bytes of the tokens one after the other, control tokens included.
+        """The `token_bytes` of the tokens one after the other, control tokens included.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
-        return self.token_table.join(_as_sequence(ids), False)
+        return self.token_table.join(_as_sequence(ids))
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one token.
+        """The bytes of one token: what it adds to a text that goes on before and after it.
+
+        So a word of a SentencePiece or WordPiece vocabulary has its space, a continuation is without its "##", and
+        a byte-fallback token is its byte. A decoder's rules for the whole text do not count here.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.

@@ -8,8 +8,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from tokenweir.encode.errors import TemplateError, TokenizerFileError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.folder import read_beside
+from tokenweir.encode.formats.gguf import chat_templates
+from tokenweir.encode.formats.gguf_metadata import Metadata
+from tokenweir.encode.formats.gguf_vocabulary import GGML, read_vocabulary
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.templates.guard import control_texts
 
@@ -36,15 +39,14 @@ class _AddedTokens(Struct):
 
 
 def read_template_files(path: Path) -> TemplateFiles:
-    """Read a template file or what a model folder says of templates; see `encode.formats.folder` for the order.
+    """Read a template file, or what a GGUF file or model folder says of templates (`encode.formats.folder` has the order).
 
     Raises:
-        TemplateError: The file is of a kind that is not read here.
         TokenizerFileError: A file cannot be read or is not what its name says.
 
     """
     if path.suffix == ".gguf":
-        raise TemplateError(f"{path.name}: load a GGUF file with Tokenizer.from_file and ChatTemplate.from_tokenizer")
+        return _in_gguf(path)
     try:
         if not path.is_dir():
             return TemplateFiles({"default": path.read_text("utf-8")})
@@ -57,3 +59,17 @@ def read_template_files(path: Path) -> TemplateFiles:
     except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
     return TemplateFiles(beside.chat_templates, beside.special_roles, control_texts(added) if added else None)
+
+
+def _in_gguf(path: Path) -> TemplateFiles:
+    """What a GGUF file says, also one whose tokenizer is refused."""
+    try:
+        metadata = Metadata.from_file(path)
+        if GGML + "tokens" not in metadata:
+            return TemplateFiles(chat_templates(metadata))
+        vocabulary = read_vocabulary(metadata)
+        return TemplateFiles(
+            chat_templates(metadata), vocabulary.special_roles(), control_texts(vocabulary.added_tokens())
+        )
+    except (TokenizerFileError, UnsupportedTokenizerError) as error:
+        raise TokenizerFileError(f"{path}: {error}") from error

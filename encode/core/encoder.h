@@ -214,7 +214,7 @@ class Encoder {
         : encoder(encoder), guarded(guarded), w(w), cuts(encoder.model_->cuts()) {}
 
     void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-      if (!cuts) return add(b, e, frame.end);
+      if (!cuts || static_cast<size_t>(e - b) <= WordCache::kMaxBytes) return add(b, e, frame.end);
       for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts->next(b, e), frame.end);
     }
 

@@ -25,6 +25,14 @@ class NormalizerStep {
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const = 0;
 };
 
+// Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
+inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
+  for (uint32_t length; p < end; p += length) {
+    length = utf8_length(*p);
+    origin.push_back({static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length});
+  }
+}
+
 class Normalizer {
  public:
   explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {}
@@ -38,8 +46,7 @@ class Normalizer {
   // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const {
     out.assign(reinterpret_cast<const char*>(text), n);
-    if (origin)
-      for (size_t i = 0; i < n; i += utf8_length(text[i])) origin->push_back({i, i + utf8_length(text[i])});
+    if (origin) stand(text, text + n, text, *origin);
     std::string next;
     std::vector<Span> from;
     for (const auto& step : steps_) {

@@ -48,6 +48,8 @@ class Stage {
   Stage(Stage&&) = default;  // moving a vector keeps its buffer, so `tables_` stays true
   Stage(const Stage&) = delete;
 
+  const Automaton& automaton() const { return tables_; }
+
   // Calls `piece(begin, end)` for each piece of [p, end), in order. Neighbouring gaps are one piece.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {

@@ -46,37 +46,46 @@ class ByteAlphabet {
   int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
 };
 
+// Sets `out` to the bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character
+// outside the alphabet counts as plain text, whole. Returns whether it has none.
+inline bool alphabet_bytes(std::string_view name, std::string& out) {
+  static const ByteAlphabet alphabet;
+  if (alphabet.bytes(name, out)) return true;
+  out = name;
+  return false;
+}
+
 struct Vocabulary {
   bool byte_level;                  // names are spelled in the byte alphabet
-  std::vector<std::string> names;   // as the file spells them; empty: no such token
+  bool plain;                       // they are plain text, which may be empty
+  std::vector<std::string> names;   // as the file spells them; empty, unless `given`: no such token
+  std::vector<bool> given;          // there is such a token
   std::vector<std::string> bytes;   // what the decoder makes of them
   std::vector<bool> reachable;      // a piece of text can equal the token
 
-  explicit Vocabulary(bool byte_level) : byte_level(byte_level) {}
+  explicit Vocabulary(bool byte_level, bool plain = false) : byte_level(byte_level), plain(plain) {}
 
   void add(std::string_view name, int64_t id) {
     if (id < 0 || id > PairTable::kMaxId)
       throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " + std::to_string(PairTable::kMaxId) +
                         " fit");
-    if (name.empty()) throw FileError("token " + std::to_string(id) + " is empty");
+    if (name.empty() && !plain) throw FileError("token " + std::to_string(id) + " is empty");
     const size_t at = static_cast<size_t>(id);
     if (at >= names.size()) {
       names.resize(at + 1);
+      given.resize(at + 1);
       bytes.resize(at + 1);
       reachable.resize(at + 1);
     }
-    if (!names[at].empty()) throw FileError("token id " + std::to_string(id) + " is given twice");
+    if (given[at]) throw FileError("token id " + std::to_string(id) + " is given twice");
     names[at] = name;
-    reachable[at] = spell(name, bytes[at]);
-  }
-
-  // The bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character outside the
-  // alphabet counts as plain text, whole. Returns whether text can be cut into a piece that equals the name.
-  bool spell(std::string_view name, std::string& out) const {
-    static const ByteAlphabet alphabet;
-    if (byte_level && alphabet.bytes(name, out)) return true;
-    out = name;
-    return !byte_level;
+    given[at] = true;
+    if (byte_level) {
+      reachable[at] = alphabet_bytes(name, bytes[at]);
+    } else {
+      bytes[at] = name;
+      reachable[at] = true;
+    }
   }
 };
 

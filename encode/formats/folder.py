@@ -18,14 +18,20 @@ from tokenweir.encode.spec import AddedToken, SentencePiece, TokenizerSpec
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
-def read_beside(spec: TokenizerSpec, folder: Path) -> TokenizerSpec:
+def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = True) -> TokenizerSpec:
     """Complete `spec` with the files of its folder that exist.
+
+    Args:
+        spec: What the tokenizer file says.
+        folder: The folder.
+        tokenizer_config: What tokenizer_config.json says of tokens counts; if not, its chat templates alone do.
 
     Raises:
         TokenizerFileError: If one of them is not a JSON object, or an entry has the wrong type.
 
     """
-    config = _json(folder / "tokenizer_config.json")
+    templates = read_chat_templates(folder, config := _json(folder / "tokenizer_config.json"))
+    config = config if tokenizer_config else {}
     generation, model = _json(folder / "generation_config.json"), _json(folder / "config.json")
     text_model: dict[str, Any] = nested if isinstance(nested := model.get("text_config"), dict) else model
     roles = {role: token for role in ROLES if (token := _token(config, role)) is not None}
@@ -37,7 +43,7 @@ def read_beside(spec: TokenizerSpec, folder: Path) -> TokenizerSpec:
         eos_ids=tuple(sorted({*spec.eos_ids, *eos})),
         add_bos=_flag(config, "add_bos_token", spec.add_bos),
         add_eos=_flag(config, "add_eos_token", spec.add_eos),
-        chat_templates={**spec.chat_templates, **read_chat_templates(folder, config)},
+        chat_templates={**spec.chat_templates, **templates},
         vocab_size=_count(text_model, "vocab_size"),
     )
 

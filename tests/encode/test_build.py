@@ -72,7 +72,7 @@ def test_the_patterns_are_kept(small):
         ),
         (
             {"post_processor": {"type": "Sequence", "processors": [template(A, SEQUENCE), template(SEQUENCE, A)]}},
-            r"^post_processor: a template after another$",
+            r"^post_processor: TemplateProcessing after a template$",
         ),
     ],
 )

@@ -1,0 +1,131 @@
+"""GGUF files, as llama.cpp writes and reads them: the tokenizer in their metadata.
+
+The reference is the tokenizer that a file was converted from. Where the file does not say enough for that, llama.cpp's
+reading of it counts (src/llama-vocab.cpp, 2026-11), or the file is refused; `TokenizerSpec.notes` has what was decided.
+Differences from llama.cpp that follow:
+
+- Normalizers and patterns are the originals' (see gguf_pre.py); llama.cpp has no NFC and simpler patterns.
+- Tokens in text are matched leftmost-longest in one pass, not token by token from the longest on.
+- Of a merge that is listed twice the later place counts, as in HuggingFace's library; llama.cpp keeps the first.
+- SentencePiece vocabularies are segmented by sentencepiece's rules and arithmetic.
+- Converters' padding (`[PAD7]`) is not matched in text.
+- No attribute of a token is derived from a model's name.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.formats import gguf_models, gguf_word_piece, huggingface
+from tokenweir.encode.formats.gguf_metadata import Metadata
+from tokenweir.encode.formats.gguf_vocabulary import GGML, Vocabulary, read_vocabulary
+from tokenweir.encode.spec import TokenizerSpec
+
+_HUGGINGFACE = "tokenizer.huggingface.json"
+_TEMPLATE, _TEMPLATES = "tokenizer.chat_template", "tokenizer.chat_templates"
+
+_MODELS = {
+    "llama": gguf_models.sentencepiece_bpe,
+    "t5": gguf_models.sentencepiece_unigram,
+    "bert": gguf_word_piece.word_piece,
+    "gemma4": gguf_models.bpe_over_text,
+}
+
+
+def read_file(path: Path, *, pattern: str | None = None) -> TokenizerSpec:
+    """Read a file without its tensors.
+
+    Args:
+        path: The file.
+        pattern: See `read`.
+
+    Raises:
+        TokenizerFileError: If it cannot be read, is cut short or contradicts itself; says the key and the byte.
+        UnsupportedTokenizerError: For a tokenizer that is not reproduced exactly.
+
+    """
+    return read(Metadata.from_file(path), pattern=pattern)
+
+
+def read_bytes(data: bytes | mmap.mmap, *, pattern: str | None = None) -> TokenizerSpec:
+    """The same from memory."""
+    return read(Metadata(data), pattern=pattern)
+
+
+def read(metadata: Metadata, *, pattern: str | None = None) -> TokenizerSpec:
+    """Read the tokenizer from the metadata of a file.
+
+    Args:
+        metadata: The metadata.
+        pattern: The pattern by which text is split, as HuggingFace's library reads it: for byte-level BPE whose
+            `tokenizer.ggml.pre` is missing or says too little.
+
+    Raises:
+        TokenizerFileError: If a value is missing, of the wrong type or contradicts another.
+        UnsupportedTokenizerError: For a tokenizer that is not reproduced exactly.
+
+    """
+    model = metadata.string(GGML + "model")
+    embedded = metadata.string(_HUGGINGFACE)
+    if pattern is not None and (model != "gpt2" or embedded is not None):
+        raise ValueError(f"pattern is for byte-level BPE in a GGUF file, not for {GGML}model = {model!r}")
+    if embedded is not None:
+        return _from_huggingface(metadata, embedded)
+    if model is None:
+        raise TokenizerFileError(f"{GGML}model: missing; the file has no tokenizer")
+    if model not in ("gpt2", *_MODELS):
+        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}model = {model!r:.60}")
+    vocabulary = read_vocabulary(metadata)
+    if model == "gpt2":
+        spec = gguf_models.byte_level_bpe(metadata, vocabulary, pattern)
+    else:
+        spec = _MODELS[model](metadata, vocabulary)
+    return replace(
+        spec,
+        chat_templates=chat_templates(metadata),
+        vocab_size=len(vocabulary.tokens),
+        source=f"GGUF ({model})",
+    )
+
+
+def chat_templates(metadata: Metadata) -> dict[str, str]:
+    """The chat templates by name; the plain one is `default`.
+
+    Raises:
+        TokenizerFileError: If one is not text, or one that is listed is missing.
+
+    """
+    templates = {}
+    for key in metadata:
+        if key == _TEMPLATE or key.startswith(_TEMPLATE + "."):
+            source = metadata.string(key)
+            assert source is not None
+            templates[key[len(_TEMPLATE) + 1 :] or "default"] = source
+    for name in metadata.strings(_TEMPLATES) or ():
+        if name not in templates:
+            raise TokenizerFileError(f"{_TEMPLATES}: there is no {_TEMPLATE}.{name:.60}")
+    return templates
+
+
+def _from_huggingface(metadata: Metadata, source: str) -> TokenizerSpec:
+    """The original tokenizer.json, where a converter has kept it, with what the other keys say around it."""
+    try:
+        spec = huggingface.read(source.encode())
+    except (TokenizerFileError, UnsupportedTokenizerError) as error:
+        raise type(error)(f"{_HUGGINGFACE}: {error}") from error
+    vocabulary: Vocabulary | None = read_vocabulary(metadata) if GGML + "tokens" in metadata else None
+    return replace(
+        spec,
+        special_roles=vocabulary.special_roles() if vocabulary else {},
+        eos_ids=vocabulary.eos_ids if vocabulary else (),
+        add_bos=metadata.flag(GGML + "add_bos_token"),
+        add_eos=metadata.flag(GGML + "add_eos_token"),
+        chat_templates=chat_templates(metadata),
+        vocab_size=len(vocabulary.tokens) if vocabulary else None,
+        notes=(*spec.notes, f"read from {_HUGGINGFACE}, the original; the tokens beside it only give roles"),
+        source="GGUF (tokenizer.json)",
+    )

@@ -1,0 +1,70 @@
+"""What goes around a text by a GGUF file's flags, or by llama.cpp's defaults (src/llama-vocab.cpp, 2026-11)."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.formats.gguf_metadata import Metadata
+from tokenweir.encode.formats.gguf_vocabulary import CONTROL, GGML, UNKNOWN, Vocabulary
+from tokenweir.encode.spec import SpecialTokenIds, TemplateProcessing, TokenizerSpec
+
+
+def flag(metadata: Metadata, key: str, otherwise: bool) -> bool:
+    """The boolean of a tokenizer's key."""
+    value = metadata.flag(GGML + key)
+    return otherwise if value is None else value
+
+
+def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
+    """Roles that no key gives fall to llama.cpp's ids, if these are no ordinary tokens."""
+    found = {
+        role: token_id
+        for role, token_id in roles.items()
+        if token_id < len(vocabulary.types) and vocabulary.types[token_id] in (UNKNOWN, CONTROL)
+    }
+    found |= vocabulary.roles
+    ends = {*vocabulary.eos_ids} or {found[role] for role in ("eos_token",) if role in found}
+    return replace(vocabulary, roles=found, eos_ids=tuple(sorted(ends)))
+
+
+def around(
+    spec: TokenizerSpec,
+    metadata: Metadata,
+    vocabulary: Vocabulary,
+    add_bos: bool,
+    *,
+    add_eos: bool = False,
+    add_sep: bool = False,
+) -> TokenizerSpec:
+    """The tokens that go around a text: the file's flags, or else these defaults where the token exists."""
+    roles = vocabulary.special_roles()
+    wanted = {}
+    for name, default in ("bos", add_bos), ("eos", add_eos), ("sep", add_sep):
+        explicit, token = metadata.flag(f"{GGML}add_{name}_token"), vocabulary.role(f"{name}_token")
+        if explicit and token is None:
+            raise TokenizerFileError(f"{GGML}add_{name}_token: set, and there is no {name} token")
+        wanted[name] = token is not None and (default if explicit is None else explicit)
+        if wanted[name] and token is not None:
+            roles[f"{name}_token"] = token
+    sep = vocabulary.roles.get("sep_token")
+    doubled = wanted["eos"] and sep == vocabulary.roles.get("eos_token")  # RoBERTa's </s> is both
+    return replace(
+        spec,
+        post_processor=template(vocabulary, [], [sep]) if wanted["sep"] and sep is not None and not doubled else None,
+        special_roles=roles,
+        eos_ids=vocabulary.eos_ids,
+        add_bos=wanted["bos"],
+        add_eos=wanted["eos"],
+    )
+
+
+def template(vocabulary: Vocabulary, before: list[int], after: list[int]) -> TemplateProcessing:
+    """Tokens before and after a text."""
+
+    def items(ids: list[int]) -> list[dict[str, dict[str, str | int]]]:
+        return [{"SpecialToken": {"id": vocabulary.tokens[i], "type_id": 0}} for i in ids]
+
+    special = {vocabulary.tokens[i]: SpecialTokenIds(vocabulary.tokens[i], (i,)) for i in (*before, *after)}
+    sequence: dict[str, dict[str, str | int]] = {"Sequence": {"id": "A", "type_id": 0}}
+    return TemplateProcessing((*items(before), sequence, *items(after)), special_tokens=special)

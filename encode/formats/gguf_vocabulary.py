@@ -1,0 +1,148 @@
+"""The tokens of a GGUF file, their types and the parts they play, the same for all of its models.
+
+The keys and their defaults are those of llama.cpp (src/llama-vocab.cpp, 2026-11), with two exceptions. An id outside the
+vocabulary is an error, where llama.cpp warns and goes on. A token that plays a part but is typed as ordinary text is not
+made a control token: some converters write `padding_token_id = 0` for want of a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.formats.gguf_metadata import Metadata
+from tokenweir.encode.spec import AddedToken
+
+GGML = "tokenizer.ggml."
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+
+ROLE_KEYS = {
+    "bos_token": ("bos_token_id",),
+    "eos_token": ("eos_token_id",),
+    "unk_token": ("unknown_token_id",),
+    "sep_token": ("seperator_token_id", "separator_token_id"),  # the first is how the format spells it
+    "pad_token": ("padding_token_id",),
+    "cls_token": ("cls_token_id",),
+    "mask_token": ("mask_token_id",),
+}
+_END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+_NO_TOKEN = (-1, 0xFFFFFFFF)
+
+
+class Vocabulary(Struct, frozen=True):
+    """The tokens of a file.
+
+    Attributes:
+        tokens: By id, as the file spells them.
+        types: A byte each: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+        padding: Ids that name no token: converters fill the rows that a model has beyond its vocabulary with `[PAD7]`
+            (7 being the id), or leave them empty. llama.cpp would match that text.
+        roles: `bos_token` and the like to the id that the file gives.
+        eos_ids: The ids that end a generation, as far as the file says.
+        notes: What was decided.
+
+    """
+
+    tokens: Sequence[str]
+    types: bytes
+    padding: frozenset[int]
+    roles: dict[str, int]
+    eos_ids: tuple[int, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """Token to id, without padding."""
+        if not self.padding:
+            return dict(zip(self.tokens, range(len(self.tokens)), strict=True))
+        return {token: i for i, token in enumerate(self.tokens) if i not in self.padding}
+
+    def of_type(self, *types: int) -> list[int]:
+        """The ids of these types, in order, without padding."""
+        found = np.flatnonzero(np.isin(np.frombuffer(self.types, np.uint8), types)).tolist()
+        return [i for i in found if i not in self.padding]
+
+    def role(self, role: str) -> str | None:
+        """The token that plays a role."""
+        return None if (token_id := self.roles.get(role)) is None else self.tokens[token_id]
+
+    def special_roles(self) -> dict[str, str]:
+        """Role to token, for roles that control tokens play."""
+        return {role: self.tokens[i] for role, i in self.roles.items() if self.types[i] != NORMAL}
+
+    def added_tokens(self) -> tuple[AddedToken, ...]:
+        """Tokens to search for in text; the unknown token is one, as in llama.cpp and in HuggingFace's files."""
+        return tuple(
+            AddedToken(self.tokens[i], id=i, special=self.types[i] != USER_DEFINED)
+            for i in self.of_type(UNKNOWN, CONTROL, USER_DEFINED)
+        )
+
+
+def read_vocabulary(metadata: Metadata) -> Vocabulary:
+    """Read the tokens and what the file says of them.
+
+    Raises:
+        TokenizerFileError: If a key is missing or of the wrong type, a token is there twice, or an id is outside.
+
+    """
+    tokens = metadata.strings(GGML + "tokens")
+    if not tokens:
+        raise TokenizerFileError(f"{GGML}tokens: missing or empty; the file has no vocabulary")
+    notes = []
+    roles: dict[str, int] = {}
+    for role, keys in ROLE_KEYS.items():
+        for key in keys:
+            if (token_id := _token_id(metadata, key, len(tokens))) is not None:
+                roles.setdefault(role, token_id)
+    ends = {i for key in _END_KEYS if (i := _token_id(metadata, key, len(tokens))) is not None}
+    types = _types(metadata, len(tokens))
+    if types is None:
+        notes.append(f"no {GGML}token_type: only the tokens that begin or end a text are control tokens")
+        control = ends | {i for role, i in roles.items() if role == "bos_token"}
+        types = bytes(CONTROL if i in control else NORMAL for i in range(len(tokens)))
+    unusual = np.flatnonzero(np.frombuffer(types, np.uint8) != NORMAL).tolist()
+    padding = {i for i in unusual if tokens[i] == f"[PAD{i}]"}
+    if "" in tokens:
+        padding |= {i for i, token in enumerate(tokens) if not token}
+    if padding:
+        notes.append(f"{len(padding)} rows of padding, which name no token")
+    _check_duplicates(tokens, padding)
+    for role, token_id in roles.items():
+        if types[token_id] == NORMAL:
+            notes.append(f"{role} is {tokens[token_id]!r}, which the file types as ordinary text: it stays text")
+    return Vocabulary(tokens, types, frozenset(padding), roles, tuple(sorted(ends)), tuple(notes))
+
+
+def _token_id(metadata: Metadata, key: str, size: int) -> int | None:
+    """The token id that a key holds; None if it holds none."""
+    token_id = metadata.integer(GGML + key)
+    if token_id is None or token_id in _NO_TOKEN:
+        return None
+    if not 0 <= token_id < size:
+        raise TokenizerFileError(f"{GGML}{key}: token id {token_id} is outside the vocabulary (0 to {size - 1})")
+    return token_id
+
+
+def _types(metadata: Metadata, size: int) -> bytes | None:
+    types = metadata.numbers(GGML + "token_type", "INT32", "UINT32")
+    if types is None:
+        return None
+    if len(types) != size:
+        raise TokenizerFileError(f"{GGML}token_type: {len(types)} types for {size} tokens")
+    known = np.isin(types, np.arange(NORMAL, BYTE + 1))
+    if not known.all():
+        wrong = int(np.argmin(known))
+        raise TokenizerFileError(f"{GGML}token_type: {types[wrong]}, the type of token {wrong}, is not from 1 to 6")
+    return types.astype(np.uint8).tobytes()
+
+
+def _check_duplicates(tokens: Sequence[str], padding: Collection[int]) -> None:
+    if len(set(tokens)) == len(tokens):
+        return
+    seen: dict[str, int] = {}
+    for i, token in enumerate(tokens):
+        if i not in padding and seen.setdefault(token, i) != i:
+            raise TokenizerFileError(f"{GGML}tokens: tokens {seen[token]} and {i} are both {token!r:.60}")
