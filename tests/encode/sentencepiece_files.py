@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import struct
 
-WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 CORPUS = [
-    *["the quick brown fox jumps over the lazy dog.", "hello world! こんにちは世界 가나다 ﬁ ① カ é naïve <sep> a  b"] * 50,
+    *["the quick brown fox jumps over the lazy dog.", "hello world! こんにちは世界 가나다 ﬁ ① カ é naïve <sep> a  b"]
+    * 50,
     *[f"{w} {i} word{i * 7 % 13}" for i, w in enumerate(WORDS * 20)],
 ]
 USER_DEFINED = (
