@@ -52,6 +52,11 @@ class NormalizerStep:
     ) -> NormalizerStep:
         """Puts `content` in place of an automaton's matches; see `encode/pattern`."""
 
+class Precompiled(NormalizerStep):
+    """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
+
+    def __init__(self, charsmap: bytes) -> None: ...
+
 class SentencePieceText(NormalizerStep):
     """SentencePiece's own normalizer, offsets included."""
 

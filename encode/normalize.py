@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from collections.abc import Iterator
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.spec import (
     NFC,
@@ -16,8 +17,10 @@ from tokenweir.encode.spec import (
     Lowercase,
     Normalizer,
     NormalizerSequence,
+    Precompiled,
     Prepend,
     Replace,
+    SentencePieceNormalizer,
     StripAccents,
     StripSpace,
 )
@@ -61,8 +64,24 @@ def _steps(normalizer: Normalizer | None) -> Iterator[_core.NormalizerStep]:
             yield _replace(normalizer)
         case BertNormalizer():
             yield from _bert(normalizer)
-        case _:
-            raise UnsupportedTokenizerError(f"normalizer: {type(normalizer).__name__}")
+        case Precompiled(charsmap):
+            yield _core.Precompiled(_from_base64(charsmap))
+        case SentencePieceNormalizer():
+            yield _core.SentencePieceText(
+                normalizer.charsmap,
+                normalizer.user_defined,
+                add_dummy_prefix=normalizer.add_dummy_prefix,
+                remove_extra_whitespaces=normalizer.remove_extra_whitespaces,
+                escape_whitespaces=normalizer.escape_whitespaces,
+                suffix=normalizer.suffix,
+            )
+
+
+def _from_base64(charsmap: str) -> bytes:
+    try:
+        return a2b_base64(charsmap, strict_mode=True)
+    except ValueError as error:
+        raise TokenizerFileError(f"normalizer: precompiled_charsmap: {error}") from error
 
 
 def _replace(replace: Replace) -> _core.NormalizerStep:

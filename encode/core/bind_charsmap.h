@@ -3,6 +3,7 @@
 
 #include "charsmap.h"
 #include "interop.h"
+#include "precompiled.h"
 #include "sentencepiece_file.h"
 #include "sentencepiece_normalizer.h"
 
@@ -11,6 +12,12 @@ namespace tokenweir {
 inline std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 inline void bind_charsmap(nb::module_& m) {
+  nb::class_<Precompiled, NormalizerStep>(m, "Precompiled")
+      .def(
+          "__init__",
+          [](Precompiled* self, const nb::bytes& charsmap) { new (self) Precompiled(Charsmap(view(charsmap))); },
+          "charsmap"_a);
+
   nb::class_<SentencePieceText, NormalizerStep>(m, "SentencePieceText")
       .def(
           "__init__",

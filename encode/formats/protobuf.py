@@ -73,9 +73,7 @@ def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
         at += length
 
 
-def read_into(
-    message: MutableMapping[str, Any], schema: Schema, data: bytes, span: tuple[int, int], path: str
-) -> None:
+def read_into(message: MutableMapping[str, Any], schema: Schema, data: bytes, span: tuple[int, int], path: str) -> None:
     """Read the known fields of the message in `data[span]`.
 
     Args:

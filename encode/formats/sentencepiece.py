@@ -88,9 +88,8 @@ def read(data: bytes) -> TokenizerSpec:
     byte_fallback = trainer.get("byte_fallback", False)
     algorithm = _algorithm(trainer.get("model_type", 1))
     _check(pieces, types, byte_fallback, algorithm)
-    suffix = trainer.get("treat_whitespace_as_suffix", False)
-    user_defined = tuple(pieces[i] for i in _of_type(types, USER_DEFINED))
-    text = {key: normalizer.get(key, True) for key in ("add_dummy_prefix", "remove_extra_whitespaces")}
+    add_dummy_prefix = normalizer.get("add_dummy_prefix", True)
+    remove_extra_whitespaces = normalizer.get("remove_extra_whitespaces", True)
     surface = {"unk_surface": trainer["unk_surface"]} if "unk_surface" in trainer else {}
     return TokenizerSpec(
         model=SentencePiece(
@@ -104,12 +103,13 @@ def read(data: bytes) -> TokenizerSpec:
         ),
         normalizer=SentencePieceNormalizer(
             charsmap=normalizer.get("precompiled_charsmap", b""),
+            add_dummy_prefix=add_dummy_prefix,
+            remove_extra_whitespaces=remove_extra_whitespaces,
             escape_whitespaces=normalizer.get("escape_whitespaces", True),
-            suffix=suffix,
-            user_defined=user_defined,
-            **text,
+            suffix=trainer.get("treat_whitespace_as_suffix", False),
+            user_defined=tuple(pieces[i] for i in _of_type(types, USER_DEFINED)),
         ),
-        decoder=SentencePieceDecoder(strip_prefix=any(text.values()), strip_suffix=False),
+        decoder=SentencePieceDecoder(strip_prefix=add_dummy_prefix, strip_extra=remove_extra_whitespaces),
         added_tokens=tuple(AddedToken(pieces[i], id=i, special=True) for i in _of_type(types, CONTROL)),
         special_roles=dict(_special_roles(trainer, pieces, types)),
         source="SentencePiece model",
