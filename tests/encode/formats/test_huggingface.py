@@ -89,7 +89,7 @@ def changed(source, path, value):
         ),
         (["pre_tokenizer"], {"type": "Metaspace"}, r"^pre_tokenizer: 'Metaspace'$"),
         (["post_processor"], {"type": "RobertaProcessing"}, r"^post_processor: 'RobertaProcessing'$"),
-        (["decoder"], {"type": "WordPiece"}, r"^decoder: 'WordPiece'$"),
+        (["decoder"], {"type": "CTC"}, r"^decoder: 'CTC'$"),
         (["decoder"], None, r"^a tokenizer.json without a decoder$"),
     ],
 )
