@@ -22,6 +22,7 @@ from tokenweir.encode.spec import (
     Fuse,
     Metaspace,
     Model,
+    Pattern,
     RankBPE,
     Replace,
     SentencePiece,
@@ -47,6 +48,9 @@ CLEANUP = (
 
 CONTROL, BYTE = 3, 6
 """Types of SentencePiece's pieces that do not decode to what they are spelled; nor does the unknown one."""
+
+METACHARACTERS = frozenset(r"\.^$|?*+()[]{}")
+"""An expression without any of them is plain text."""
 
 MAX_STEPS = 32
 """So many decoders in a sequence; real ones have up to 4."""
@@ -147,16 +151,13 @@ def _chain(parts: list[Decoder]) -> Decoding:
             case Fuse():
                 steps = result.text
             case Replace():
-                if part.pattern.String is None:
-                    raise UnsupportedTokenizerError(f"decoder: Replace of the expression {part.pattern.Regex!r}")
-                if not part.pattern.String:
-                    raise UnsupportedTokenizerError("decoder: Replace of an empty text")
-                growth *= max(1, -(-len(part.content.encode()) // len(part.pattern.String.encode())))
+                pattern = _plain(part.pattern)
+                growth *= max(1, -(-len(part.content.encode()) // len(pattern.encode())))
                 if growth > MAX_GROWTH:
                     raise UnsupportedTokenizerError(
                         f"decoder: Replace makes a text {growth} times as long; at most {MAX_GROWTH} times is possible"
                     )
-                steps.append(TextStep.replace(part.pattern.String, part.content))
+                steps.append(TextStep.replace(pattern, part.content))
             case StripDecoder():
                 if len(part.content) != 1:
                     raise TokenizerFileError(f"decoder: Strip with content {part.content!r}; one character is expected")
@@ -189,6 +190,18 @@ def _chain(parts: list[Decoder]) -> Decoding:
             case _:
                 raise UnsupportedTokenizerError(f"decoder: {_tag(part)} in a Sequence")
     return result._replace(spelling=spelling)
+
+
+def _plain(pattern: Pattern) -> str:
+    """The text that a pattern looks for."""
+    text = pattern.String
+    if text is None:
+        text = pattern.Regex or ""
+        if not METACHARACTERS.isdisjoint(text):
+            raise UnsupportedTokenizerError(f"decoder: Replace of the expression {text!r}")
+    if not text:
+        raise UnsupportedTokenizerError("decoder: Replace of an empty text")
+    return text
 
 
 def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decoding:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import msgspec
 import pytest
@@ -213,6 +213,20 @@ def test_no_decoder_joins_by_spaces():
         prompt, ids = ([rng.randrange(GAP + 2) for _ in range(rng.randint(0, 6))] for _ in range(2))
         for skip in (True, False):
             check(decoder, lambda ids, mode, s=skip: library.decode(ids, skip_special_tokens=s), prompt, ids, skip, rng)
+
+
+@pytest.mark.parametrize("text", ["▁", ".", "(a", "\\", "$", "[a]", "é ▁", "\n", "#x", "<0x41>"])
+def test_what_replace_looks_for_is_text(text):
+    tokens = ["a", f"{text}{text}b", f"x{text}", text]
+    vocabulary = _core.Vocabulary.plain(tokens)
+    expected = theirs.Replace(text, r"\1").decode(tokens)
+    assert Decoding(vocabulary, replace(text, r"\1")).decode([0, 1, 2, 3], True, "eager") == expected
+    try:
+        expression = Decoding(vocabulary, ours.Replace(Pattern(Regex=text), "-"))
+    except UnsupportedTokenizerError:
+        return
+    library = theirs.Replace(tokenizers.Regex(text), "-")
+    assert expression.decode([0, 1, 2, 3], True, "eager") == library.decode(tokens)
 
 
 def test_an_empty_sequence_joins_without_spaces():
@@ -424,5 +438,6 @@ def test_tokens_that_replacing_would_blow_up():
 
 def test_a_token_of_plain_text_may_be_empty_and_none_is_given_twice():
     assert len(_core.Vocabulary.plain(["", "a"])) == 2
+    assert len(_core.Vocabulary.plain(MappingProxyType({"": 3}))) == 4
     with pytest.raises(TokenizerFileError, match="^token id 0 is given twice$"):
         _core.Vocabulary.plain({"a": 0, "b": 0})
