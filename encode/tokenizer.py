@@ -88,15 +88,16 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer.json, a tiktoken rank file, or a model folder.
+        """Read a tokenizer.json, a tiktoken rank file, a GGUF file, or a model folder.
 
         The files that lie beside a tokenizer.json (tokenizer_config.json, generation_config.json, config.json,
         chat_template.jinja) are read with it.
 
         Args:
             path: The file or folder.
-            pattern: The pre-tokenizer's pattern, for a rank file that is not one of OpenAI's.
-            special_tokens: Text to id, for the same.
+            pattern: The pre-tokenizer's pattern, for a rank file that is not one of OpenAI's and for a GGUF file that
+                does not say how text is split.
+            special_tokens: Text to id, for such a rank file.
 
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
@@ -111,8 +112,8 @@ class Tokenizer:
 
         Args:
             data: A file's content.
-            format: "huggingface" or "tiktoken".
-            options: `pattern` and `special_tokens` for "tiktoken".
+            format: "huggingface", "tiktoken" or "gguf".
+            options: `pattern` and `special_tokens` for "tiktoken", `pattern` for "gguf".
 
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.

@@ -72,13 +72,13 @@ def read(metadata: Metadata, *, pattern: str | None = None) -> TokenizerSpec:
     model = metadata.string(GGML + "model")
     embedded = metadata.string(_HUGGINGFACE)
     if pattern is not None and (model != "gpt2" or embedded is not None):
-        raise ValueError(f"pattern is for byte-level BPE in a GGUF file, not for {GGML}model = {model!r}")
+        raise ValueError(f"pattern is for byte-level BPE in a GGUF file, not for {GGML}model = {(model or '')[:40]!r}")
     if embedded is not None:
         return _from_huggingface(metadata, embedded)
     if model is None:
         raise TokenizerFileError(f"{GGML}model: missing; the file has no tokenizer")
     if model not in ("gpt2", *_MODELS):
-        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}model = {model!r:.60}")
+        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}model = {model[:40]!r}")
     vocabulary = read_vocabulary(metadata)
     if model == "gpt2":
         spec = gguf_models.byte_level_bpe(metadata, vocabulary, pattern)
@@ -107,7 +107,7 @@ def chat_templates(metadata: Metadata) -> dict[str, str]:
             templates[key[len(_TEMPLATE) + 1 :] or "default"] = source
     for name in metadata.strings(_TEMPLATES) or ():
         if name not in templates:
-            raise TokenizerFileError(f"{_TEMPLATES}: there is no {_TEMPLATE}.{name:.60}")
+            raise TokenizerFileError(f"{_TEMPLATES}: there is no {_TEMPLATE}.{name[:40]}")
     return templates
 
 

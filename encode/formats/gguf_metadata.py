@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
-MAX_BYTES = 1 << 30
+MAX_BYTES = 1 << 27
 """Metadata that reaches further into a file is refused; the largest known has 40 MB."""
 MAX_KEYS, MAX_KEY_BYTES = 1 << 16, (1 << 16) - 1
 MAX_STRINGS = 1 << 22

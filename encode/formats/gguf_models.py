@@ -63,7 +63,7 @@ def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | No
             "nothing says how text is split: give pattern="
         )
     elif name not in PRE or PRE[name].stages is None:
-        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}pre = {name!r}: give pattern=")
+        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}pre = {name[:40]!r}: give pattern=")
     else:
         pre = PRE[name]
     notes = (f"{GGML}pre = {name!r}: {pre.doubt}",) if pre.doubt else ()
@@ -101,7 +101,7 @@ def _ranks(vocabulary: Vocabulary) -> RankBPE:
             ranks[bytes(map(alphabet.__getitem__, vocabulary.tokens[rank]))] = rank
         except KeyError as error:
             raise TokenizerFileError(
-                f"{GGML}tokens: token {rank} ({vocabulary.tokens[rank]!r:.60}) has a character outside GPT-2's alphabet"
+                f"{GGML}tokens: token {rank} ({vocabulary.tokens[rank][:40]!r}) has a character outside GPT-2's alphabet"
             ) from error
     return RankBPE(ranks)
 
@@ -142,7 +142,7 @@ def _has_byte_tokens(vocabulary: Vocabulary) -> bool:
     for token_id in vocabulary.of_type(BYTE):
         if vocabulary.tokens[token_id] not in _BYTE_TOKENS:
             raise TokenizerFileError(
-                f"{GGML}token_type: token {token_id} is {vocabulary.tokens[token_id]!r:.60}, typed as a byte"
+                f"{GGML}token_type: token {token_id} is {vocabulary.tokens[token_id][:40]!r}, typed as a byte"
             )
     present = len(set(_BYTE_TOKENS).intersection(vocabulary.tokens))
     if 0 < present < 256:

@@ -197,7 +197,7 @@ def test_named_chat_templates_in_the_config(folder):
 
 
 def test_paths_that_lead_nowhere(tmp_path):
-    with pytest.raises(TokenizerFileError, match=r"no tokenizer.json and no rank file in this folder$"):
+    with pytest.raises(TokenizerFileError, match=r"no tokenizer.json, rank file or GGUF file in this folder$"):
         Tokenizer.from_file(tmp_path)
     with pytest.raises(TokenizerFileError, match=r"missing.json: No such file or directory$"):
         Tokenizer.from_file(tmp_path / "missing.json")
@@ -223,7 +223,7 @@ def test_errors_name_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "kind"),
     [
-        ("model.gguf", b"GGUF" + bytes(20), "a GGUF file"),
+        ("model.gguf", b"GGUF\1" + bytes(19), "a GGUF file of version 1"),
         ("tokenizer.model", b"\n\x09\n\x05<unk>\x18\x02\n\x07\n\x03<s>\x18\x03", "a SentencePiece model"),
         ("tokenizer.model", b"\n\x0e\n\x05<pad>\x15\x00\x00\x00\x00\x18\x03", "a SentencePiece model"),
         ("tekken.json", b'{"config": {}, "vocab": []}', "a tekken file"),
@@ -263,5 +263,5 @@ def test_a_pattern_for_a_tokenizer_json(folder):
 
 
 def test_an_unknown_format():
-    with pytest.raises(ValueError, match=r'^format must be "huggingface" or "tiktoken", not \'gguf\'$'):
-        Tokenizer.from_bytes(b"", "gguf")
+    with pytest.raises(ValueError, match=r'^format must be "huggingface", "tiktoken" or "gguf", not \'onnx\'$'):
+        Tokenizer.from_bytes(b"", "onnx")
