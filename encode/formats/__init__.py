@@ -22,7 +22,7 @@ def read_file(
     if path.is_dir():
         path = _in_folder(path)
     try:
-        if _is_gguf(path):
+        if gguf.is_gguf(path):
             if special_tokens is not None:
                 raise ValueError("special_tokens is for rank files; a GGUF file has its own")
             return gguf.read_file(path, pattern=pattern)
@@ -60,11 +60,6 @@ def read_bytes(
                 raise ValueError("special_tokens is for rank files; a GGUF file has its own")
             return gguf.read_bytes(data, pattern=pattern)
     raise ValueError(f'format must be "huggingface", "tiktoken" or "gguf", not {format!r}')
-
-
-def _is_gguf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 
 
 def _in_folder(folder: Path) -> Path:

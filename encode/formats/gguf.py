@@ -36,6 +36,17 @@ _MODELS = {
 }
 
 
+def is_gguf(path: Path) -> bool:
+    """Whether a file is one, by its first bytes or its name.
+
+    Raises:
+        OSError: If it cannot be read.
+
+    """
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF" or path.suffix == ".gguf"
+
+
 def read_file(path: Path, *, pattern: str | None = None) -> TokenizerSpec:
     """Read a file without its tensors.
 

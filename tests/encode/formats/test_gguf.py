@@ -523,6 +523,8 @@ def test_chat_templates(gguf, bytes_bpe, refuse, tmp_path):
     assert template.render(messages).text == "a<e><e>"
     assert (template.special_tokens, template.control_tokens) == ({"eos_token": "<e>"}, ("<e>",))
     assert ChatTemplate.from_file(path, name="tool_use").source == "tools"
+    assert ChatTemplate.from_file(path.rename(tmp_path / "blob")).source == template.source
+    path = tmp_path / "blob"
     tok = Tokenizer.from_file(path)
     assert ChatTemplate.from_tokenizer(tok).source == template.source
     assert template.render(messages).encode(tok)[-2:] == [tok.token_to_id(">"), tok.token_to_id("<e>")]
