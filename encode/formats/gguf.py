@@ -5,9 +5,11 @@ reading of it counts (src/llama-vocab.cpp, 2026-11), or the file is refused; `To
 Differences from llama.cpp that follow:
 
 - Normalizers and patterns are the originals' (see gguf_pre.py); llama.cpp has no NFC and simpler patterns.
-- Tokens in text are matched leftmost-longest in one pass, not token by token from the longest on.
+- Unknown, control and user-defined tokens are searched for in text, leftmost-longest in one pass; llama.cpp searches
+  for one after the other, from the longest on.
 - Of a merge that is listed twice the later place counts, as in HuggingFace's library; llama.cpp keeps the first.
 - SentencePiece vocabularies are segmented by sentencepiece's rules and arithmetic.
+- The ids that end a generation are those of the file's keys; names count only where there is none.
 - Converters' padding (`[PAD7]`) is not matched in text.
 - No attribute of a token is derived from a model's name.
 """

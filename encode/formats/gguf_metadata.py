@@ -1,7 +1,8 @@
 """The metadata of a GGUF file, version 2 or 3, little-endian (ggml, docs/gguf.md).
 
-Only the pages that hold metadata are touched: the file is mapped and its tensors, which may be many gigabytes, are never
-read. One pass finds where each value lies; a value is decoded when it is asked for. No count, length or type is trusted.
+Only the pages that hold metadata are touched: the file is mapped, and its tensors, which may be many gigabytes, are
+never read. One pass finds where each value lies; a value is decoded when it is asked for. No count, length or type is
+trusted.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _ranks(vocabulary: Vocabulary) -> RankBPE:
             ranks[bytes(map(alphabet.__getitem__, vocabulary.tokens[rank]))] = rank
         except KeyError as error:
             raise TokenizerFileError(
-                f"{GGML}tokens: token {rank} ({vocabulary.tokens[rank][:40]!r}) has a character outside GPT-2's alphabet"
+                f"{GGML}tokens: token {rank} is {vocabulary.tokens[rank][:40]!r}, not all of GPT-2's byte alphabet"
             ) from error
     return RankBPE(ranks)
 

@@ -1,8 +1,8 @@
 """The tokens of a GGUF file, their types and the parts they play, the same for all of its models.
 
-The keys and their defaults are those of llama.cpp (src/llama-vocab.cpp, 2026-11), with two exceptions. An id outside the
-vocabulary is an error, where llama.cpp warns and goes on. A token that plays a part but is typed as ordinary text is not
-made a control token: some converters write `padding_token_id = 0` for want of a better one.
+The keys and their defaults are those of llama.cpp (src/llama-vocab.cpp, 2026-11), with two exceptions. An id outside
+the vocabulary is an error, where llama.cpp warns and goes on. A token that plays a part but is typed as ordinary text
+is not made a control token: some converters write `padding_token_id = 0` for want of a better one.
 """
 
 from __future__ import annotations

@@ -472,8 +472,8 @@ def test_roles_of_bert(read, refuse):
 
 def test_word_piece_that_cannot_be_told(refuse):
     message = (
-        "a GGUF file of WordPiece tokens of which 0 begin with U+2581 and as many with ##: nothing says which continue a "
-        "word"
+        "a GGUF file of WordPiece tokens of which 0 begin with U+2581 and as many with ##: nothing says which "
+        "continue a word"
     )
     refuse(UnsupportedTokenizerError, message, **words(["a", "b"]))
     message = "tokenizer.ggml.tokens: two tokens are one without the U+2581 that begins words"
