@@ -81,6 +81,51 @@ FRAGMENTS: dict[str, tuple[str, ...]] = {
         *"\ufdd0\ufdef\ufffe\uffff\ufffd\ufffc\U0001fffe\U0010ffff\U0010fffd",  # noncharacters, replacement
         *"\ue000\uf8ff\U000f0000\U00100000\U0003fffd\U000e0001\U000e01ef\ufe00\U0001d173",
     ),
+    "ASCII": (*map(chr, range(0x20, 0x7F)), "the ", "and ", " of", "ing", "\n"),
+    "byte fallback": (  # characters that a vocabulary of 32,000 pieces lacks, and text that looks like its byte tokens
+        *(*_PLAIN, *"\u2581\x00\x01\x7f\u0378\ufffd\ufffe\U0010ffff\ue000龘靐齉𠮷𪚥ꙮ꧁꧂𒀀𓀀𐌰🜁🀄🫠🇩🧿\u200d\ufe0f\u20e3"),
+        *_words("<0x0A> <0xE4> <0xe4> <0x> 0x0A> <unk> <s> </s> <pad> [UNK] ⁇ \u2047 🫡🫡 ᚠᚢ ㋿"),
+    ),
+    "SentencePiece": (  # spaces written and meant, and what its character maps touch
+        *(
+            *_PLAIN,
+            *"\u2581\u2581\u2581___",
+            "\u2581a",
+            " \u2581",
+            "\u2581 ",
+            "\u2581\u2581",
+            "a\u2581b",
+            "   ",
+            "...",
+            "....",
+            "''",
+        ),
+        *"\u3000\u00a0\u00ad\u200b\u200e\ufeff\u0085\t\x07\x1f\x7f\ufffdﬁﬀﬃ①½㎏㍻㋿ｱﾞｶﾞＡ１！～〜\uff5e゛ヷ㌔ℌ℡™…‥＂\u0340\u1e9b\u0323",
+        *_words(
+            "ﬁ\u0301 \u00a0\u200d ｶ\u3099 が\u3099 e\u0301 \u0301\u0301 \u0e33\u0e48 👩\u200d💻 \u1100\u1161\u11a8 l ll lll ss the The ing"
+        ),
+    ),
+    "BERT": (  # cleaning, splitting, continuation
+        *(
+            *_PLAIN,
+            *"##$+<=>^`|~[]{}()-_'\"!?.,;:",
+            "##ing",
+            "un",
+            "##",
+            "# #",
+            "[CLS]",
+            "[SEP]",
+            "[MASK]",
+            "[UNK]",
+            "[unk]",
+            "x" * 99,
+            "y" * 101,
+        ),
+        *"\x00\ufffd\x01\x7f\x80\x9f\xad\u200b\u200d\u2028\u2029\u0600\u06dd\u070f\u08e2\u110bd\ue000\u0378\u2b81\U0002b820\U0002b91f\U0002b920",
+        *"\u4dff\u4e00\u9fff\ua000\uf900\ufaff\U00020000\U0002a6df\U0002f800\U0002fa1f\u3000ー々〇",
+        *"ÀéîõüÇŁØßİıΣσςΆЙёЁґ\u0301\u0308\u0327\u0489\u0903\u093f\u20dd\u302a\u1abe\U0001e944Ǆ\u166d\U000111c9·¡¿§«»“”‘’—",
+        *_words("Don't can't I'm do not n't 's 've 're running Playing unaffable naïve CAFÉ"),
+    ),
     "code": (
         *(*_PLAIN, "def ", "if (x ", "== ", "!= ", "    ", "        ", "\t", "\t\t", "\n\n", "\n    ", "=> ", "| "),
         *_words("self. return { } (); [] -> #include < // /* */ ''' \" \\n \\u00e9 0x 1_000 ``` ** --- 变量 #! i x1"),

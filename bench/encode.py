@@ -1,6 +1,6 @@
-"""Speed of encoding beside tiktoken and tokenizers. Prints tables; --write puts them into bench/RESULTS.md.
+"""Speed of encoding beside tiktoken, tokenizers and sentencepiece. Prints tables; --write puts them into bench/RESULTS.md.
 
-    python bench/encode.py [throughput] [chat] [batch] [long] [load] [--only cl100k] [--rounds 3] [--write]
+    python bench/encode.py [throughput] [chat] [batch] [long] [adversarial] [load] [--only cl100k] [--rounds 3] [--write]
 
 Every number comes from a process of its own, so that cold means cold: the tokenizer is loaded, the text has not been
 seen. Warm is the better of the two passes that follow. The libraries' processes take turns and a number is the best of
@@ -23,9 +23,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gguf
 import numpy as np
 import tokenizers
-from references import HuggingFace, OpenAI
+from references import HuggingFace, OpenAI, SentencePiece, Tekken
 from report import DATA, ROOT, machine, table, write_between
 from rich.console import Console
 from rich.progress import track
@@ -39,6 +40,19 @@ TOKENIZERS = {
     "llama-3.1": "llama-3.1/tokenizer.json",
     "qwen3": "qwen3/tokenizer.json",
     "gpt2": "gpt2/tokenizer.json",
+    "llama-2": "llama-2/tokenizer.json",
+    "llama-2.model": "llama-2/tokenizer.model",
+    "gemma": "gemma/tokenizer.json",
+    "t5-small": "t5-small/tokenizer.json",
+    "unigram-ja.model": "sp-test-unigram-ja/tokenizer.model",
+    "bert": "bert-base-uncased/tokenizer.json",
+    "tekken": "mistral-common/tekken_240911.json",
+}
+GGUF = {
+    "llama-3": "gguf/ggml-vocab-llama-bpe.gguf",
+    "qwen2": "gguf/ggml-vocab-qwen2.gguf",
+    "llama-2": "gguf/ggml-vocab-llama-spm.gguf",
+    "bge": "gguf/ggml-vocab-bert-bge.gguf",
 }
 
 # -- the ways to encode ------------------------------------------------------------------------------------------------
@@ -66,6 +80,21 @@ def openai_batch(_: str, path: Path, threads: int) -> Encode:
     return lambda texts: encoding.encode_ordinary_batch(texts, num_threads=threads)
 
 
+def sentencepiece(_: str, path: Path, _threads: int) -> Encode:
+    model = SentencePiece(path).model
+    return lambda texts: map(model.EncodeAsNumpy, texts)
+
+
+def sentencepiece_batch(_: str, path: Path, threads: int) -> Encode:
+    model = SentencePiece(path).model
+    return lambda texts: model.encode(texts, num_threads=threads)
+
+
+def mistral_common(_: str, path: Path, _threads: int) -> Encode:
+    tok = Tekken(path)
+    return lambda texts: (tok.encode_plain([text])[0] for text in texts)
+
+
 def hugging_face(_: str, path: Path, _threads: int) -> Encode:
     tok = tokenizers.Tokenizer.from_file(str(path))
     return lambda texts: (tok.encode_batch_fast([text])[0].ids for text in texts)  # faster than its `encode`
@@ -83,6 +112,9 @@ WAYS: dict[str, Callable[[str, Path, int], Encode]] = {
     "encode_ordinary": openai,
     "encode_to_numpy": openai,
     "encode_ordinary_batch": openai_batch,
+    "sentencepiece": sentencepiece,
+    "sentencepiece batch": sentencepiece_batch,
+    "mistral-common": mistral_common,
     "tokenizers": hugging_face,
     "tokenizers batch": hugging_face_batch,
 }
@@ -90,11 +122,19 @@ WAYS: dict[str, Callable[[str, Path, int], Encode]] = {
 
 def peers(tokenizer: str) -> tuple[str, ...]:
     """The ways in which the reference library encodes one text at a time."""
-    return ("encode_ordinary", "encode_to_numpy") if TOKENIZERS[tokenizer].endswith(".tiktoken") else ("tokenizers",)
+    match Path(TOKENIZERS[tokenizer]).suffixes[-1], Path(TOKENIZERS[tokenizer]).stem[:6]:
+        case ".tiktoken", _:
+            return ("encode_ordinary", "encode_to_numpy")
+        case ".model", _:
+            return ("sentencepiece",)
+        case _, "tekken":
+            return ("mistral-common",)
+    return ("tokenizers",)
 
 
-def peer_batch(tokenizer: str) -> str:
-    return "encode_ordinary_batch" if TOKENIZERS[tokenizer].endswith(".tiktoken") else "tokenizers batch"
+def peer_batch(tokenizer: str) -> str | None:
+    batches = {"encode_ordinary": "encode_ordinary_batch", "sentencepiece": "sentencepiece batch"}
+    return batches.get(peers(tokenizer)[0], "tokenizers batch") if peers(tokenizer) != ("mistral-common",) else None
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -207,12 +247,13 @@ def batch(names: Sequence[str], rounds: int) -> str:
     """Many texts in one call, War and Peace in documents of 30,000 characters. MB/s of wall time, cold / warm; other
     work on the machine shows.
     """
-    ways = [(name, way, n) for name in names for way in ("encode_batch", peer_batch(name)) for n in (1, 2)]
+    peer = {name: way for name in names if (way := peer_batch(name))}
+    ways = [(name, way, n) for name in peer for way in ("encode_batch", peer[name]) for n in (1, 2)]
     best = best_of(rounds, [Job(name, way, "English", threads) for name, way, threads in ways])
     size = megabytes("English")
     rows = []
-    for name in names:
-        times = [best[Job(name, way, "English", n)] for way in ("encode_batch", peer_batch(name)) for n in (1, 2)]
+    for name, theirs in peer.items():
+        times = [best[Job(name, way, "English", n)] for way in ("encode_batch", theirs) for n in (1, 2)]
         ratio = f"{times[3].cold / times[1].cold:.1f}x / {times[3].warm / times[1].warm:.1f}x"
         rows.append((name, *(f"{size / s.cold:.1f} / {size / s.warm:.1f}" for s in times), ratio))
     return table(("", "1 thread", "2 threads", "peer, 1", "peer, 2", "ratio on 2"), rows)
@@ -233,10 +274,44 @@ def long(names: Sequence[str], rounds: int) -> str:
     return table(("", "encode_array", "encode", "peer", "ratio of encode_array"), rows)
 
 
+def adversarial(names: Sequence[str], rounds: int) -> str:
+    """One text of 1 MB that is hard to cut, cold: how many times the time of 1 MB of English."""
+    kinds = ["plain", *(f"{kind} {LONG_SIZES[-1]}" for kind in LONG)]
+    best = best_of(rounds, [Job(name, "encode_array", kind) for kind in kinds for name in names])
+    rows = []
+    for name in names:
+        plain, *hard = (best[Job(name, "encode_array", kind)].cold for kind in kinds)
+        rows.append((name, f"{plain * 1e3:.0f} ms", *(f"{seconds / plain:.1f}" for seconds in hard)))
+    return table(("", "English", *LONG), rows)
+
+
+def seconds_to_load(read: Callable[[Path], object], path: Path) -> float:
+    start = time.process_time()
+    read(path)
+    return time.process_time() - start
+
+
+def load_gguf(path: Path) -> None:
+    Tokenizer.from_file(path).encode("Hi")
+
+
+def read_gguf(path: Path) -> None:
+    """What the gguf library does to get at the tokens; it makes no tokenizer of them."""
+    gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"].contents()
+
+
 def load(names: Sequence[str], rounds: int) -> str:
-    """From the file to the first ids. Milliseconds of CPU time, imports not counted."""
+    """From the file to the first ids. Milliseconds of CPU time, imports not counted. Beside GGUF files, what the gguf
+    library takes to read their metadata.
+    """
     best = one_by_one(names, ["Hi"], rounds)
     rows = []
+    for name, file in GGUF.items():
+        path = DATA / "tokenizers" / file
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+            mine = min(pool.map(seconds_to_load, [load_gguf] * rounds, [path] * rounds))
+            theirs = pool.submit(seconds_to_load, read_gguf, path).result()
+        rows.append((f"{name}.gguf", f"{mine * 1e3:.0f}", f"{theirs * 1e3:.0f}", f"{theirs / mine:.0f}x"))
     for name in names:
         array, ids, peer = three(best, name, "Hi")
         mine = min(array.load, ids.load)
@@ -244,7 +319,7 @@ def load(names: Sequence[str], rounds: int) -> str:
     return table(("", "tokenweir", "peer", "ratio"), rows)
 
 
-SECTIONS = {section.__name__: section for section in (throughput, chat, batch, long, load)}
+SECTIONS = {section.__name__: section for section in (throughput, chat, batch, long, adversarial, load)}
 
 
 def main() -> int:
@@ -261,7 +336,8 @@ def main() -> int:
         section = SECTIONS[title]
         heading = " ".join((section.__doc__ or "").split())
         result = (
-            f"{heading}\n\n{section(names, options.rounds)}\n\n{machine()}; {OpenAI.library}, {HuggingFace.library}"
+            f"{heading}\n\n{section(names, options.rounds)}\n\n{machine()}; {OpenAI.library}, {HuggingFace.library}, "
+            f"{SentencePiece.library}, {Tekken.library}"
         )
         print(f"## {title}\n\n{result}\n")
         if options.write:

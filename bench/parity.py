@@ -1,12 +1,13 @@
 """Is every id, offset and decoded character the reference library's? Exits with 1 if one is not.
 
-    python bench/parity.py [--quick] [--fuzz 30000] [--seed TEXT] [--only llama-3.1] [--write-readme]
+    python bench/parity.py [--quick] [--fuzz 100000] [--seed TEXT] [--only llama-3.1] [--write-readme]
 
 Each tokenizer encodes every text in ../shared/data/corpora, line by line and whole, the texts of llama.cpp's vectors,
 every code point between others, and adversarial strings; it decodes their ids, and random ids. Compared with the
 library whose format the file is in: the ids with special tokens added and not, the ids of plain text (no added token
-matched), the offsets, and the text decoded with special tokens and without. Compared with itself: the other ways to
-encode, and the streaming decoder.
+matched), the offsets, and the text decoded with special tokens and without, as far as the library says. A GGUF file is
+compared with the file it was made from. Compared with itself: the other ways to encode, and the streaming decoder in
+both modes of byte fallback.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from random import Random
 from typing import Any
 
 import adversarial
-from references import HuggingFace, Ids, OpenAI, Reference, load_reference
+from references import Ids, Original, Reference, load_reference
 from report import DATA, ROOT, machine, table, write_between
 
 from tokenweir.encode.decode import DecodeStream
@@ -38,7 +39,34 @@ TOKENIZERS = (
     "openai/cl100k_base.tiktoken",
     "openai/o200k_base.tiktoken",
     "openai/gpt2.tiktoken",
+    "llama-2/tokenizer.json",
+    "phi-3-mini/tokenizer.json",
+    "mistral-7b-v0.3/tokenizer.json",
+    "gemma/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "bert-base-uncased/tokenizer.json",
+    "llama-2/tokenizer.model",
+    "mistral-common/tokenizer.model.v1",
+    "mistral-7b-v0.3/tokenizer.model",
+    "sp-test-unigram-en/tokenizer.model",
+    "sp-test-unigram-ja/tokenizer.model",
+    "mistral-common/tekken_240911.json",
+    "gguf/ggml-vocab-gpt-2.gguf",
+    "gguf/ggml-vocab-llama-bpe.gguf",
+    "gguf/ggml-vocab-qwen2.gguf",
+    "gguf/ggml-vocab-llama-spm.gguf",
+    "gguf/ggml-vocab-phi-3.gguf",
+    "gguf/ggml-vocab-bert-bge.gguf",
 )
+ORIGINALS = {
+    "gguf/ggml-vocab-gpt-2.gguf": "gpt2/tokenizer.json",
+    "gguf/ggml-vocab-llama-bpe.gguf": "llama-3.1/tokenizer.json",
+    "gguf/ggml-vocab-qwen2.gguf": "qwen3/tokenizer.json",
+    "gguf/ggml-vocab-llama-spm.gguf": "llama-2/tokenizer.model",
+    "gguf/ggml-vocab-phi-3.gguf": "llama-2/tokenizer.model",
+    "gguf/ggml-vocab-bert-bge.gguf": "bert-base-uncased/tokenizer.json",
+}
+"""What GGUF files were made from."""
 SORTS = ("corpus lines", "corpora whole", "vectors", "code points by 64")
 
 
@@ -69,14 +97,15 @@ class Row:
     """What was compared for one kind of text."""
 
     kind: str
+    library: str
     strings: int = 0
     differences: list[Difference] = field(default_factory=list)
 
 
 def unequal(what: str, given: Iterable[Any], ours: Iterable[Any], theirs: Iterable[Any]) -> Iterator[Difference]:
-    """The places where two results differ."""
+    """The places where two results differ; None among theirs says nothing."""
     for text, left, right in zip(given, ours, theirs, strict=True):
-        if left != right:
+        if right is not None and left != right:
             yield Difference(what, text, left, right)
 
 
@@ -110,14 +139,17 @@ def encode_differences(tok: Tokenizer, reference: Reference, texts: Sequence[str
 def decode_differences(tok: Tokenizer, reference: Reference, batch: Ids) -> Iterator[Difference]:
     """Decode each list of ids, whole and as a stream, with special tokens and without."""
     for skip, what in ((True, "decode"), (False, "decode with special tokens")):
-        whole = [tok.decode(ids, skip_special_tokens=skip) for ids in batch]
-        yield from unequal(what, batch, whole, reference.decode(batch, skip_special_tokens=skip))
-        stream = DecodeStream(tok, skip_special_tokens=skip)
-        streamed = []
-        for ids in batch:
-            streamed.append("".join(map(stream.step, ids)) + stream.flush())
-            stream.reset()
-        yield from unequal(f"streamed {what}", batch, streamed, whole)
+        theirs = reference.decode(batch, skip_special_tokens=skip)
+        valid = [None if text is None or "\ufffd" in text else text for text in theirs]  # here, both modes agree
+        for mode in ("eager", "huggingface"):
+            whole = [tok.decode(ids, skip_special_tokens=skip, byte_fallback=mode) for ids in batch]
+            yield from unequal(f"{what}, {mode}", batch, whole, theirs if mode == reference.byte_fallback else valid)
+            stream = DecodeStream(tok, skip_special_tokens=skip, byte_fallback=mode)
+            streamed = []
+            for ids in batch:
+                streamed.append("".join(map(stream.step, ids)) + stream.flush())
+                stream.reset()
+            yield from unequal(f"streamed {what}, {mode}", batch, streamed, whole)
 
 
 def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Difference:
@@ -144,7 +176,7 @@ def texts_by_kind(seed: str, reference: Reference, fuzz: int, every: int) -> Ite
     vectors = (DATA / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
     yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
     yield "code points by 64", adversarial.every_code_point()[::every]
-    sample = Random(seed).sample(reference.ids, 5000)
+    sample = Random(seed).sample(reference.ids, min(5000, len(reference.ids)))
     vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
     kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
     yield from kinds.items()
@@ -163,12 +195,12 @@ def compare(
     """One row for each kind of text, and one for the ids; the first difference of each is as short as can be."""
     rows = []
     for kind, texts in kinds:
-        row = Row(kind, len(texts))
+        row = Row(kind, reference.library, len(texts))
         step = 1 if kind == "corpora whole" else 2000  # what the reference's encodings may take of the memory
         for start in range(0, len(texts), step):
             row.differences += encode_differences(tok, reference, texts[start : start + step])
         rows.append(row)
-    rows.append(Row("random ids", len(ids), list(decode_differences(tok, reference, ids))))
+    rows.append(Row("random ids", reference.library, len(ids), list(decode_differences(tok, reference, ids))))
     for row in rows:
         row.differences[:1] = [shrunk(tok, reference, d) if len(d.given) < 3000 else d for d in row.differences[:1]]
     return rows
@@ -176,11 +208,15 @@ def compare(
 
 def check(name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
     """Compare one of `TOKENIZERS` on every n-th line of the corpora and on `fuzz` adversarial strings and random ids."""
-    path = DATA / "tokenizers" / name
-    reference = load_reference(path)
+    tok = Tokenizer.from_file(DATA / "tokenizers" / name)
+    if name in ORIGINALS:
+        original = load_reference(DATA / "tokenizers" / ORIGINALS[name])
+        reference: Reference = Original(original, [token.content for token in tok.added_tokens])
+    else:
+        reference = load_reference(DATA / "tokenizers" / name)
     seed += name
     kinds = texts_by_kind(seed, reference, fuzz, every)
-    return compare(Tokenizer.from_file(path), reference, kinds, random_ids(seed, reference, fuzz))
+    return compare(tok, reference, kinds, random_ids(seed, reference, fuzz // 5))
 
 
 def details(results: dict[str, list[Row]]) -> str:
@@ -198,15 +234,20 @@ def summary(results: dict[str, list[Row]]) -> str:
         counts = {row.kind: row.strings for row in rows}
         fuzz = sum(counts[kind] for kind in adversarial.KINDS)
         numbers = (*(counts[kind] for kind in SORTS), fuzz, counts["random ids"])
-        library = OpenAI.library if name.endswith(".tiktoken") else HuggingFace.library
         differences = sum(len(row.differences) for row in rows)
-        lines.append((name, library, *(f"{number:,}" for number in (*numbers, differences))))
+        lines.append((name, rows[0].library, *(f"{number:,}" for number in (*numbers, differences))))
     return table(header, lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fuzz", type=int, default=30_000, metavar="N", help="adversarial strings a tokenizer (30000)")
+    parser.add_argument(
+        "--fuzz",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="adversarial strings a tokenizer, and a fifth of that random ids (100000)",
+    )
     parser.add_argument("--quick", action="store_true", help="every 20th corpus line and a tenth of the strings")
     parser.add_argument("--seed", default="", metavar="TEXT", help="other adversarial strings and random ids")
     parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")

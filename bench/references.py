@@ -1,27 +1,32 @@
 """The reference libraries behind one face, built from local files and nothing from the network.
 
-What `tokenizers` makes of a tokenizer.json and `tiktoken` of a rank file is the truth that parity is measured against.
-Both classes have:
+What `tokenizers` makes of a tokenizer.json, `tiktoken` of a rank file, `sentencepiece` of a model and `mistral-common`
+of a tekken file is the truth that parity is measured against. Each class has:
 
 - `library`, its name and version;
 - `ids`, every id that names a token, and `special_tokens`, the text of every added token;
 - `encode` (added tokens in the text are matched), `encode_plain` (no added token is matched and none is added),
-  `offsets` of what `encode` gives, and `decode`, each for a batch;
-- `known`, what the library knows of (start, end) offsets.
+  `offsets` of what `encode` gives, and `decode`, each for a batch; None where the library does not say;
+- `known`, what the library knows of (start, end) offsets;
+- `byte_fallback`, the mode of ours that decodes as it does.
 """
 
 from __future__ import annotations
 
 import base64
 import importlib
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import mistral_common
+import sentencepiece
 import tiktoken
 import tokenizers
+from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
 
 Ids = Sequence[Sequence[int]]
 
@@ -30,11 +35,20 @@ class HuggingFace:
     """`tokenizers` with a tokenizer.json; its offsets are start and end of each token, in characters."""
 
     library = f"tokenizers {tokenizers.__version__}"
+    byte_fallback = "huggingface"
 
     def __init__(self, path: Path) -> None:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
         # The library always matches non-special added tokens, so the plain reading needs a file that has none.
-        plain = json.loads(path.read_bytes()) | {"added_tokens": [], "post_processor": None}
+        file = json.loads(path.read_bytes())
+        plain = file | {"added_tokens": [], "post_processor": None}
+        if plain["model"].get("unk_id") is not None:  # Unigram looks for control tokens in plain text; we do not
+            control = {token["content"] for token in file["added_tokens"] if token["special"]}
+            pieces = plain["model"]["vocab"]
+            plain["model"]["vocab"] = [
+                [f"\U0010fffe{i}\U0010fffe" if piece in control else piece, score]
+                for i, (piece, score) in enumerate(pieces)
+            ]
         self.plain = tokenizers.Tokenizer.from_str(json.dumps(plain))
         self.ids = sorted(self.tokenizer.get_vocab(with_added_tokens=True).values())
         self.special_tokens = [token.content for token in self.tokenizer.get_added_tokens_decoder().values()]
@@ -66,6 +80,7 @@ class OpenAI:
     """
 
     library = f"tiktoken {tiktoken.__version__}"
+    byte_fallback = "eager"
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         self.definition = definition
@@ -102,9 +117,126 @@ class OpenAI:
         return [self.encoding.decode([token_id for token_id in ids if token_id not in skipped]) for ids in batch]
 
 
-Reference = HuggingFace | OpenAI
+class SentencePiece:
+    """`sentencepiece` with a .model; it matches no control token in text, and says where each piece stands."""
+
+    library = f"sentencepiece {sentencepiece.__version__}"
+    byte_fallback = "eager"
+
+    def __init__(self, path: Path) -> None:
+        self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        self.ids = list(range(len(self.model)))
+        self.special_tokens = [self.model.id_to_piece(i) for i in self.ids if self.model.is_control(i)]
+        self._bytes = {i: int(self.model.id_to_piece(i)[3:5], 16) for i in self.ids if self.model.is_byte(i)}
+
+    def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[list[int] | None]:
+        plain = self.encode_plain(texts)
+        return [None if self._has_control(text) else ids for text, ids in zip(texts, plain, strict=True)]
+
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.model.encode(text) for text in texts]
+
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[list[tuple[int, int]] | None]:
+        every = (None if self._has_control(text) else self.model.EncodeAsOffsetMapping(text) for text in texts)
+        return [one and one["offsets"] for one in every]
+
+    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+        return offsets
+
+    def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
+        """None where a run of byte pieces is not UTF-8: the library gives U+FFFD for each byte, ours for each error."""
+        return [self.model.decode(list(ids)) if skip_special_tokens and self._is_text(ids) else None for ids in batch]
+
+    def _has_control(self, text: str) -> bool:
+        return any(token in text for token in self.special_tokens)
+
+    def _is_text(self, ids: Sequence[int]) -> bool:
+        runs = itertools.groupby((self._bytes.get(i) for i in ids if not self.model.is_control(i)), lambda b: b is None)
+        try:
+            for is_piece, run in runs:
+                if not is_piece:
+                    bytes(b for b in run if b is not None).decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+class Tekken:
+    """`mistral-common` with a tekken.json; it matches no special token in text and knows no offsets."""
+
+    library = f"mistral-common {mistral_common.__version__}"
+    byte_fallback = "eager"
+
+    def __init__(self, path: Path) -> None:
+        self.tokenizer = Tekkenizer.from_file(path)
+        self.ids = list(range(self.tokenizer.n_words))
+        self.special_tokens = [self.tokenizer.id_to_piece(i) for i in range(self.tokenizer.num_special_tokens)]
+
+    def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[list[int] | None]:
+        plain = self.encode_plain(texts)
+        return [None if self._has_special(text) else ids for text, ids in zip(texts, plain, strict=True)]
+
+    def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.tokenizer.encode(text, bos=False, eos=False) for text in texts]
+
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[None]:
+        return [None] * len(texts)
+
+    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+        return offsets
+
+    def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
+        """None where a special token may cut a character: the library decodes what is on either side apart."""
+        policy = SpecialTokenPolicy.IGNORE if skip_special_tokens else SpecialTokenPolicy.KEEP
+        texts = (self.tokenizer.decode(list(ids), policy) for ids in batch)
+        n_special = self.tokenizer.num_special_tokens
+        return [
+            None if "\ufffd" in text and min(ids) < n_special else text for ids, text in zip(batch, texts, strict=True)
+        ]
+
+    def _has_special(self, text: str) -> bool:
+        return any(token in text for token in self.special_tokens)
+
+
+class Original:
+    """The tokenizer that a GGUF file was made from, in another file; it speaks for plain text and ordinary ids.
+
+    What goes around a text and which added tokens there are, the GGUF file says for itself.
+    """
+
+    def __init__(self, reference: HuggingFace | SentencePiece, added: Sequence[str]) -> None:
+        self.reference = reference
+        self.library = reference.library
+        self.byte_fallback = reference.byte_fallback
+        self.ids = reference.ids
+        self.special_tokens = list(added)
+        self.known = reference.known
+
+    def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[None]:
+        return [None] * len(texts)
+
+    def encode_plain(self, texts: Sequence[str]) -> list[Sequence[int] | None]:
+        every = self.reference.encode_plain(texts)
+        added = self.special_tokens
+        return [None if any(t in text for t in added) else ids for text, ids in zip(texts, every, strict=True)]
+
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[None]:
+        return [None] * len(texts)
+
+    def decode(self, batch: Ids, *, skip_special_tokens: bool) -> Sequence[str | None]:
+        highest = self.ids[-1]
+        known = [[i for i in ids if i <= highest] for ids in batch]
+        texts = self.reference.decode(known, skip_special_tokens=skip_special_tokens)
+        return [text if len(i) == len(ids) else None for text, i, ids in zip(texts, known, batch, strict=True)]
+
+
+Reference = HuggingFace | OpenAI | SentencePiece | Tekken | Original
 
 
 def load_reference(path: Path) -> Reference:
     """The library whose format the file is in, with the file loaded."""
+    if path.name.startswith("tekken"):
+        return Tekken(path)
+    if path.name.startswith("tokenizer.model"):
+        return SentencePiece(path)
     return OpenAI.from_file(path) if path.suffix == ".tiktoken" else HuggingFace(path)

@@ -59,6 +59,7 @@ TEXTS: dict[str, Callable[[], list[str]]] = {
     "Chinese": partial(corpus, "zh-hongloumeng.txt"),
     "Japanese": partial(corpus, "ja-wagahai-neko.txt"),
     "code": code,
+    "plain": lambda: ["".join(corpus("war-and-peace.txt"))[: LONG_SIZES[-1]]],
     "chat": chat,
     "Hi": lambda: ["Hi"],
     **{f"{kind} {size}": partial(long_text, kind, size) for kind in LONG for size in LONG_SIZES},

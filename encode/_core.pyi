@@ -3,19 +3,77 @@
 Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets are characters, ascending.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import overload
+from collections.abc import Mapping, Sequence
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode.spec import SplitBehavior
+
 class NormalizerStep:
     """One step of a normalizer."""
 
-class NormalForm(NormalizerStep):
-    """Normalization form C by the tables of HuggingFace's library."""
+    @staticmethod
+    def normal_form(name: str) -> NormalizerStep:
+        """NFC, NFD, NFKC or NFKD by the tables of HuggingFace's library."""
 
-    def __init__(self) -> None: ...
+    @staticmethod
+    def character_map(rules: Sequence[str]) -> NormalizerStep:
+        """Each character by the last rule that speaks of it.
+
+        Args:
+            rules: Of "lowercase", "strip_accents", "bert_clean_text", "bert_chinese_chars", "bert_strip_accents".
+
+        """
+
+    @staticmethod
+    def strip(left: bool, right: bool) -> NormalizerStep:
+        """White space goes at the left end, the right end, or both."""
+
+    @staticmethod
+    def prepend(content: str) -> NormalizerStep:
+        """Puts `content` before a text that is not empty."""
+
+    @staticmethod
+    def replace_string(string: str, content: str) -> NormalizerStep:
+        """Puts `content` in place of `string`, which is not empty."""
+
+    @staticmethod
+    def replace_pattern(
+        transitions: NDArray[np.uint16],
+        class_index: NDArray[np.uint16],
+        class_pages: NDArray[np.uint8],
+        n_classes: int,
+        content: str,
+    ) -> NormalizerStep:
+        """Puts `content` in place of an automaton's matches; see `encode/pattern`."""
+
+class Precompiled(NormalizerStep):
+    """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
+
+    def __init__(self, charsmap: bytes) -> None: ...
+
+class SentencePieceText(NormalizerStep):
+    """SentencePiece's own normalizer, offsets included."""
+
+    def __init__(
+        self,
+        charsmap: bytes,
+        user_defined: Sequence[str],
+        *,
+        add_dummy_prefix: bool,
+        remove_extra_whitespaces: bool,
+        escape_whitespaces: bool,
+        suffix: bool,
+    ) -> None:
+        """See `spec.SentencePieceNormalizer`."""
+
+def sentencepiece_pieces(data: bytes) -> tuple[list[str], bytes, bytes, list[tuple[int, int]]]:
+    """The pieces of a SentencePiece model file, their scores as 32-bit floats, their types, and what lies between."""
 
 class Normalizer:
     """Steps, applied one after the other."""
@@ -25,18 +83,47 @@ class Normalizer:
     def normalize_with_origin(self, text: str) -> tuple[str, NDArray[np.int64]]:
         """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2)."""
 
-class PreTokenizer:
-    """Text to pieces: automata applied one after the other, each inside the pieces of the one before."""
+class PreTokenizerStage:
+    """One step from text to pieces, applied to each piece of the step before."""
+
+class Cut(PreTokenizerStage):
+    """Cuts at the matches of an automaton."""
 
     def __init__(
         self,
-        stages: Sequence[tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint8], int, bool]],
-        prefix_space: bool = False,
+        transitions: NDArray[np.uint16],
+        class_index: NDArray[np.uint16],
+        class_pages: NDArray[np.uint8],
+        n_classes: int,
+        behavior: SplitBehavior = "Isolated",
+        inverted: bool = False,
     ) -> None:
-        """Take (transitions, class_index, class_pages, n_classes, keep_gaps) of each stage; see `encode/pattern`."""
+        """Take the tables of an automaton (see `encode/pattern`), and what becomes of its matches."""
 
+class Spaces(PreTokenizerStage):
+    """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""
+
+    def __init__(self, sign: str, prefix: Literal["always", "first", "never"]) -> None: ...
+
+class Spell(PreTokenizerStage):
+    """Spells each byte as a character of GPT-2's alphabet."""
+
+    def __init__(self) -> None: ...
+
+class Unspell(PreTokenizerStage):
+    """Takes spelled text back to bytes."""
+
+    def __init__(self) -> None: ...
+
+class PreTokenizer:
+    """Text to pieces: stages, one after the other, each inside the pieces of the one before."""
+
+    def __init__(self, stages: Sequence[PreTokenizerStage]) -> None: ...
     def split(self, text: str) -> NDArray[np.int64]:
-        """The (start, end) characters of each piece; shape (n, 2)."""
+        """The (start, end) characters of `text` that each piece stands for; shape (n, 2)."""
+
+    def pieces(self, text: str) -> list[bytes]:
+        """The pieces as the model gets them."""
 
 class Vocabulary:
     """A model's tokens as bytes."""
@@ -48,6 +135,10 @@ class Vocabulary:
     @staticmethod
     def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
         """Tokens as bytes, as in tiktoken's rank files."""
+
+    @staticmethod
+    def plain(tokens: Mapping[str, int] | Iterable[str]) -> Vocabulary:
+        """Tokens as text, which may be empty; without ids, from 0 on."""
 
     def __len__(self) -> int:
         """One more than the highest id."""
@@ -68,31 +159,101 @@ class Bpe(Model):
     def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
         """The pair whose concatenation has the lowest rank merges first."""
 
+class WordPiece(Model):
+    """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""
+
+    def __init__(
+        self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
+    ) -> None:
+        """`prefix` begins tokens that do not begin a piece; pieces of more than `max_chars` characters are unknown.
+
+        Ids in `control`, but for that of `unk_token`, are never produced for guarded or unparsed text.
+        """
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
+        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
 class AddedTokens:
     """The search for added tokens in text."""
 
     def __init__(self, tokens: Sequence[tuple[str, int | None, bool, bool, bool]], word_flips: Sequence[int]) -> None:
         r"""Take (content, id, single_word, lstrip, rstrip), and the code points where membership in \w changes."""
 
-class TokenBytes:
-    """The bytes of every id."""
+class When(Enum):
+    """Where the token stands that a step applies to."""
 
-    def __init__(self, vocabulary: Vocabulary, added: Sequence[tuple[int | None, str, bool]], size: int) -> None:
-        """Take (id, content, special) of the added tokens, and the number of ids at least."""
+    ALWAYS = ...
+    FIRST = ...
+    LATER = ...
+    LAST = ...
+    NOT_LAST = ...
+
+class Spelling(Enum):
+    """How tokens spell bytes: not at all, as `<0xE4>`, in GPT-2's alphabet, or as they are."""
+
+    TEXT = ...
+    FALLBACK = ...
+    ALPHABET = ...
+    BYTES = ...
+
+class FirstUntil(Enum):
+    """Until when a token counts as the first: there was one; text or a space that a step took away; text."""
+
+    TOKEN = ...
+    SPACE = ...
+    TEXT = ...
+
+class TextStep:
+    """One step of a decoder."""
+
+    @staticmethod
+    def replace(pattern: str, content: str, when: When = When.ALWAYS) -> TextStep:
+        """`content` in place of each `pattern`, which is not empty."""
+
+    @staticmethod
+    def strip(character: str, start: int, stop: int, when: When = When.ALWAYS) -> TextStep:
+        """Without up to `start` times `character` at the beginning, and up to `stop` times at the end."""
+
+    @staticmethod
+    def follow(prefix: str) -> TextStep:
+        """A token but the first: without `prefix` if it begins with it, else after a space. For whole tokens only."""
+
+    @staticmethod
+    def join() -> TextStep:
+        """A token but the first: after a space. For whole tokens only."""
+
+class TokenBytes:
+    """What every id stands for, in mid-text: bytes, and whether these are text by themselves."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        added: Sequence[tuple[int | None, str, bool]],
+        size: int,
+        token: Sequence[TextStep],
+        spelling: Spelling,
+        run: Sequence[TextStep],
+        text: Sequence[TextStep],
+        first_until: FirstUntil,
+        fixed: Sequence[tuple[int, bytes, bool]],
+    ) -> None:
+        """Take (id, content, special) of the added tokens, the number of ids at least, and a `decoders.Decoding`."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, token_id: int) -> bytes: ...
-    def join(self, ids: Sequence[int], skip_special: bool) -> bytes:
+    def join(self, ids: Sequence[int]) -> bytes:
         """The bytes of the tokens, one after the other."""
 
-    def decode(self, ids: Sequence[int], skip_special: bool) -> str:
-        """The same as text, with U+FFFD for what is not UTF-8."""
+    def decode(self, ids: Sequence[int], skip_special: bool, whole_runs: bool = False) -> str:
+        """The text of the tokens; `whole_runs`: a run of bytes that is not UTF-8 is one U+FFFD a byte."""
 
 class DecodeStream:
     """The state of an incremental decode; see `tokenweir.encode.decode.DecodeStream`."""
 
     @overload
-    def __init__(self, tokens: TokenBytes, prompt_ids: Sequence[int], skip_special: bool) -> None: ...
+    def __init__(
+        self, tokens: TokenBytes, prompt_ids: Sequence[int], skip_special: bool, whole_runs: bool = False
+    ) -> None: ...
     @overload
     def __init__(self, other: DecodeStream) -> None: ...
     def step(self, token_id: int) -> str:
@@ -102,11 +263,11 @@ class DecodeStream:
         """Take several ids; return the characters that they complete."""
 
     def flush(self) -> str:
-        """End the text: what is held becomes U+FFFD, by Python's `errors="replace"` rule."""
+        """End what is held, as at the end of the text; what follows goes on as after a prompt."""
 
     @property
     def pending(self) -> int:
-        """How many bytes of a character that has not ended are held."""
+        """How many bytes are held, at most; 0 means that the text of every id taken has gone out."""
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.spec import BPE, AddedToken, Model
+from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece
+from tokenweir.encode.vocabulary import token_ids
 
 END_NAMES = frozenset(
     [
@@ -41,22 +43,23 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
 
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
     gets the next free one; of tokens listed twice the later flags hold, but what once was special stays so (tokenizers
-    0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that count.
+    0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that count. So do those beside a
+    SentencePiece model, but for its own pieces, whose ids are certain, and for tokens without one, which get the next.
 
     Raises:
-        TokenizerFileError: If two tokens of a rank file claim one id.
+        TokenizerFileError: If two tokens claim one id, where ids count.
 
     """
-    if not isinstance(model, BPE):
-        taken: dict[int, str] = {rank: repr(token) for token, rank in model.ranks.items()}
-        for token in tokens:
-            if token.id is None or token.id < 0:
-                raise TokenizerFileError(f"special token {token.content!r} has no valid id ({token.id})")
-            if token.id in taken:
-                raise TokenizerFileError(f"special token {token.content!r} has the id {token.id} of {taken[token.id]}")
-            taken[token.id] = repr(token.content)
-        return tuple(tokens)
-    vocab, size = model.vocab, len(model.vocab)
+    if isinstance(model, RankBPE):
+        return _with_given_ids(tokens, {rank: repr(token) for token, rank in model.ranks.items()})
+    vocab = token_ids(model)
+    size = len(vocab)
+    if isinstance(model, SentencePiece):
+        known = [replace(t, id=vocab.get(t.content, t.id)) for t in tokens]
+        free = count(max([size - 1, *(t.id for t in known if t.id is not None)]) + 1)
+        given = [t if t.id is not None else replace(t, id=next(free)) for t in known]
+        others = (t.id for t in given if t.id in range(size) and t.content not in vocab)
+        return _with_given_ids(given, {i: repr(model.pieces[i]) for i in others})
     by_content: dict[str, AddedToken] = {}
     highest = -1
     for token in tokens:
@@ -71,6 +74,18 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         special = token.special or (token.content in by_content and by_content[token.content].special)
         by_content[token.content] = replace(token, id=token_id, special=special)
     return tuple(by_content.values())
+
+
+def _with_given_ids(tokens: Iterable[AddedToken], taken: dict[int, str]) -> tuple[AddedToken, ...]:
+    """The tokens, if each has an id of its own that is not `taken` by what is named there."""
+    tokens = tuple(tokens)
+    for token in tokens:
+        if token.id is None or token.id < 0:
+            raise TokenizerFileError(f"special token {token.content!r} has no valid id ({token.id})")
+        if token.id in taken:
+            raise TokenizerFileError(f"special token {token.content!r} has the id {token.id} of {taken[token.id]}")
+        taken[token.id] = repr(token.content)
+    return tokens
 
 
 def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:

@@ -14,10 +14,7 @@ BYTE_FALLBACK_MODES = ("eager", "huggingface")
 
 
 def check_byte_fallback(mode: str) -> None:
-    """Refuse an unknown `byte_fallback` mode.
-
-    Both modes give the same text for a byte-level vocabulary, which has no `<0xE4>` tokens.
-    """
+    """Refuse an unknown `byte_fallback` mode."""
     if mode not in BYTE_FALLBACK_MODES:
         raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")
 
@@ -25,14 +22,20 @@ def check_byte_fallback(mode: str) -> None:
 class DecodeStream(_core.DecodeStream):
     """Decode ids one by one; every returned piece is final.
 
-    For any ids, `"".join(step(i) for i in ids) + flush()` equals `tok.decode(ids)` with the same options: the bytes of
-    all tokens, read as UTF-8 with Python's `errors="replace"` rule. At most 3 bytes are held back, and a step costs the
-    same after ten ids or a million.
+    For any ids, `"".join(step(i) for i in ids) + flush()` equals `tok.decode(ids)` with the same options, and a step
+    costs the same after ten ids or a million. Only that is held back which later ids can change: the at most 3 bytes of
+    an unfinished character; what a decoder's last token or the end of its text lacks; and with
+    `byte_fallback="huggingface"` a run of byte tokens, until it ends or cannot be UTF-8 any more.
+
+    `flush` ends what is held as the end of the text would. If ids come after it, they go on as after a prompt.
 
     Args:
         tok: The tokenizer whose ids these are.
-        prompt_ids: What comes before, of which the last few are looked at. The output then is the decode of everything,
-            less the characters that were complete in the prompt; so a character cut at the prompt's end comes out whole.
+        prompt_ids: What comes before. The output then is the decode of everything, less the characters that were
+            complete in the prompt; so a leading space stays, and a character cut at the prompt's end comes out whole.
+            Looked at are its first ids, until there is text, and its last, back to the last text or, with
+            `byte_fallback="huggingface"`, to the beginning of the run of byte tokens that ends it; all of it only for
+            decoders that replace or strip inside the joined text.
         skip_special_tokens: Control tokens decode to nothing.
         byte_fallback: How byte-fallback tokens decode; see `Tokenizer.decode`.
 
@@ -50,7 +53,7 @@ class DecodeStream(_core.DecodeStream):
         byte_fallback: str = "eager",
     ) -> None:
         check_byte_fallback(byte_fallback)
-        super().__init__(tok.token_table, prompt_ids, skip_special_tokens)
+        super().__init__(tok.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")
 
     def copy(self) -> DecodeStream:
         """Return an independent stream in the same state."""

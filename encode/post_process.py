@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.spec import ByteLevel, PostProcessor, PostProcessorSequence, TemplateProcessing, TokenizerSpec
+from tokenweir.encode.spec import (
+    BertProcessing,
+    ByteLevel,
+    PostProcessor,
+    PostProcessorSequence,
+    RobertaProcessing,
+    TemplateProcessing,
+    TokenizerSpec,
+)
 
 Ids = tuple[int, ...]
+
+_Single = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing
 
 _BLANKS = (
     "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
@@ -17,19 +27,32 @@ _BLANKS = (
 """The byte alphabet's space, and White_Space."""
 
 
+class Trim(NamedTuple):
+    """One trimming of offsets.
+
+    Attributes:
+        keep_prefix_space: See `trim_offsets`.
+        enclosed: If special tokens are added, one has become the first token before this.
+
+    """
+
+    keep_prefix_space: bool
+    enclosed: bool = False
+
+
 class Added(NamedTuple):
     """What a post-processor adds to one sequence and does to its offsets.
 
     Attributes:
         prefix: The ids before.
         suffix: The ids after.
-        trims: An entry for each time that offsets are trimmed: whether `trim_offsets` keeps a prefix space.
+        trims: Each time that offsets are trimmed.
 
     """
 
     prefix: Ids = ()
     suffix: Ids = ()
-    trims: tuple[bool, ...] = ()
+    trims: tuple[Trim, ...] = ()
 
 
 class Around(NamedTuple):
@@ -95,20 +118,47 @@ def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_si
 
 
 def _added(post_processor: PostProcessor | None) -> Added:
-    match post_processor:
-        case None:
-            return Added()
-        case ByteLevel():
-            return Added(trims=(post_processor.add_prefix_space,) if post_processor.trim_offsets else ())
+    """What all parts add in turn.
+
+    BertProcessing and RobertaProcessing put their tokens into the sequence; a template puts them beside it, as
+    sequences of their own, which what comes after would process like any other (tokenizers 0.23).
+    """
+    whole = Added()
+    enclosed = beside = False
+    for part in _flat(post_processor):
+        if beside and not isinstance(part, ByteLevel):
+            raise UnsupportedTokenizerError(f"post_processor: {type(part).__name__} after a template")
+        prefix, suffix, trims = _alone(part)
+        trims = tuple(trim._replace(enclosed=enclosed) for trim in trims)
+        whole = Added(prefix + whole.prefix, whole.suffix + suffix, whole.trims + trims)
+        if prefix or suffix:
+            beside = isinstance(part, TemplateProcessing)
+            enclosed = enclosed or not beside
+    return whole
+
+
+def _flat(post_processor: PostProcessor | None) -> Iterator[_Single]:
+    if isinstance(post_processor, PostProcessorSequence):
+        for part in post_processor.processors:
+            yield from _flat(part)
+    elif post_processor is not None:
+        yield post_processor
+
+
+def _alone(part: _Single) -> Added:
+    match part:
         case TemplateProcessing():
-            return _template(post_processor)
-        case PostProcessorSequence():
-            whole = Added()
-            for part in map(_added, post_processor.processors):
-                if (whole.prefix or whole.suffix) and (part.prefix or part.suffix):
-                    raise UnsupportedTokenizerError("post_processor: a template after another")
-                whole = Added(part.prefix + whole.prefix, whole.suffix + part.suffix, whole.trims + part.trims)
-            return whole
+            return _template(part)
+        case BertProcessing():
+            return Added((part.cls[1],), (part.sep[1],))
+        case ByteLevel():
+            return Added(trims=_trims(part))
+        case RobertaProcessing():
+            return Added((part.cls[1],), (part.sep[1],), _trims(part))
+
+
+def _trims(part: ByteLevel | RobertaProcessing) -> tuple[Trim, ...]:
+    return (Trim(part.add_prefix_space),) if part.trim_offsets else ()
 
 
 def _template(template: TemplateProcessing) -> Added:
@@ -127,7 +177,7 @@ def _template(template: TemplateProcessing) -> Added:
 
 
 def trim_offsets(
-    names: Sequence[str], spans: Sequence[tuple[int, int]], *, keep_prefix_space: bool
+    names: Sequence[str], spans: Sequence[tuple[int, int]], *, keep_prefix_space: bool, enclosed: bool = False
 ) -> list[tuple[int, int]]:
     """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them.
 
@@ -136,13 +186,14 @@ def trim_offsets(
         spans: Their (start, end) characters.
         keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
             counts for nothing.
+        enclosed: The first token stands after a special one, and counts as first only where it begins the text.
 
     """
     trimmed = []
     for i, (name, (start, end)) in enumerate(zip(names, spans, strict=True)):
         leading = len(name) - len(name.lstrip(_BLANKS))
         trailing = len(name) - len(name.rstrip(_BLANKS))
-        if leading == 1 and (i == 0 or start == 0) and keep_prefix_space:
+        if leading == 1 and ((i == 0 and not enclosed) or start == 0) and keep_prefix_space:
             leading = 0
         start = min(start + leading, end)
         if trailing and end >= trailing:

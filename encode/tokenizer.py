@@ -18,15 +18,17 @@ from tokenweir.encode.decode import check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.post_process import around, trim_offsets
-from tokenweir.encode.spec import BPE, AddedToken, RankBPE, TokenizerSpec
+from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TokenizerSpec
+from tokenweir.encode.vocabulary import token_ids
 
 
 class Tokenizer:
     """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
 
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
-    `tokenizers` 0.23 for tokenizer.json, `tiktoken` 0.14 for rank files. What cannot be reproduced so is refused when
-    the tokenizer is made.
+    `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
+    (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
+    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the same keywords:
 
@@ -88,9 +90,9 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Tokenizer:
-        """Read a tokenizer.json, a tiktoken rank file, a GGUF file, or a model folder.
+        """Read a tokenizer.json, SentencePiece model, tiktoken rank file, tekken.json, GGUF file, or a model folder.
 
-        The files that lie beside a tokenizer.json (tokenizer_config.json, generation_config.json, config.json,
+        The files that lie beside it (tokenizer_config.json, generation_config.json, config.json,
         chat_template.jinja) are read with it.
 
         Args:
@@ -112,7 +114,7 @@ class Tokenizer:
 
         Args:
             data: A file's content.
-            format: "huggingface", "tiktoken" or "gguf".
+            format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
             options: `pattern` and `special_tokens` for "tiktoken", `pattern` for "gguf".
 
         Raises:
@@ -143,7 +145,8 @@ class Tokenizer:
 
         Args:
             tokens: A plain string is an added token that is not special. One that is there already is replaced. An id
-                counts only beside a rank file's tokens; HuggingFace's rule gives any other the next free one.
+                counts only beside a rank file or a SentencePiece model; HuggingFace's rule gives any other the next free
+                one.
 
         """
         by_content = {t.content: t for t in self.added_tokens}
@@ -222,8 +225,9 @@ class Tokenizer:
             names = [self._names.get(token_id, "") for token_id in ids]
             for i in matched:  # the library calls an added token by the text that it took
                 names[i] = text[slice(*spans[i])]
-            for keep_prefix_space in self._around.added.trims:
-                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space)
+            for keep_prefix_space, enclosed in self._around.added.trims:
+                enclosed = enclosed and add_special_tokens
+                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
 
@@ -288,30 +292,37 @@ class Tokenizer:
     ) -> str:
         """Decode ids to text; bytes that are not UTF-8 become U+FFFD by Python's `errors="replace"` rule.
 
+        For any ids it is what HuggingFace's `decode` gives, except for runs of byte-fallback tokens that are not UTF-8.
+
         Args:
             ids: Token ids; those that name no token (gaps, padding rows) decode to nothing.
-            skip_special_tokens: Control tokens decode to nothing.
-            byte_fallback: How a run of byte-fallback tokens decodes, "eager" or "huggingface"; the same thing for a
-                byte-level vocabulary.
+            skip_special_tokens: Control tokens decode to nothing; the decoder does not see them.
+            byte_fallback: How a run of byte-fallback tokens (`<0xE4>`) decodes that is not UTF-8 as a whole: "eager"
+                keeps the characters that are, by the rule above; "huggingface" makes every byte of the run a U+FFFD,
+                as HuggingFace does. (sentencepiece keeps the characters too and makes every other byte a U+FFFD.) Both
+                are the same for a byte-level vocabulary.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
         check_byte_fallback(byte_fallback)
-        return self.token_table.decode(_as_sequence(ids), skip_special_tokens)
+        return self.token_table.decode(_as_sequence(ids), skip_special_tokens, byte_fallback == "huggingface")
 
     def decode_bytes(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
-        """The bytes of the tokens one after the other, control tokens included.
+        """The `token_bytes` of the tokens one after the other, control tokens included.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
-        return self.token_table.join(_as_sequence(ids), False)
+        return self.token_table.join(_as_sequence(ids))
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one token.
+        """The bytes of one token: what it adds to a text that goes on before and after it.
+
+        So a word of a SentencePiece or WordPiece vocabulary has its space, a continuation is without its "##", and
+        a byte-fallback token is its byte. A decoder's rules for the whole text do not count here.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
@@ -325,10 +336,9 @@ class Tokenizer:
         """The id of a token as its file spells it; None if there is none."""
         if (added := self._added_ids.get(token)) is not None:
             return added
-        model = self.spec.model
-        if isinstance(model, BPE):
-            return model.vocab.get(token)
-        return model.ranks.get(token.encode(errors="surrogatepass"))
+        if isinstance(self.spec.model, RankBPE):
+            return self.spec.model.ranks.get(token.encode(errors="surrogatepass"))
+        return self._token_ids.get(token)
 
     def id_to_token(self, token_id: int) -> str | None:
         r"""How its file spells a token; None for an id that names none.
@@ -338,12 +348,12 @@ class Tokenizer:
         return self._names.get(token_id)
 
     @cached_property
+    def _token_ids(self) -> Mapping[str, int]:
+        return token_ids(self.spec.model)
+
+    @cached_property
     def _names(self) -> dict[int, str]:
-        model = self.spec.model
-        if isinstance(model, BPE):
-            names = {token_id: token for token, token_id in model.vocab.items()}
-        else:
-            names = {rank: token.decode(errors="backslashreplace") for token, rank in model.ranks.items()}
+        names = {token_id: token for token, token_id in self._token_ids.items()}
         return names | {token_id: token for token, token_id in self._added_ids.items()}
 
     def is_eos(self, token_id: int) -> bool:
@@ -360,10 +370,12 @@ class Tokenizer:
 
 def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
     """The added tokens and those that play a role without being listed; transformers adds these as control tokens."""
-    listed = {t.content for t in spec.added_tokens}
-    roles = dict.fromkeys(spec.special_roles.values())
-    if not isinstance(spec.model, BPE):
+    if isinstance(spec.model, RankBPE):
         return spec.added_tokens
+    listed = {t.content for t in spec.added_tokens}
+    if isinstance(spec.model, SentencePiece):  # its pieces need not be added to play a role
+        listed.update(spec.model.pieces)
+    roles = dict.fromkeys(spec.special_roles.values())
     return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))
 
 

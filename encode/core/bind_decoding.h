@@ -1,155 +1,190 @@
-// TokenBytes and DecodeStream as Python sees them.
+// TextStep, TokenBytes and DecodeStream as Python sees them.
 #pragma once
 
+#include "decode_stream.h"
 #include "decoder.h"
 #include "interop.h"
+#include "text_step.h"
 #include "vocabulary.h"
 
 namespace tokenweir {
 
+inline nb::object text_object(std::string_view text) {
+  PyObject* object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict");
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
 struct PyTokenBytes {
   TokenBytes table;
-  ObjectCache strings;  // of tokens that are whole characters; None for the others
+  ObjectCache strings;  // of tokens that are text; None for the others
 
-  // The bytes of the tokens, one after the other.
-  std::string join(nb::handle ids, bool skip_special) const {
-    const Ids sequence(ids);
-    std::string bytes;
-    for (size_t i = 0; i < sequence.size(); i++) {
-      const int64_t id = sequence[i];
-      table.check(id);
-      if (!(skip_special && table.special(id))) bytes += table.bytes(id);
-    }
-    return bytes;
-  }
-
-  // The text of a token by itself, or null if its bytes are not whole characters; a new reference.
+  // The text of a token in mid-text, or null if it is bytes; a new reference.
   PyObject* text(size_t id) {
-    PyObject* object = strings.get(id, [&]() -> PyObject* {
-      const std::string_view bytes = table.bytes(id);
-      PyObject* whole = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "strict");
-      if (whole) return whole;
-      PyErr_Clear();
-      Py_INCREF(Py_None);
-      return Py_None;
+    PyObject* object = strings.get(id, [&] {
+      return (table.is_bytes(id) ? nb::none() : text_object(table.content(id))).release().ptr();
     });
     if (object != Py_None) return object;
     Py_DECREF(object);
     return nullptr;
   }
+
+  std::vector<uint32_t> checked(nb::handle ids) const {
+    const Ids sequence(ids);
+    std::vector<uint32_t> checked(sequence.size());
+    for (size_t i = 0; i < checked.size(); i++) {
+      const int64_t id = sequence[i];
+      table.check(id);
+      checked[i] = static_cast<uint32_t>(id);
+    }
+    return checked;
+  }
 };
 
-inline nb::object decode_replace(const std::string& bytes) {
-  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
-  if (!text) throw nb::python_error();
-  return nb::steal(text);
-}
-
-// Bytes to text as they come: CPython's own incremental decoder, which keeps back an unfinished character only.
 class DecodeStream {
  public:
-  DecodeStream(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special)
-      : tokens_(std::move(tokens)), skip_special_(skip_special) {
+  DecodeStream(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs)
+      : tokens_(std::move(tokens)), start_(tokens_->table, skip_special, whole_runs), state_(start_) {
     reset(prompt_ids);
   }
 
   nb::object step(nb::handle item) {
-    const TokenBytes& table = tokens_->table;
     const int64_t id = token_id(item);
-    table.check(id);
-    if (skip_special_ && table.special(id)) return nb::str("");
-    if (held_.empty())
+    tokens_->table.check(id);
+    if (state_.skips(id)) return nb::str("");
+    if (state_.calm())
       if (PyObject* text = tokens_->text(id)) return nb::steal(text);
-    held_ += table.bytes(id);
-    return take();
+    std::string text;
+    state_.take(id, text);
+    return text_object(text);
   }
 
   nb::object feed(nb::handle ids) {
-    held_ += tokens_->join(ids, skip_special_);  // a bad id leaves the stream as it was
-    return take();
+    std::string text;
+    for (const uint32_t id : tokens_->checked(ids)) state_.take(id, text);  // a bad id leaves the stream as it was
+    return text_object(text);
   }
 
   nb::object flush() {
-    nb::object text = decode_replace(held_);
-    held_.clear();
-    return text;
+    std::string text;
+    state_.flush(text);
+    return text_object(text);
   }
 
-  // Bytes of a character that has not ended: which id a character's last byte came from depends on it.
-  size_t pending() const { return held_.size(); }
+  size_t pending() const { return state_.pending(); }
 
-  // Only the prompt's last character can be unfinished, so its last three bytes tell everything; ids before those that
-  // have them are not looked at.
   void reset(nb::handle prompt_ids) {
-    const TokenBytes& table = tokens_->table;
     const Ids ids(prompt_ids);
-    std::string bytes;
-    for (size_t i = ids.size(); i-- > 0 && bytes.size() < 3;) {
+    DecodeState state = start_;
+    state.follow(ids.size(), [&](size_t i) {
       const int64_t id = ids[i];
-      table.check(id);
-      if (!(skip_special_ && table.special(id))) bytes.insert(0, table.bytes(id));
-    }
-    held_ = bytes.substr(bytes.size() - std::min<size_t>(bytes.size(), 3));
-    while (!held_.empty() && utf8_continues(static_cast<uint8_t>(held_[0]))) held_.erase(0, 1);
-    take();
+      tokens_->table.check(id);
+      return static_cast<size_t>(id);
+    });
+    state_ = std::move(state);
   }
 
  private:
-  nb::object take() {
-    Py_ssize_t consumed;
-    PyObject* text =
-        PyUnicode_DecodeUTF8Stateful(held_.data(), static_cast<Py_ssize_t>(held_.size()), "replace", &consumed);
-    if (!text) throw nb::python_error();
-    held_.erase(0, static_cast<size_t>(consumed));
-    return nb::steal(text);
-  }
-
   std::shared_ptr<PyTokenBytes> tokens_;
-  bool skip_special_;
-  std::string held_;  // at most 3 bytes between calls
+  DecodeState start_, state_;
 };
 
+inline TextSteps text_steps(nb::handle steps) {
+  std::vector<TextStep> found;
+  for (nb::handle step : steps) found.push_back(nb::cast<const TextStep&>(step));
+  return TextSteps(std::move(found));
+}
+
 inline void bind_decoding(nb::module_& m) {
+  nb::enum_<When>(m, "When")
+      .value("ALWAYS", When::kAlways)
+      .value("FIRST", When::kFirst)
+      .value("LATER", When::kLater)
+      .value("LAST", When::kLast)
+      .value("NOT_LAST", When::kNotLast);
+  nb::enum_<Spelling>(m, "Spelling")
+      .value("TEXT", Spelling::kText)
+      .value("FALLBACK", Spelling::kFallback)
+      .value("ALPHABET", Spelling::kAlphabet)
+      .value("BYTES", Spelling::kBytes);
+  nb::enum_<FirstUntil>(m, "FirstUntil")
+      .value("TOKEN", FirstUntil::kToken)
+      .value("SPACE", FirstUntil::kSpace)
+      .value("TEXT", FirstUntil::kText);
+
+  nb::class_<TextStep>(m, "TextStep")
+      .def_static(
+          "replace",
+          [](nb::handle pattern, nb::handle content, When when) {
+            return TextStep::replace(std::string(utf8(pattern)), std::string(utf8(content)), when);
+          },
+          "pattern"_a, "content"_a, "when"_a = When::kAlways)
+      .def_static(
+          "strip",
+          [](nb::handle character, size_t start, size_t stop, When when) {
+            return TextStep::strip(std::string(utf8(character)), start, stop, when);
+          },
+          "character"_a, "start"_a, "stop"_a, "when"_a = When::kAlways)
+      .def_static("follow", [](nb::handle prefix) { return TextStep::follow(std::string(utf8(prefix))); }, "prefix"_a)
+      .def_static("join", &TextStep::join);
+
   nb::class_<PyTokenBytes>(m, "TokenBytes")
       .def(
           "__init__",
           [](PyTokenBytes* self, const Vocabulary& vocabulary,
-             const std::vector<std::tuple<uint32_t, std::string, bool>>& added, size_t size) {
-            std::vector<std::string> tokens = vocabulary.bytes;
-            tokens.resize(std::max(size, tokens.size()));
-            std::vector<bool> special(tokens.size());
+             const std::vector<std::tuple<uint32_t, std::string, bool>>& added, size_t size, nb::handle token,
+             Spelling spelling, nb::handle run, nb::handle text, FirstUntil first_until,
+             const std::vector<std::tuple<uint32_t, nb::bytes, bool>>& fixed) {
+            std::vector<std::string> names = vocabulary.names;
+            std::vector<bool> given = vocabulary.given;
+            names.resize(std::max(size, names.size()));
+            given.resize(names.size());
+            std::vector<bool> special(names.size());
             for (const auto& [id, content, is_special] : added) {
-              if (id >= tokens.size()) throw FileError("added token id " + std::to_string(id) + " is out of range");
-              vocabulary.spell(content, tokens[id]);
+              if (id >= names.size()) throw FileError("added token id " + std::to_string(id) + " is out of range");
+              names[id] = content;
+              given[id] = true;
               special[id] = is_special;
             }
-            const size_t n = tokens.size();
-            new (self) PyTokenBytes{TokenBytes(tokens, std::move(special)), ObjectCache(n)};
+            std::vector<FixedToken> fixed_tokens;
+            for (const auto& [id, content, bytes] : fixed)
+              fixed_tokens.push_back({id, std::string(content.c_str(), content.size()), bytes});
+            const size_t n = names.size();
+            new (self) PyTokenBytes{
+                TokenBytes({text_steps(token), spelling, text_steps(run), text_steps(text), first_until},
+                           std::move(names), std::move(given), special, fixed_tokens),
+                ObjectCache(n)};
           },
-          "vocabulary"_a, "added"_a, "size"_a)
+          "vocabulary"_a, "added"_a, "size"_a, "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a, "fixed"_a)
       .def("__len__", [](const PyTokenBytes& self) { return self.table.size(); })
       .def("__getitem__", [](const PyTokenBytes& self, nb::handle item) {
         const int64_t id = token_id(item);
         self.table.check(id);
-        const std::string_view bytes = self.table.bytes(id);
-        return nb::bytes(bytes.data(), bytes.size());
+        const std::string_view content = self.table.content(id);
+        return nb::bytes(content.data(), content.size());
       })
       .def(
           "join",
-          [](const PyTokenBytes& self, nb::handle ids, bool skip_special) {
-            const std::string bytes = self.join(ids, skip_special);
+          [](const PyTokenBytes& self, nb::handle ids) {
+            std::string bytes;
+            for (const uint32_t id : self.checked(ids)) bytes += self.table.content(id);
             return nb::bytes(bytes.data(), bytes.size());
           },
-          "ids"_a, "skip_special"_a)
+          "ids"_a)
       .def(
           "decode",
-          [](const PyTokenBytes& self, nb::handle ids, bool skip_special) {
-            return decode_replace(self.join(ids, skip_special));
+          [](const PyTokenBytes& self, nb::handle ids, bool skip_special, bool whole_runs) {
+            DecodeState state(self.table, skip_special, whole_runs);
+            std::string text;
+            for (const uint32_t id : self.checked(ids)) state.take(id, text);
+            state.flush(text);
+            return text_object(text);
           },
-          "ids"_a, "skip_special"_a);
+          "ids"_a, "skip_special"_a, "whole_runs"_a = false);
 
   nb::class_<DecodeStream>(m, "DecodeStream")
-      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool>(), "tokens"_a, "prompt_ids"_a, "skip_special"_a)
+      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool>(), "tokens"_a, "prompt_ids"_a,
+           "skip_special"_a, "whole_runs"_a = false)
       .def("step", &DecodeStream::step, "token_id"_a)
       .def("feed", &DecodeStream::feed, "ids"_a)
       .def("flush", &DecodeStream::flush)

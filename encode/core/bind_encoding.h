@@ -2,11 +2,9 @@
 #pragma once
 
 #include "batch.h"
-#include "bpe.h"
 #include "bind_decoding.h"
 #include "encoder.h"
 #include "interop.h"
-#include "merge_reader.h"
 
 namespace tokenweir {
 
@@ -55,37 +53,14 @@ inline int64_t vocabulary_id(nb::handle value) {
 }
 
 inline void bind_parts(nb::module_& m) {
-  nb::class_<PreTokenizer>(m, "PreTokenizer")
-      .def(
-          "__init__",
-          [](PreTokenizer* self, const std::vector<std::tuple<Table16, Table16, Table8, size_t, bool>>& stages,
-             bool prefix_space) {
-            std::vector<Stage> built;
-            for (const auto& [transitions, index, pages, n_classes, keep_gaps] : stages)
-              built.emplace_back(values<uint16_t>(transitions), values<uint16_t>(index), values<uint8_t>(pages),
-                                 n_classes, keep_gaps);
-            new (self) PreTokenizer(std::move(built), prefix_space);
-          },
-          "stages"_a, "prefix_space"_a = false)
-      .def("split", [](const PreTokenizer& self, nb::handle source) {
-        const std::string_view text = utf8(source);
-        const auto* p = reinterpret_cast<const uint8_t*>(text.data());
-        std::vector<Span> pieces;
-        struct Collect {
-          std::vector<Span>& pieces;
-          void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-            pieces.push_back(frame.original(b, e));
-          }
-          void flush() {}
-        } collect{pieces};
-        PreTokenizerScratch scratch;
-        self.split<true>(p, p + text.size(), true, scratch, collect);
-        return character_offsets(text, pieces);
-      });
-
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def_static("byte_level", [](nb::dict tokens) {
         Vocabulary vocabulary(true);
+        for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
+        return vocabulary;
+      })
+      .def_static("characters", [](nb::dict tokens) {
+        Vocabulary vocabulary(false);
         for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
         return vocabulary;
       })
@@ -97,39 +72,46 @@ inline void bind_parts(nb::module_& m) {
         }
         return vocabulary;
       })
+      .def_static("plain", [](nb::handle tokens) {
+        Vocabulary vocabulary(false, true);
+        if (PyDict_Check(tokens.ptr())) {
+          for (auto [name, id] : nb::cast<nb::dict>(tokens)) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
+        } else {
+          int64_t id = 0;
+          for (nb::handle name : tokens) vocabulary.add(utf8(name, "a token"), id++);
+        }
+        return vocabulary;
+      })
       .def("__len__", [](const Vocabulary& self) { return self.names.size(); });
 
-  nb::class_<Model>(m, "Model");
-  nb::class_<Bpe, Model>(m, "Bpe")
-      .def_static(
-          "merges",
-          [](const Vocabulary& vocabulary, nb::list merges, bool whole_first, const std::vector<uint32_t>& control) {
-            auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
-            MergeReader reader(vocabulary);
-            for (nb::handle merge : merges) {
-              if (PyUnicode_Check(merge.ptr())) {
-                reader.add(utf8(merge, "a merge"));
-              } else {
-                const auto pair = nb::cast<nb::sequence>(merge);
-                if (nb::len(pair) != 2) throw FileError("merge " + std::to_string(reader.size()) + " is not a pair");
-                reader.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
-              }
+  nb::class_<Model>(m, "Model")
+      .def(
+          "encode",
+          [](const Model& self, nb::handle source, bool guarded) {
+            const std::string_view text = utf8(source);
+            ModelScratch scratch;
+            IdBuffer ids;
+            std::vector<Span> spans;
+            if (!text.empty())
+              self.encode(reinterpret_cast<const uint8_t*>(text.data()), text.size(), guarded, scratch, ids, &spans);
+            return nb::make_tuple(std::vector<int32_t>(ids.data(), ids.data() + ids.size()),
+                                  character_offsets(text, spans));
+          },
+          "piece"_a, "guarded"_a = false)
+      .def(
+          "encode_cut",
+          [](const Model& self, nb::handle source, bool guarded) {
+            const std::string_view text = utf8(source);
+            ModelScratch scratch;
+            IdBuffer ids;
+            const auto *p = reinterpret_cast<const uint8_t*>(text.data()), *end = p + text.size();
+            for (const uint8_t* cut; p < end; p = cut) {
+              cut = self.cuts() ? self.cuts()->next(p, end) : end;
+              self.encode(p, cut - p, guarded, scratch, ids, nullptr);
             }
-            bpe->set_merges(reader.merges());
-            bpe->set_control(control);
-            return bpe;
+            return std::vector<int32_t>(ids.data(), ids.data() + ids.size());
           },
-          "vocabulary"_a, "merges"_a, "whole_first"_a, "control"_a)
-      .def_static(
-          "ranks",
-          [](const Vocabulary& vocabulary, const std::vector<uint32_t>& control) {
-            auto bpe = std::make_shared<Bpe>(vocabulary, true);
-            bpe->set_ranks();
-            bpe->set_control(control);
-            return bpe;
-          },
-          "vocabulary"_a, "control"_a);
-
+          "piece"_a, "guarded"_a = false);
   nb::class_<AddedTokens>(m, "AddedTokens")
       .def(
           "__init__",

@@ -3,15 +3,69 @@
 
 #include <nanobind/stl/shared_ptr.h>
 
+#include <map>
+
+#include "character_map.h"
 #include "interop.h"
 #include "normalize.h"
 #include "normalizer.h"
+#include "replace.h"
+#include "text_ends.h"
 
 namespace tokenweir {
 
+inline std::string text_of(nb::handle source) { return std::string(utf8(source)); }
+
+inline std::shared_ptr<NormalizerStep> normal_form(const std::string& name) {
+  if (name == "NFC") return std::make_shared<NormalForm<true, false>>();
+  if (name == "NFD") return std::make_shared<NormalForm<false, false>>();
+  if (name == "NFKC") return std::make_shared<NormalForm<true, true>>();
+  if (name == "NFKD") return std::make_shared<NormalForm<false, true>>();
+  throw nb::value_error(("no normalization form: " + name).c_str());
+}
+
+inline std::shared_ptr<NormalizerStep> character_map(const std::vector<std::string>& names) {
+  using Rule = CharacterMap::Rule;
+  static const std::map<std::string, Rule> known = {{"lowercase", Rule::Lowercase},
+                                                    {"strip_accents", Rule::StripAccents},
+                                                    {"bert_clean_text", Rule::BertCleanText},
+                                                    {"bert_chinese_chars", Rule::BertChineseChars},
+                                                    {"bert_strip_accents", Rule::BertStripAccents}};
+  std::vector<Rule> rules;
+  for (const std::string& name : names) {
+    const auto found = known.find(name);
+    if (found == known.end()) throw nb::value_error(("no rule for characters: " + name).c_str());
+    rules.push_back(found->second);
+  }
+  return std::make_shared<CharacterMap>(rules);
+}
+
 inline void bind_normalizer(nb::module_& m) {
-  nb::class_<NormalizerStep>(m, "NormalizerStep");
-  nb::class_<NormalForm, NormalizerStep>(m, "NormalForm").def(nb::init<>());
+  using Step = std::shared_ptr<NormalizerStep>;
+  nb::class_<NormalizerStep>(m, "NormalizerStep")
+      .def_static("normal_form", normal_form, "name"_a)
+      .def_static("character_map", character_map, "rules"_a)
+      .def_static(
+          "strip", [](bool left, bool right) -> Step { return std::make_shared<Strip>(left, right); }, "left"_a,
+          "right"_a)
+      .def_static(
+          "prepend", [](nb::handle content) -> Step { return std::make_shared<Prepend>(text_of(content)); },
+          "content"_a)
+      .def_static(
+          "replace_string",
+          [](nb::handle string, nb::handle content) -> Step {
+            return std::make_shared<Replace<StringSearch>>(StringSearch(text_of(string)), text_of(content));
+          },
+          "string"_a, "content"_a)
+      .def_static(
+          "replace_pattern",
+          [](const Table16& transitions, const Table16& class_index, const Table8& class_pages, size_t n_classes,
+             nb::handle content) -> Step {
+            CompiledPattern pattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
+                                    values<uint8_t>(class_pages), n_classes);
+            return std::make_shared<Replace<PatternSearch>>(PatternSearch(std::move(pattern)), text_of(content));
+          },
+          "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "content"_a);
 
   nb::class_<Normalizer>(m, "Normalizer")
       .def(

@@ -2,8 +2,6 @@
 //
 // The same merge loop serves HuggingFace's merge lists and tiktoken's ranks: a pair has a priority, a priority has a
 // result. A merge list gives each pair a priority of its own; ranks give every split of a token the token's rank.
-// The pair of lowest priority merges first, the leftmost of equals, until no pair is left. That is O(n log n) for long
-// pieces (a heap) and quadratic with a tiny constant below kShort symbols, where shifting arrays beats a heap.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 
 #include "hash_table.h"
 #include "id_buffer.h"
+#include "merge.h"
 #include "model.h"
 #include "vocabulary.h"
 #include "whole_characters.h"
@@ -95,7 +94,6 @@ class Bpe : public Model {
   }
 
  private:
-  static constexpr size_t kShort = 64;
   static constexpr size_t kMaxRanked = 4096;  // the splits of a token take time in the square of its length
 
   void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
@@ -129,6 +127,14 @@ class Bpe : public Model {
     return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
   }
 
+  struct Rules {
+    const Bpe& bpe;
+    const bool guarded;
+
+    uint32_t priority(uint32_t left, uint32_t right) const { return bpe.priority(left, right, guarded); }
+    uint32_t merged(uint32_t, uint32_t, uint32_t priority) const { return bpe.merged_[priority]; }
+  };
+
   void merge_short(const uint8_t* p, size_t bytes, bool guarded, IdBuffer& out) const {
     uint32_t ids[kShort], priorities[kShort];
     size_t n = 0;
@@ -141,61 +147,17 @@ class Bpe : public Model {
     for (size_t i = 0; i + 1 < n; i++)
       priorities[i] = plain && (p[i] | p[i + 1]) < 0x80 ? ascii_pairs_[p[i] << 7 | p[i + 1]]
                                                         : priority(ids[i], ids[i + 1], guarded);
-    while (n > 1) {
-      uint32_t best = kNone;
-      for (size_t i = 0; i + 1 < n; i++) best = std::min(best, priorities[i]);
-      if (best == kNone) break;
-      size_t i = 0;
-      while (priorities[i] != best) i++;
-      ids[i] = merged_[best];
-      n--;
-      std::copy(ids + i + 2, ids + n + 1, ids + i + 1);
-      if (i + 1 < n) {
-        std::copy(priorities + i + 2, priorities + n, priorities + i + 1);
-        priorities[i] = priority(ids[i], ids[i + 1], guarded);
-      }
-      if (i > 0) priorities[i - 1] = priority(ids[i - 1], ids[i], guarded);
-    }
+    Rules rules{*this, guarded};
+    n = tokenweir::merge_short(rules, ids, priorities, n);
     for (size_t i = 0; i < n; i++) out.push(ids[i]);
   }
 
   void merge_long(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out) const {
-    if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");
-    const uint32_t end = static_cast<uint32_t>(n);
-    s.ids.resize(n), s.priorities.resize(n), s.next.resize(n), s.previous.resize(n);
-    s.heap.clear();
-    for (uint32_t i = 0; i < end; i++) {
-      s.ids[i] = byte_ids_[p[i]];
-      s.next[i] = i + 1;
-      s.previous[i] = i - 1;  // wraps to kNone for the first
-      s.priorities[i] = i + 1 < end ? priority(byte_ids_[p[i]], byte_ids_[p[i + 1]], guarded) : kNone;
-      if (s.priorities[i] != kNone) s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
-    }
-    // An entry is stale when its symbol was swallowed or its pair has changed; then the priorities differ, since equal
-    // priorities mean an equal result.
-    std::make_heap(s.heap.begin(), s.heap.end(), std::greater<>());
-    const auto renew = [&](uint32_t i) {
-      const uint32_t right = s.next[i];
-      s.priorities[i] = right < end ? priority(s.ids[i], s.ids[right], guarded) : kNone;
-      if (s.priorities[i] != kNone) {
-        s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
-        std::push_heap(s.heap.begin(), s.heap.end(), std::greater<>());
-      }
-    };
-    while (!s.heap.empty()) {
-      std::pop_heap(s.heap.begin(), s.heap.end(), std::greater<>());
-      const uint32_t best = s.heap.back() >> 32, i = static_cast<uint32_t>(s.heap.back());
-      s.heap.pop_back();
-      if (s.priorities[i] != best) continue;
-      const uint32_t gone = s.next[i];
-      s.ids[i] = merged_[best];
-      s.priorities[gone] = kNone;
-      s.next[i] = s.next[gone];
-      if (s.next[i] < end) s.previous[s.next[i]] = i;
-      renew(i);
-      if (s.previous[i] != kNone) renew(s.previous[i]);
-    }
-    for (uint32_t i = 0; i < end; i = s.next[i]) out.push(s.ids[i]);
+    s.ids.resize(n);
+    for (size_t i = 0; i < n; i++) s.ids[i] = byte_ids_[p[i]];
+    Rules rules{*this, guarded};
+    tokenweir::merge_long(rules, s, n);
+    for (size_t i = 0; i < n; i = s.next[i]) out.push(s.ids[i]);
   }
 
   TokenList tokens_;

@@ -1,23 +1,83 @@
-// Ids to bytes.
+// Ids to what they stand for: text, or bytes that are text only together with their neighbours'.
+//
+// A decoder takes tokens as they are spelled through steps, most of which concern each token by itself; what these make
+// of every token is worked out once. What is left for the stream (decode_stream.h) are runs of bytes and the steps that
+// see the whole text. Some steps ask whether a token is the first or the last of a text. The tables have it stand in
+// mid-text; the rare other places are worked out when they occur.
+// 256,000 tokens take some 30 ms.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "errors.h"
+#include "text_step.h"
 #include "token_list.h"
+#include "utf8_replace.h"
+#include "vocabulary.h"
 
 namespace tokenweir {
 
-// The bytes of every token. Ids without a token (gaps, padding rows below the embedding's size) have none.
+// How tokens spell bytes.
+enum class Spelling : uint8_t {
+  kText,      // they do not
+  kFallback,  // a token such as <0xE4> is one byte, unless it is part of text
+  kAlphabet,  // in the byte alphabet
+  kBytes,     // as they are
+};
+
+// Until when a token counts as the first.
+enum class FirstUntil : uint8_t {
+  kToken,  // there was one
+  kSpace,  // there was text or a space that a step took away
+  kText,   // there was text
+};
+
+struct Decoding {
+  TextSteps token;  // for each token as it is spelled
+  Spelling spelling;
+  TextSteps run;  // for each token that is text, and for the text of each run of bytes
+  TextSteps text;  // for the whole text
+  FirstUntil first_until;
+};
+
+// A token that is what it is wherever it stands.
+struct FixedToken {
+  uint32_t id;
+  std::string content;
+  bool bytes;  // the content is part of a run of bytes, not text
+};
+
 class TokenBytes {
  public:
-  TokenBytes(const std::vector<std::string>& tokens, std::vector<bool> special)
-      : tokens_(tokens), special_(std::move(special)) {}
+  // `names` are the tokens as spelled, `given` tells which ids have one; ids without one (gaps, padding rows below the
+  // embedding's size) stand for nothing.
+  TokenBytes(Decoding decoding, std::vector<std::string> names, std::vector<bool> given, const std::vector<bool>& special,
+             const std::vector<FixedToken>& fixed)
+      : decoding_(std::move(decoding)), flags_(names.size()) {
+    const auto depends = [&](When when) { return decoding_.token.depends_on(when) || decoding_.run.depends_on(when); };
+    first_differs_ = depends(When::kFirst) || depends(When::kLater);
+    last_differs_ = depends(When::kLast) || depends(When::kNotLast);
+    if (first_differs_ || last_differs_) names_ = TokenList(names);
+    for (size_t id = 0; id < names.size(); id++) {
+      if (!given[id]) continue;
+      flags_[id] = kGiven | (special[id] ? kSpecial : 0);
+      auto [content, bytes] = render(names[id], {false, false});
+      if (bytes) flags_[id] |= kBytes;
+      names[id] = std::move(content);
+    }
+    for (const FixedToken& token : fixed) {
+      if (token.id >= names.size()) throw FileError("token id " + std::to_string(token.id) + " is out of range");
+      names[token.id] = token.content;
+      flags_[token.id] = static_cast<uint8_t>((flags_[token.id] & ~kBytes) | kGiven | kFixed | (token.bytes ? kBytes : 0));
+    }
+    contents_ = TokenList(names);
+  }
 
-  size_t size() const { return tokens_.size(); }
+  size_t size() const { return flags_.size(); }
 
   void check(int64_t id) const {
     if (id < 0 || static_cast<uint64_t>(id) >= size())
@@ -25,13 +85,70 @@ class TokenBytes {
                        std::to_string(size() - 1) + ")");
   }
 
-  // `id` is known to be in range.
-  std::string_view bytes(size_t id) const { return tokens_[id]; }
-  bool special(size_t id) const { return special_[id]; }
+  // From here on `id` is known to be in range.
+
+  bool given(size_t id) const { return flags_[id] & kGiven; }
+  bool special(size_t id) const { return flags_[id] & kSpecial; }
+
+  // What the token stands for in mid-text.
+  std::string_view content(size_t id) const { return contents_[id]; }
+
+  // Whether that is part of a run of bytes; if not, it is text.
+  bool is_bytes(size_t id) const { return flags_[id] & kBytes; }
+
+  // The same elsewhere; whether it is bytes comes second.
+  std::pair<std::string, bool> content_at(size_t id, Place place) const {
+    if (flags_[id] & kFixed) return {std::string(content(id)), is_bytes(id)};
+    return render(names_[id], place);
+  }
+
+  bool first_differs() const { return first_differs_; }
+  bool last_differs() const { return last_differs_; }
+  FirstUntil first_until() const { return decoding_.first_until; }
+
+  // Runs of bytes go on over text: all tokens are bytes, and those that are whole characters are only called text.
+  bool all_bytes() const { return decoding_.spelling >= Spelling::kAlphabet; }
+
+  const TextSteps& run_steps() const { return decoding_.run; }
+  const TextSteps& text_steps() const { return decoding_.text; }
 
  private:
-  TokenList tokens_;
-  std::vector<bool> special_;
+  static constexpr uint8_t kGiven = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
+
+  std::pair<std::string, bool> render(std::string_view name, Place place) const {
+    std::string content = decoding_.token.apply(std::string(name), place);
+    switch (decoding_.spelling) {
+      case Spelling::kAlphabet:
+        alphabet_bytes(content, content);
+        [[fallthrough]];
+      case Spelling::kBytes:
+        if (is_utf8(content)) return {std::move(content), false};
+        return {std::move(content), true};
+      case Spelling::kFallback:
+        if (const int byte = fallback_byte(content); byte >= 0) return {std::string(1, static_cast<char>(byte)), true};
+        [[fallthrough]];
+      default:
+        return {decoding_.run.apply(std::move(content), place), false};
+    }
+  }
+
+  // The byte that a token such as <0xE4> stands for, or -1. Rust's parser, which the library uses, takes <0x+F> too.
+  static int fallback_byte(std::string_view token) {
+    if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
+    const int high = token[3] == '+' ? 0 : hex(token[3]), low = hex(token[4]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
+  }
+
+  static int hex(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  }
+
+  Decoding decoding_;
+  std::vector<uint8_t> flags_;
+  TokenList names_, contents_;  // the names only where a token's place matters
+  bool first_differs_, last_differs_;
 };
 
 }  // namespace tokenweir

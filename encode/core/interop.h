@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "errors.h"
-#include "normalize.h"
+#include "span.h"
 #include "utf8.h"
 
 namespace tokenweir {

@@ -1,4 +1,4 @@
-// A tokenizer.json's list of merges, tokens to ids.
+// A tokenizer.json's list of merges, tokens to ids, as HuggingFace's `tokenizers` 0.23 reads it.
 #pragma once
 
 #include <array>
@@ -14,13 +14,16 @@ namespace tokenweir {
 
 class MergeReader {
  public:
-  explicit MergeReader(const Vocabulary& vocabulary) : names_(vocabulary.names), table_(names_) {
+  // `prefix`: bytes that the right token of a pair loses (those of continuing_subword_prefix, whatever it begins with).
+  explicit MergeReader(const Vocabulary& vocabulary, size_t prefix = 0)
+      : prefix_(prefix), names_(vocabulary.names), table_(names_) {
     for (uint32_t id = 0; id < vocabulary.names.size(); id++)
       if (!vocabulary.names[id].empty()) table_.insert(id);
   }
 
-  // "left right"
+  // "left right"; a line that begins as the first one of GPT-2's merges.txt is none
   void add(std::string_view merge) {
+    if (merge.substr(0, 8) == "#version") return;
     const size_t space = merge.find(' ');
     if (space == std::string_view::npos || merge.find(' ', space + 1) != std::string_view::npos)
       throw FileError("merge " + std::to_string(size()) + " (\"" + std::string(merge) +
@@ -29,7 +32,10 @@ class MergeReader {
   }
 
   void add(std::string_view left, std::string_view right) {
-    joined_.assign(left).append(right);
+    if (right.size() < prefix_)
+      throw FileError("merge " + std::to_string(size()) + " continues with \"" + std::string(right) +
+                      "\", which is shorter than the continuing_subword_prefix");
+    joined_.assign(left).append(right.substr(prefix_));
     const uint32_t left_id = find(left), right_id = find(right);
     merges_.push_back({left_id, right_id, find(joined_)});
   }
@@ -46,6 +52,7 @@ class MergeReader {
     return id;
   }
 
+  size_t prefix_;
   TokenList names_;
   TokenTable table_;
   std::string joined_;

@@ -1,9 +1,14 @@
 // The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
 
+#include "bind_charsmap.h"
+#include "bind_bpe.h"
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
+#include "bind_wordpiece.h"
+#include "bind_unigram.h"
+#include "bind_pretokenizer.h"
 
 using namespace tokenweir;
 
@@ -25,7 +30,12 @@ NB_MODULE(_core, m) {
   });
 
   bind_normalizer(m);
+  bind_charsmap(m);
+  bind_pretokenizer(m);
   bind_parts(m);
+  bind_wordpiece(m);
+  bind_unigram(m);
+  bind_bpe(m);
   bind_decoding(m);
   bind_encoder(m);
   bind_gguf(m);

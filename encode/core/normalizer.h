@@ -20,9 +20,18 @@ class NormalizerStep {
 
   // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
   // null, one span of `text` to it for each *character* appended: the bytes of the one character of `text` at which
-  // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others.
+  // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others. (SentencePiece's own normalizer
+  // aligns differently: with several characters, or with none.)
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const = 0;
 };
+
+// Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
+inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
+  for (uint32_t length; p < end; p += length) {
+    length = utf8_length(*p);
+    origin.push_back({static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length});
+  }
+}
 
 class Normalizer {
  public:
@@ -37,30 +46,31 @@ class Normalizer {
   // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const {
     out.assign(reinterpret_cast<const char*>(text), n);
-    if (origin)
-      for (size_t i = 0; i < n; i += utf8_length(text[i])) origin->push_back({i, i + utf8_length(text[i])});
     std::string next;
     std::vector<Span> from;
+    bool as_it_was = true;
     for (const auto& step : steps_) {
       const auto* p = reinterpret_cast<const uint8_t*>(out.data());
       if (step->keeps(p, out.size())) continue;
       next.clear();
       from.clear();
       step->apply(p, out.size(), next, origin ? &from : nullptr);
-      if (origin) follow(out, from, *origin);
+      if (origin && !as_it_was) follow(out, from, *origin);
+      if (origin) origin->swap(from);
       out.swap(next);
+      as_it_was = false;
     }
+    if (origin && as_it_was) stand(text, text + n, text, *origin);
   }
 
  private:
   // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
-  static void follow(const std::string& text, std::vector<Span>& from, std::vector<Span>& origin) {
+  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin) {
     std::vector<size_t> character(text.size());
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
     for (Span& span : from)
-      if (span.start < span.end) span = origin[character[span.start]];
-    origin.swap(from);
+      if (span.start < span.end) span = {origin[character[span.start]].start, origin[character[span.end - 1]].end};
   }
 
   std::vector<std::shared_ptr<const NormalizerStep>> steps_;

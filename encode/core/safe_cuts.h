@@ -1,54 +1,88 @@
 // Places inside a piece that no token crosses, so that what is left and right of them can be encoded apart.
 //
-// Models without a pre-tokenizer get whole documents, in which every word begins with U+2581. Two characters that stand
-// side by side in no token are never merged. So a document may be cut before each U+2581 whose left neighbour no
-// token has there, and the words, which repeat, are looked up. (Costs one pass over the vocabulary; the models say when
-// it holds: no symbol of theirs may vanish, or take in a neighbour, across a cut.)
+// Models without a pre-tokenizer get whole documents. Two characters that stand side by side in no token that merging
+// makes are never in one token. So a document may be cut between them, and the parts, which are words mostly, repeat
+// and are looked up. That holds where both characters are symbols of their own whatever stands around them: one that is
+// unknown may vanish, and let its neighbours meet, or become one token with the next; the models say which characters
+// are known, or that none can do such a thing.
+//
+// Pairs of ASCII characters have a bit each. Others share a field of bits by their hash, so that now and then a cut is
+// missed, never made. Filling it is one pass over the characters of the tokens.
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "character_ids.h"
+#include "hash_table.h"
 #include "utf8.h"
 
 namespace tokenweir {
 
 class SafeCuts {
  public:
+  // For about `tokens` tokens. `anywhere`: every character is a symbol of its own, known or not.
+  SafeCuts(size_t tokens, bool anywhere)
+      : known_(anywhere ? 0 : kCharacters / 64), others_(slot_bits(tokens) + 3) {
+    for (auto& row : ascii_) row[0] = row[1] = anywhere ? ~uint64_t{0} : 0;
+  }
+
+  // Declares the characters known that have an id. To be called before `join`.
+  void know(uint32_t character) {
+    if (!known_.empty()) known_[character / 64] |= uint64_t{1} << character % 64;
+    if (character >= 128) return;
+    for (uint32_t other = 0; other < 128; other++)
+      if (is_known(other)) allow(character, other), allow(other, character);
+  }
+
   // A token that text can become, or a part of one.
-  void add_token(std::string_view token) {
-    const auto* p = reinterpret_cast<const uint8_t*>(token.data());
-    for (size_t at = 1; at + 3 <= token.size(); at++)
-      if (is_mark(p + at)) joined_[word(p, at)] |= bit(p, at);
+  void join(std::string_view token) {
+    uint32_t before = kNone;
+    for_each_character(token, [&](uint32_t character, size_t, size_t) {
+      if (before != kNone) join(before, character);
+      before = character;
+    });
   }
 
   // The first cut in [p, end) after `p`, or `end`.
   const uint8_t* next(const uint8_t* p, const uint8_t* end) const {
-    for (const uint8_t* q = p + 1; q < end; q++) {
-      q = static_cast<const uint8_t*>(std::memchr(q, 0xE2, static_cast<size_t>(end - q)));
-      if (!q) return end;
-      const size_t at = static_cast<size_t>(q - p);
-      if (is_mark(q) && !(joined_[word(p, at)] & bit(p, at))) return q;
+    uint32_t length;
+    uint32_t before = utf8_decode(p, length);
+    for (p += length; p < end; p += length) {
+      const uint32_t character = utf8_decode(p, length);
+      if (may_cut(before, character)) return p;
+      before = character;
     }
     return end;
   }
 
  private:
-  static bool is_mark(const uint8_t* p) { return p[0] == 0xE2 && p[1] == 0x96 && p[2] == 0x81; }
+  static constexpr uint32_t kCharacters = 0x110000;
 
-  // The character before `at`; those outside the basic plane share their low 16 bits with another, which is safe.
-  static uint32_t before(const uint8_t* p, size_t at) {
-    do at--;
-    while (at > 0 && utf8_continues(p[at]));
-    uint32_t length;
-    return utf8_decode(p + at, length) & 0xFFFF;
+  void join(uint32_t left, uint32_t right) {
+    if ((left | right) < 128)
+      ascii_[left][right / 64] &= ~(uint64_t{1} << right % 64);
+    else
+      others_.insert(pair_hash(left, right));
   }
-  static size_t word(const uint8_t* p, size_t at) { return before(p, at) / 64; }
-  static uint64_t bit(const uint8_t* p, size_t at) { return uint64_t{1} << before(p, at) % 64; }
 
-  std::vector<uint64_t> joined_ = std::vector<uint64_t>(1024);  // characters that stand before U+2581 in some token
+  bool may_cut(uint32_t left, uint32_t right) const {
+    if ((left | right) < 128) return ascii_[left][right / 64] >> right % 64 & 1;
+    return !others_.may_have(pair_hash(left, right)) && is_known(left) && is_known(right);
+  }
+
+  void allow(uint32_t left, uint32_t right) { ascii_[left][right / 64] |= uint64_t{1} << right % 64; }
+  bool is_known(uint32_t c) const { return known_.empty() || (known_[c / 64] >> c % 64 & 1); }
+
+  static uint64_t pair_hash(uint32_t left, uint32_t right) {
+    const uint64_t h = mix(uint64_t{left} << 21 | right);
+    return mix(h ^ h >> 32);
+  }
+
+  uint64_t ascii_[128][2];       // by two ASCII characters: whether a cut between them is safe
+  std::vector<uint64_t> known_;  // by character; empty: all are
+  Filter others_;                // pairs that stand in a token
 };
 
 }  // namespace tokenweir

@@ -12,6 +12,8 @@ namespace tokenweir {
 
 class TokenList {
  public:
+  TokenList() : offsets_(1) {}
+
   // An empty string: the id names no token.
   explicit TokenList(const std::vector<std::string>& tokens) : offsets_(1) {
     for (const std::string& token : tokens) {

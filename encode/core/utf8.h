@@ -1,8 +1,9 @@
 // UTF-8 characters. Freestanding (no standard includes beyond <stdint.h>): kernels include it too.
 //
-// The text is valid UTF-8: it comes from a Python str.
+// The text is valid UTF-8, since it comes from a Python str, but for what `utf8_is_valid` is asked about.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __CUDACC__
@@ -41,6 +42,22 @@ TW_FN uint32_t utf8_decode(const uint8_t* p, uint32_t& length) {
     return p[0];
   }
   return utf8_decode_multibyte(p, length);
+}
+
+// Whether bytes from a file are UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
+TW_FN bool utf8_is_valid(const uint8_t* p, size_t n) {
+  for (size_t i = 0; i < n;) {
+    const uint32_t length = utf8_length(p[i]);
+    if (utf8_continues(p[i]) || length > n - i) return false;
+    for (uint32_t k = 1; k < length; k++)
+      if (!utf8_continues(p[i + k])) return false;
+    uint32_t decoded;
+    const uint32_t c = utf8_decode(p + i, decoded);
+    if (p[i] >= 0xF8 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
+    if (c < (length == 1 ? 0u : length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u)) return false;
+    i += length;
+  }
+  return true;
 }
 
 // Unicode's White_Space property: 25 code points, unchanged since Unicode 6.3.

@@ -22,9 +22,20 @@ class ByteAlphabet {
     uint32_t next = 0x100;
     for (uint32_t byte = 0; byte < 256; byte++) {
       const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
-      byte_of_[printable ? byte : next++] = static_cast<int16_t>(byte);
+      letter_of_[byte] = static_cast<uint16_t>(printable ? byte : next++);
+      byte_of_[letter_of_[byte]] = static_cast<int16_t>(byte);
     }
   }
+
+  // The character that stands for `byte`, as UTF-8.
+  std::string letter(uint8_t byte) const {
+    const uint32_t c = letter_of_[byte];
+    if (c < 0x80) return std::string(1, static_cast<char>(c));
+    return {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+  }
+
+  // The byte that a character of the alphabet stands for.
+  uint8_t byte(uint32_t letter) const { return static_cast<uint8_t>(byte_of_[letter]); }
 
   // The bytes that `token` spells; false, with `bytes` unset, if a character is not of the alphabet.
   bool bytes(std::string_view token, std::string& bytes) const {
@@ -43,40 +54,50 @@ class ByteAlphabet {
 
  private:
   static constexpr uint32_t kSize = 0x144;
+  uint16_t letter_of_[256];
   int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
 };
 
+// Sets `out` to the bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character
+// outside the alphabet counts as plain text, whole. Returns whether it has none.
+inline bool alphabet_bytes(std::string_view name, std::string& out) {
+  static const ByteAlphabet alphabet;
+  if (alphabet.bytes(name, out)) return true;
+  out = name;
+  return false;
+}
+
 struct Vocabulary {
   bool byte_level;                  // names are spelled in the byte alphabet
-  std::vector<std::string> names;   // as the file spells them; empty: no such token
+  bool plain;                       // they are plain text, which may be empty
+  std::vector<std::string> names;   // as the file spells them; empty, unless `given`: no such token
+  std::vector<bool> given;          // there is such a token
   std::vector<std::string> bytes;   // what the decoder makes of them
   std::vector<bool> reachable;      // a piece of text can equal the token
 
-  explicit Vocabulary(bool byte_level) : byte_level(byte_level) {}
+  explicit Vocabulary(bool byte_level, bool plain = false) : byte_level(byte_level), plain(plain) {}
 
   void add(std::string_view name, int64_t id) {
     if (id < 0 || id > PairTable::kMaxId)
       throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " + std::to_string(PairTable::kMaxId) +
                         " fit");
-    if (name.empty()) throw FileError("token " + std::to_string(id) + " is empty");
+    if (name.empty() && !plain) throw FileError("token " + std::to_string(id) + " is empty");
     const size_t at = static_cast<size_t>(id);
     if (at >= names.size()) {
       names.resize(at + 1);
+      given.resize(at + 1);
       bytes.resize(at + 1);
       reachable.resize(at + 1);
     }
-    if (!names[at].empty()) throw FileError("token id " + std::to_string(id) + " is given twice");
+    if (given[at]) throw FileError("token id " + std::to_string(id) + " is given twice");
     names[at] = name;
-    reachable[at] = spell(name, bytes[at]);
-  }
-
-  // The bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character outside the
-  // alphabet counts as plain text, whole. Returns whether text can be cut into a piece that equals the name.
-  bool spell(std::string_view name, std::string& out) const {
-    static const ByteAlphabet alphabet;
-    if (byte_level && alphabet.bytes(name, out)) return true;
-    out = name;
-    return !byte_level;
+    given[at] = true;
+    if (byte_level) {
+      reachable[at] = alphabet_bytes(name, bytes[at]);
+    } else {
+      bytes[at] = name;
+      reachable[at] = true;
+    }
   }
 };
 

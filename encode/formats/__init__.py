@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats import gguf, huggingface, tiktoken
+from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.spec import TokenizerSpec
 
 MAX_BYTES = 1 << 30
-"""A larger tokenizer file is refused; the largest known has 33 MB."""
+"""A larger tokenizer file is refused; the largest known has 33 MB. (GGUF files are mapped, and may have any size.)"""
+
+FORMATS = {
+    "huggingface": "a tokenizer.json",
+    "sentencepiece": "a SentencePiece model",
+    "tekken": "a tekken.json",
+    "gguf": "a GGUF file",
+    "tiktoken": "a rank file",
+}
 
 
 def read_file(
@@ -21,20 +29,20 @@ def read_file(
     """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
     if path.is_dir():
         path = _in_folder(path)
+    options = {"pattern": pattern, "special_tokens": special_tokens}
     try:
-        if gguf.is_gguf(path):
-            if special_tokens is not None:
-                raise ValueError("special_tokens is for rank files; a GGUF file has its own")
-            return gguf.read_file(path, pattern=pattern)
+        if gguf.is_gguf(path):  # it says everything itself
+            return gguf.read_file(path, **_checked("gguf", options))
         if (size := path.stat().st_size) > MAX_BYTES:
             raise TokenizerFileError(f"{size} bytes; at most {MAX_BYTES} are read")
         data = path.read_bytes()
-        if path.name.startswith("tekken"):
-            raise UnsupportedTokenizerError("a tekken file")
+        if path.suffix == ".json" and (path.name.startswith("tekken") or tekken.recognises(data)):
+            # A tokenizer_config.json describes a conversion of it.
+            return read_beside(read_bytes(data, "tekken", **options), path.parent, tokenizer_config=False)
         if path.suffix == ".json":
-            spec = read_bytes(data, "huggingface", pattern=pattern, special_tokens=special_tokens)
-        elif re.match(rb"\n[^\n]\n", data):  # protobuf: the first piece, its length, the piece's text
-            raise UnsupportedTokenizerError("a SentencePiece model")
+            spec = read_bytes(data, "huggingface", **options)
+        elif sentencepiece.looks_like(data):
+            spec = read_bytes(data, "sentencepiece", **options)
         else:
             spec = tiktoken.read(data, name=path.name, pattern=pattern, special_tokens=special_tokens)
         return read_beside(spec, path.parent)
@@ -48,18 +56,29 @@ def read_bytes(
     data: bytes, format: str, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> TokenizerSpec:
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    given = _checked(format, {"pattern": pattern, "special_tokens": special_tokens})
     match format:
         case "huggingface":
-            if pattern is not None or special_tokens is not None:
-                raise ValueError("pattern and special_tokens are for rank files; a tokenizer.json has its own")
             return huggingface.read(data)
-        case "tiktoken":
-            return tiktoken.read(data, pattern=pattern, special_tokens=special_tokens)
+        case "sentencepiece":
+            return sentencepiece.read(data)
+        case "tekken":
+            return tekken.read(data)
         case "gguf":
-            if special_tokens is not None:
-                raise ValueError("special_tokens is for rank files; a GGUF file has its own")
-            return gguf.read_bytes(data, pattern=pattern)
-    raise ValueError(f'format must be "huggingface", "tiktoken" or "gguf", not {format!r}')
+            return gguf.read_bytes(data, **given)
+    return tiktoken.read(data, **given)
+
+
+def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given, if the format takes them."""
+    given = {name: value for name, value in options.items() if value is not None}
+    takes = {"tiktoken": ("pattern", "special_tokens"), "gguf": ("pattern",)}.get(format, ())
+    for name in given:
+        if name not in takes:
+            raise ValueError(f"{name} is for rank files; {FORMATS[format]} has its own")
+    return given
 
 
 def _in_folder(folder: Path) -> Path:
@@ -69,4 +88,4 @@ def _in_folder(folder: Path) -> Path:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
         if found:
             return found[0]
-    raise TokenizerFileError(f"{folder}: no tokenizer.json, rank file or GGUF file in this folder")
+    raise TokenizerFileError(f"{folder}: no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder")

@@ -13,33 +13,37 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.spec import AddedToken, TokenizerSpec
+from tokenweir.encode.spec import AddedToken, SentencePiece, TokenizerSpec
 
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
-def read_beside(spec: TokenizerSpec, folder: Path) -> TokenizerSpec:
+def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = True) -> TokenizerSpec:
     """Complete `spec` with the files of its folder that exist.
+
+    Args:
+        spec: What the tokenizer file says.
+        folder: The folder.
+        tokenizer_config: What tokenizer_config.json says of tokens counts; if not, its chat templates alone do.
 
     Raises:
         TokenizerFileError: If one of them is not a JSON object, or an entry has the wrong type.
 
     """
-    config = _json(folder / "tokenizer_config.json")
+    templates = read_chat_templates(folder, config := _json(folder / "tokenizer_config.json"))
+    config = config if tokenizer_config else {}
     generation, model = _json(folder / "generation_config.json"), _json(folder / "config.json")
     text_model: dict[str, Any] = nested if isinstance(nested := model.get("text_config"), dict) else model
     roles = {role: token for role in ROLES if (token := _token(config, role)) is not None}
-    listed = {t.content for t in spec.added_tokens}
-    more = [t for t in _added_tokens_decoder(config) if t.content not in listed]
     eos = {*_ids(generation, "eos_token_id"), *_ids(model, "eos_token_id"), *_ids(text_model, "eos_token_id")}
     return replace(
         spec,
-        added_tokens=(*spec.added_tokens, *more),
+        added_tokens=_added_tokens(spec, config),
         special_roles={**spec.special_roles, **roles},
         eos_ids=tuple(sorted({*spec.eos_ids, *eos})),
         add_bos=_flag(config, "add_bos_token", spec.add_bos),
         add_eos=_flag(config, "add_eos_token", spec.add_eos),
-        chat_templates={**spec.chat_templates, **read_chat_templates(folder, config)},
+        chat_templates={**spec.chat_templates, **templates},
         vocab_size=_count(text_model, "vocab_size"),
     )
 
@@ -108,6 +112,22 @@ def _token(config: dict[str, Any], role: str) -> str | None:
             return content
         case other:
             raise TokenizerFileError(f"tokenizer_config.json: {role} is {other!r:.60}")
+
+
+def _added_tokens(spec: TokenizerSpec, config: dict[str, Any]) -> tuple[AddedToken, ...]:
+    """The spec's tokens and those of the config that it does not list.
+
+    A SentencePiece model lists its control pieces, but how their text is found only the config can say. It is not found
+    in normalized text, which has U+2581 before it.
+    """
+    tokens = {t.content: t for t in spec.added_tokens}
+    more = _added_tokens_decoder(config)
+    if not isinstance(spec.model, SentencePiece):
+        return (*spec.added_tokens, *(t for t in more if t.content not in tokens))
+    for token in more:
+        special = token.special or (token.content in tokens and tokens[token.content].special)
+        tokens[token.content] = replace(token, normalized=False, special=special)
+    return tuple(tokens.values())
 
 
 def _added_tokens_decoder(config: dict[str, Any]) -> list[AddedToken]:

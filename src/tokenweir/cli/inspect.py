@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MARGIN = 16  # columns of the text form's names
 ONE_LINE = str.maketrans("\t\n", "␉␊")
 SHOWN = 12  # entries of a long list that the text form prints
+LONG_TEXT = 4000  # characters of a text that are printed, not counted
 SPELLED_OUT = 32  # entries of a mapping or list of the spec that are printed, not counted
 
 
@@ -49,6 +50,7 @@ def describe(tok: Tokenizer) -> dict[str, Any]:
     style = read_prompt(tok).style
     return {
         "source": spec.source,
+        "notes": list(spec.notes),
         "vocab_size": tok.vocab_size,
         "model": _component(spec.model),
         "normalizer": _component(spec.normalizer),
@@ -90,12 +92,14 @@ def _component(value: Any) -> Any:
         return tag | {name: _component(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
+    if isinstance(value, str) and len(value) > LONG_TEXT:
+        return f"{len(value)} characters"
     if isinstance(value, Mapping):
         if len(value) > SPELLED_OUT:
             return len(value)
         return {str(name): _component(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return len(value) if len(value) > SPELLED_OUT else [_component(item) for item in value]
+    if isinstance(value, Sized) and not isinstance(value, str):
+        return len(value) if len(value) > SPELLED_OUT else [_component(item) for item in iter(value)]
     return value
 
 
@@ -110,6 +114,7 @@ def _text(tok: Tokenizer, facts: Mapping[str, Any]) -> str:
         added[SHOWN:] = [f"and {len(added) - SHOWN} more; --json prints all"]
     sections = {
         "source": [facts["source"]],
+        "notes": facts["notes"],
         "ids": [facts["vocab_size"]],
         "model": _parts(tok.spec.model),
         "normalizer": _parts(tok.spec.normalizer),
@@ -130,6 +135,7 @@ def _text(tok: Tokenizer, facts: Mapping[str, Any]) -> str:
     lines = (
         f"{label:{MARGIN}}{str(entry).translate(ONE_LINE)}\n"
         for name, entries in sections.items()
+        if entries or name != "notes"
         for label, entry in zip_longest([name], entries or ["none"], fillvalue="")
     )
     return "".join(lines)
@@ -146,8 +152,12 @@ def _parts(component: Struct | None) -> list[str]:
     words = []
     for field in fields(component):
         value = getattr(component, field.name)
-        if isinstance(value, Mapping | list) and len(value) > SPELLED_OUT:
+        if isinstance(value, Sized) and len(value) > _limit(value):
             words.append(f"{field.name} {len(value)}")
         elif isinstance(value, bool | int | float | str) and value != field.default:
             words.append(f"{field.name} {str(value).lower() if isinstance(value, bool) else json.dumps(value)}")
     return [" ".join([f"{config.tag}", ", ".join(words)]).rstrip()]
+
+
+def _limit(value: Any) -> int:
+    return LONG_TEXT if isinstance(value, str) else SPELLED_OUT

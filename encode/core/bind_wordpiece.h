@@ -1,0 +1,44 @@
+// WordPiece as Python sees it.
+#pragma once
+
+#include "bind_encoding.h"
+#include "wordpiece.h"
+
+namespace tokenweir {
+
+inline void bind_wordpiece(nb::module_& m) {
+  nb::class_<WordPiece, Model>(m, "WordPiece")
+      .def(
+          "__init__",
+          [](WordPiece* self, nb::dict vocab, const std::string& unknown, const std::string& prefix,
+             nb::handle max_chars, const std::vector<uint32_t>& control) {
+            std::vector<std::pair<std::string, uint32_t>> tokens;
+            for (auto [name, value] : vocab) {
+              const int64_t id = vocabulary_id(value);
+              if (id < 0 || id > PairTable::kMaxId)
+                throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " +
+                                  std::to_string(PairTable::kMaxId) + " fit");
+              tokens.emplace_back(utf8(name, "a token"), static_cast<uint32_t>(id));
+            }
+            const auto most = integer(max_chars);
+            if (!most || *most < 0)
+              throw FileError("model: max_input_chars_per_word is " + nb::cast<std::string>(nb::str(max_chars)));
+            new (self) WordPiece(tokens, unknown, prefix, static_cast<uint64_t>(*most), control);
+          },
+          "vocab"_a, "unk_token"_a, "prefix"_a, "max_chars"_a, "control"_a)
+      .def(
+          "encode",
+          [](const WordPiece& self, nb::handle source, bool guarded) {
+            const std::string_view text = utf8(source);
+            ModelScratch scratch;
+            IdBuffer ids;
+            std::vector<Span> spans;
+            if (!text.empty())
+              self.encode(reinterpret_cast<const uint8_t*>(text.data()), text.size(), guarded, scratch, ids, &spans);
+            return nb::make_tuple(std::vector<int32_t>(ids.data(), ids.data() + ids.size()),
+                                  character_offsets(text, spans));
+          },
+          "text"_a, "guarded"_a = false);
+}
+
+}  // namespace tokenweir

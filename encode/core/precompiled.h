@@ -1,0 +1,104 @@
+// HuggingFace's normalizer `Precompiled` (tokenizers 0.23, spm_precompiled 0.1.4): a SentencePiece character map, applied
+// by other rules than SentencePiece's own.
+//
+// It walks grapheme clusters. One of less than six bytes that begins with a rule's key is replaced as a whole, the
+// shortest such key deciding; so marks vanish with their base. Any other cluster is treated so character by character.
+//
+// Alignment: characters and their replacements stand for each other one by one. A character too many stands where the
+// one before it does, unless something is removed next, whose place it then takes. What is removed before all others is
+// not counted, so that all others stand too early. (The library keeps a difference in length with each character.)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "charsmap.h"
+#include "graphemes.h"
+#include "normalize.h"
+#include "normalizer.h"
+#include "span.h"
+#include "utf8.h"
+
+namespace tokenweir {
+
+class Precompiled : public NormalizerStep {
+ public:
+  explicit Precompiled(Charsmap charsmap) : charsmap_(std::move(charsmap)) {
+    for (uint8_t c = 0; c < 0x80; c++) plain_[c] = !charsmap_.starts(c);
+  }
+
+  bool keeps(const uint8_t* text, size_t n) const override { return plain_end(text, text + n) == text + n; }
+
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+    const uint8_t* const end = text + n;
+    Alignment alignment{normalization::Cursor(text), origin};
+    for (const uint8_t* p = text; p < end;) {
+      const uint8_t* plain = plain_end(p, end);
+      if (plain < end && plain > p && *plain >= 0x80) plain--;  // what follows may belong to the last character
+      if (plain > p) {
+        out.append(reinterpret_cast<const char*>(p), static_cast<size_t>(plain - p));
+        alignment.put(static_cast<size_t>(plain - p), static_cast<size_t>(plain - p));
+        p = plain;
+      }
+      const uint8_t* const next = p < end ? grapheme_end(p, end) : end;
+      if (next - p < kWhole && replace(p, next, out, alignment)) {
+        p = next;
+        continue;
+      }
+      for (; p < next; p += utf8_length(*p)) {
+        if (replace(p, p + utf8_length(*p), out, alignment)) continue;
+        out.append(reinterpret_cast<const char*>(p), utf8_length(*p));
+        alignment.put(1, 1);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kWhole = 6;  // a cluster of fewer bytes may be replaced as a whole
+
+  // The end of the characters at `p` that no rule begins with, as far as they are ASCII.
+  const uint8_t* plain_end(const uint8_t* p, const uint8_t* end) const {
+    while (p < end && plain_[*p]) p++;
+    return p;
+  }
+
+  struct Alignment {
+    normalization::Cursor cursor;
+    std::vector<Span>* origin;
+    bool begun = false, too_many = false;  // there is a last character; it stands for nothing
+
+    // `before` characters became `after`.
+    void put(size_t before, size_t after) {
+      if (!origin || (!begun && after == 0)) return;
+      begun = true;
+      for (size_t i = 0; i < after; i++) origin->push_back(cursor.pass(i < before));
+      if (after > 0) too_many = after > before;
+      if (before <= after) return;
+      const Span removed = cursor.pass(before - after);
+      if (too_many) origin->back() = removed;
+      too_many = false;
+    }
+  };
+
+  // Replaces [p, end) if it begins with a rule's key.
+  bool replace(const uint8_t* p, const uint8_t* end, std::string& out, Alignment& alignment) const {
+    const Charsmap::Rule rule = charsmap_.shortest(p, static_cast<size_t>(end - p));
+    if (rule.length == 0) return false;
+    out += rule.replacement;
+    if (alignment.origin)
+      alignment.put(count(reinterpret_cast<const char*>(p), static_cast<size_t>(end - p)),
+                    count(rule.replacement.data(), rule.replacement.size()));
+    return true;
+  }
+
+  static size_t count(const char* p, size_t n) {
+    size_t characters = 0;
+    for (size_t i = 0; i < n; i++) characters += !utf8_continues(static_cast<uint8_t>(p[i]));
+    return characters;
+  }
+
+  Charsmap charsmap_;
+  bool plain_[256] = {};
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,139 @@
+// Replace: other text in place of what a string or a pattern matches, from left to right, as HuggingFace's `tokenizers`
+// 0.23 does it. What is put in stands at the last character of the match.
+//
+// Both searches are linear in the text (a pattern's as far as its automaton's walk is, see encode/pattern), whatever a
+// file says: the string's is that of Knuth, Morris and Pratt (1977), and its first byte is looked for 16 bytes at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "byte_set.h"
+#include "compiled_pattern.h"
+#include "errors.h"
+#include "normalizer.h"
+#include "text_writer.h"
+#include "utf8.h"
+
+namespace tokenweir {
+
+// The occurrences of a string.
+class StringSearch {
+ public:
+  explicit StringSearch(std::string text) : text_(std::move(text)), border_(text_.size() + 1) {
+    if (text_.empty()) throw Unsupported("a Replace of the empty string");
+    for (int byte = 0; byte < 256; byte++)
+      if (byte != static_cast<uint8_t>(text_[0])) others_.add(static_cast<uint8_t>(byte));
+    size_t border = 0;
+    for (size_t i = 1; i < text_.size(); i++) {
+      while (border > 0 && text_[i] != text_[border]) border = border_[border];
+      if (text_[i] == text_[border]) border++;
+      border_[i + 1] = border;
+    }
+  }
+
+  // Calls `match(begin, end)` for each occurrence in [p, end) that overlaps none before it, until it returns false.
+  template <class Match>
+  void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
+    const auto* text = reinterpret_cast<const uint8_t*>(text_.data());
+    const size_t size = text_.size();
+    for (size_t k = 0; p < end;) {  // the `k` bytes before `p` are the string's first
+      if (*p != text[k]) {
+        if (k > 0)
+          k = border_[k];
+        else
+          p = others_.skip(p, end);
+        continue;
+      }
+      p++;
+      if (++k < size) continue;
+      if (!match(p - size, p)) return;
+      k = 0;
+    }
+  }
+
+ private:
+  std::string text_;
+  ByteSet others_;               // all bytes but the first
+  std::vector<size_t> border_;  // of the first n bytes: the length of the longest proper end that is also their beginning
+};
+
+// The matches of a compiled pattern.
+class PatternSearch {
+ public:
+  explicit PatternSearch(CompiledPattern pattern)
+      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return is_barren(c); })) {}
+
+  // Calls `match(begin, end)` for each match in [p, end), until it returns false.
+  template <class Match>
+  void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
+    pattern_.walk(end, [&](auto&& walk) {
+      while ((p = barren_.skip(p, end)) < end) {
+        bool gap;
+        const uint8_t* next = walk(p, gap);
+        if (!gap && !match(p, next)) return;
+        p = next;
+      }
+    });
+  }
+
+ private:
+  // Whether no match begins with a character: a gap ends after it, whatever comes.
+  bool is_barren(uint32_t c) const {
+    const Automaton& tables = pattern_.automaton();
+    const uint32_t width = tables.n_classes + 1;
+    const uint16_t state = tables.transitions[tables.class_pages[tables.class_index[c >> 8] * 256u + (c & 0xFF)]] & kStateMask;
+    if (state == kDead) return false;
+    for (uint32_t symbol = 0; symbol < width; symbol++)
+      if (tables.transitions[state * width + symbol] != (kMatchEnds | kGap | kDead)) return false;
+    return true;
+  }
+
+  CompiledPattern pattern_;
+  ByteSet barren_;
+};
+
+template <class Search>
+class Replace : public NormalizerStep {
+ public:
+  Replace(Search search, std::string content) : search_(std::move(search)), content_(std::move(content)) {
+    for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
+  }
+
+  bool keeps(const uint8_t* text, size_t n) const override {
+    bool found = false;
+    search_.each(text, text + n, [&](const uint8_t*, const uint8_t*) {
+      found = true;
+      return false;
+    });
+    return !found;
+  }
+
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+    const uint8_t* done = text;
+    TextWriter writer(out, n);
+    const auto copy = [&](const uint8_t* until) {
+      writer.append(done, static_cast<size_t>(until - done));
+      if (origin) stand(done, until, text, *origin);
+    };
+    search_.each(text, text + n, [&](const uint8_t* begin, const uint8_t* end) {
+      copy(begin);
+      writer.append(content_.data(), content_.size());
+      if (origin) {
+        const uint8_t* last = end - 1;
+        while (utf8_continues(*last)) last--;
+        origin->insert(origin->end(), characters_, {static_cast<size_t>(last - text), static_cast<size_t>(end - text)});
+      }
+      done = end;
+      return true;
+    });
+    copy(text + n);
+  }
+
+ private:
+  Search search_;
+  std::string content_;
+  size_t characters_ = 0;
+};
+
+}  // namespace tokenweir

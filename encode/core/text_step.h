@@ -1,0 +1,223 @@
+// Steps of a decoder that change text as it flows: pieces of whole characters in, pieces of whole characters out.
+//
+// A step sees one text at a time: a token, the text of a run of byte tokens, or everything. Fed in any pieces and then
+// ended it gives what it would give for the whole, at a cost of O(1) a byte. It holds back only what later text can
+// change: the beginning of a pattern, or characters that go if the text ends with them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenweir {
+
+// Where the token stands to which a step applies.
+enum class When : uint8_t { kAlways, kFirst, kLater, kLast, kNotLast };
+
+struct Place {
+  bool first, last;
+
+  bool is(When when) const {
+    switch (when) {
+      case When::kFirst: return first;
+      case When::kLater: return !first;
+      case When::kLast: return last;
+      case When::kNotLast: return !last;
+      default: return true;
+    }
+  }
+};
+
+class TextStep {
+ public:
+  // What a step knows of the text so far.
+  struct State {
+    size_t held = 0;      // bytes of the pattern that the text ends with; or copies of the character to strip
+    size_t stripped = 0;  // at the beginning
+    bool begun = false;   // nothing more is stripped at the beginning
+  };
+
+  // `content` in place of each `pattern`, from left to right; `pattern` is not empty.
+  static TextStep replace(std::string pattern, std::string content, When when) {
+    TextStep step(Kind::kReplace, when);
+    step.pattern_ = std::move(pattern);
+    step.content_ = std::move(content);
+    // The longest proper prefix of each prefix that is its suffix too (Knuth, Morris and Pratt 1977).
+    step.border_.assign(step.pattern_.size() + 1, 0);
+    for (size_t i = 1, k = 0; i < step.pattern_.size(); i++) {
+      while (k > 0 && step.pattern_[i] != step.pattern_[k]) k = step.border_[k];
+      if (step.pattern_[i] == step.pattern_[k]) k++;
+      step.border_[i + 1] = k;
+    }
+    return step;
+  }
+
+  // Without up to `start` times `character` at the beginning, and then up to `stop` times at the end.
+  static TextStep strip(std::string character, size_t start, size_t stop, When when) {
+    TextStep step(Kind::kStrip, when);
+    step.pattern_ = std::move(character);
+    step.start_ = start;
+    step.stop_ = stop;
+    return step;
+  }
+
+  // A token that begins with `prefix` without it, any other after a space. For whole tokens only.
+  static TextStep follow(std::string prefix) {
+    TextStep step(Kind::kFollow, When::kLater);
+    step.pattern_ = std::move(prefix);
+    return step;
+  }
+
+  // A token after a space. For whole tokens only.
+  static TextStep join() { return TextStep(Kind::kJoin, When::kLater); }
+
+  When when() const { return when_; }
+
+  // Nothing is held, and all text from here on passes as it is.
+  bool rests(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.begun; }
+
+  // What the step does here may depend on text from long ago, not only on whether there was any.
+  bool remembers() const { return kind_ != Kind::kStrip || stop_ > 0; }
+
+  size_t pending(const State& state) const { return kind_ == Kind::kStrip ? state.held * pattern_.size() : state.held; }
+
+  // Takes more of the text.
+  void feed(std::string_view text, State& state, std::string& out) const {
+    switch (kind_) {
+      case Kind::kReplace: return replace(text, state, out);
+      case Kind::kStrip: return strip(text, state, out);
+      case Kind::kFollow:
+        if (text.substr(0, pattern_.size()) == pattern_) {
+          out += text.substr(pattern_.size());
+          return;
+        }
+        [[fallthrough]];
+      case Kind::kJoin:
+        out += ' ';
+        out += text;
+    }
+  }
+
+  // Ends the text. What was stripped at its beginning is not forgotten.
+  void end(State& state, std::string& out) const {
+    if (kind_ == Kind::kReplace) out.append(pattern_, 0, state.held);
+    state.held = 0;
+  }
+
+ private:
+  enum class Kind : uint8_t { kReplace, kStrip, kFollow, kJoin };
+
+  TextStep(Kind kind, When when) : kind_(kind), when_(when) {}
+
+  void replace(std::string_view text, State& state, std::string& out) const {
+    if (state.held == 0 && text.find(pattern_[0]) == std::string_view::npos) {
+      out += text;
+      return;
+    }
+    for (const char c : text) {
+      while (state.held > 0 && pattern_[state.held] != c) {
+        const size_t kept = border_[state.held];
+        out.append(pattern_, 0, state.held - kept);
+        state.held = kept;
+      }
+      if (pattern_[state.held] != c) {
+        out += c;
+      } else if (++state.held == pattern_.size()) {
+        out += content_;
+        state.held = 0;
+      }
+    }
+  }
+
+  void strip(std::string_view text, State& state, std::string& out) const {
+    const size_t n = pattern_.size();
+    if (!state.begun) {
+      for (; state.stripped < start_ && text.substr(0, n) == pattern_; state.stripped++) text.remove_prefix(n);
+      state.begun = state.stripped == start_ || !text.empty();
+    }
+    if (stop_ == 0) {
+      out += text;
+      return;
+    }
+    size_t tail = 0;  // copies of the character that the text ends with
+    while (text.size() >= n && text.substr(text.size() - n) == pattern_) text.remove_suffix(n), tail++;
+    if (!text.empty()) {
+      for (; state.held > 0; state.held--) out += pattern_;
+      out += text;
+    }
+    for (state.held += tail; state.held > stop_; state.held--) out += pattern_;
+  }
+
+  Kind kind_;
+  When when_;
+  std::string pattern_, content_;
+  size_t start_ = 0, stop_ = 0;
+  std::vector<size_t> border_;
+};
+
+// Several, one after the other.
+class TextSteps {
+ public:
+  using States = std::vector<TextStep::State>;
+
+  TextSteps() = default;
+  explicit TextSteps(std::vector<TextStep> steps) : steps_(std::move(steps)) {}
+
+  bool empty() const { return steps_.empty(); }
+
+  bool depends_on(When when) const {
+    for (const TextStep& step : steps_)
+      if (step.when() == when) return true;
+    return false;
+  }
+
+  bool remember() const {
+    for (const TextStep& step : steps_)
+      if (step.remembers()) return true;
+    return false;
+  }
+
+  bool rest(const States& states) const {
+    for (size_t i = 0; i < steps_.size(); i++)
+      if (!steps_[i].rests(states[i])) return false;
+    return true;
+  }
+
+  // `states` may also be empty.
+  size_t pending(const States& states) const {
+    size_t bytes = 0;
+    for (size_t i = 0; i < states.size(); i++) bytes += steps_[i].pending(states[i]);
+    return bytes;
+  }
+
+  States begin() const { return States(steps_.size()); }
+
+  // Takes more of a text and, with `end`, ends it.
+  void feed(std::string_view text, Place place, bool end, States& states, std::string& out) const {
+    std::string from(text), to;
+    for (size_t i = 0; i < steps_.size(); i++) {
+      if (!place.is(steps_[i].when())) continue;
+      to.clear();
+      steps_[i].feed(from, states[i], to);
+      if (end) steps_[i].end(states[i], to);
+      from.swap(to);
+    }
+    out += from;
+  }
+
+  // What becomes of a whole text.
+  std::string apply(std::string text, Place place) const {
+    if (steps_.empty()) return text;
+    States states = begin();
+    std::string out;
+    feed(text, place, true, states, out);
+    return out;
+  }
+
+ private:
+  std::vector<TextStep> steps_;
+};
+
+}  // namespace tokenweir

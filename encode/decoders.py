@@ -1,0 +1,193 @@
+"""From a decoder of a `TokenizerSpec` to the steps of the core; what cannot be streamed exactly is refused by name.
+
+HuggingFace's decoders (tokenizers 0.23) take the list of tokens and give another one, which is joined at the end. Most
+concern each token by itself. `ByteFallback` makes texts of runs of byte tokens, `Fuse` and `ByteLevel` one text of
+everything, so what a decoder means depends on which of these came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tokenweir.encode._core import FirstUntil, Spelling, TextStep, When
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.spec import (
+    BPE,
+    BPEDecoder,
+    ByteFallback,
+    ByteLevel,
+    Decoder,
+    DecoderSequence,
+    Fuse,
+    Metaspace,
+    Model,
+    RankBPE,
+    Replace,
+    SentencePiece,
+    SentencePieceDecoder,
+    StripDecoder,
+    WordPieceDecoder,
+)
+
+CLEANUP = (
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" do not", " don't"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+)
+"""What `WordPieceDecoder(cleanup=True)` replaces, in this order."""
+
+UNKNOWN, CONTROL, BYTE = 2, 3, 6
+"""Types of SentencePiece's pieces that do not decode to what they are spelled."""
+
+
+class Decoding(NamedTuple):
+    """What the core makes of tokens, besides the vocabulary; the last arguments of `_core.TokenBytes`.
+
+    Attributes:
+        token: Steps for each token as it is spelled.
+        spelling: How tokens spell bytes.
+        run: Steps for each token that is text, and for the text of each run of bytes.
+        text: Steps for the whole text.
+        first_until: Until when a token counts as the first.
+        fixed: (id, content, whether the content is part of a run of bytes) of tokens to which no step applies.
+
+    """
+
+    token: list[TextStep]
+    spelling: Spelling
+    run: list[TextStep]
+    text: list[TextStep]
+    first_until: FirstUntil = FirstUntil.TOKEN
+    fixed: Sequence[tuple[int, bytes, bool]] = ()
+
+
+def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Decoding:
+    """Say how the core decodes.
+
+    Args:
+        decoder: The decoder of the spec.
+        model: Its model.
+        byte_level: The model's tokens are spelled in the byte alphabet, so that without a decoder they are bytes.
+
+    Raises:
+        UnsupportedTokenizerError: For a decoder, or an order of decoders, that is not reproduced exactly.
+        TokenizerFileError: If a SentencePiece model has a byte piece that names no byte.
+
+    """
+    if isinstance(model, RankBPE):
+        if decoder is not None and not isinstance(decoder, ByteLevel):
+            raise UnsupportedTokenizerError(f"decoder: {type(decoder).__name__} for a rank file")
+        return Decoding([], Spelling.BYTES, [], [])
+    if isinstance(decoder, SentencePieceDecoder):
+        if not isinstance(model, SentencePiece):
+            raise UnsupportedTokenizerError(f"decoder: SentencePieceDecoder for a {type(model).__name__} model")
+        return _sentencepiece(decoder, model)
+    if decoder is None:
+        if byte_level and isinstance(model, BPE):
+            return Decoding([], Spelling.ALPHABET, [], [])
+        return Decoding([TextStep.join()], Spelling.TEXT, [], [])
+    return _chain(list(_flat(decoder)))
+
+
+def _flat(decoder: Decoder) -> Iterator[Decoder]:
+    if isinstance(decoder, DecoderSequence):
+        for part in decoder.decoders:
+            yield from _flat(part)
+    else:
+        yield decoder
+
+
+def _chain(parts: list[Decoder]) -> Decoding:
+    """HuggingFace's decoders, one after the other."""
+    result = Decoding([], Spelling.TEXT, [], [])
+    spelling, steps = Spelling.TEXT, result.token
+    words_end = False  # a BPEDecoder, which needs to know the last token
+    for part in parts:
+        name = type(part).__name__
+        fused, runs = steps is result.text, steps is result.run
+        match part:
+            case ByteLevel() | ByteFallback():
+                if fused or runs or words_end:
+                    before = "BPEDecoder" if words_end else "Fuse or ByteLevel" if fused else "ByteFallback"
+                    raise UnsupportedTokenizerError(f"decoder: {name} after {before}")
+                if isinstance(part, ByteLevel):
+                    spelling, steps = Spelling.ALPHABET, result.text
+                else:
+                    spelling, steps = Spelling.FALLBACK, result.run
+            case Fuse():
+                steps = result.text
+            case Replace():
+                if not part.pattern.String:
+                    pattern = "no pattern" if part.pattern.Regex is None else f"the pattern {part.pattern.Regex!r}"
+                    pattern = "an empty pattern" if part.pattern.String == "" else pattern
+                    raise UnsupportedTokenizerError(f"decoder: Replace with {pattern}")
+                steps.append(TextStep.replace(part.pattern.String, part.content))
+            case StripDecoder():
+                if len(part.content) != 1:
+                    raise TokenizerFileError(f"decoder: Strip with content {part.content!r}; one character is expected")
+                if part.start < 0 or part.stop < 0:
+                    raise TokenizerFileError(f"decoder: Strip with start {part.start} and stop {part.stop}")
+                steps.append(TextStep.strip(part.content, min(part.start, MAX_STRIP), min(part.stop, MAX_STRIP)))
+            case Metaspace():
+                if len(part.replacement) != 1:
+                    raise TokenizerFileError(
+                        f"decoder: Metaspace with replacement {part.replacement!r}; one character is expected"
+                    )
+                first = " " if part.prepend_scheme == "never" or part.add_prefix_space is False else ""
+                steps.append(TextStep.replace(part.replacement, first, When.FIRST))
+                steps.append(TextStep.replace(part.replacement, " ", When.LATER))
+            case WordPieceDecoder():
+                if runs:
+                    raise UnsupportedTokenizerError("decoder: WordPiece after ByteFallback without Fuse between")
+                if not fused:
+                    steps.append(TextStep.follow(part.prefix))
+                if part.cleanup:
+                    steps += [TextStep.replace(pattern, content) for pattern, content in CLEANUP]
+            case BPEDecoder():
+                if runs:
+                    raise UnsupportedTokenizerError("decoder: BPEDecoder after ByteFallback without Fuse between")
+                if not part.suffix:
+                    raise UnsupportedTokenizerError("decoder: BPEDecoder with an empty suffix")
+                words_end = words_end or not fused
+                steps.append(TextStep.replace(part.suffix, " ", When.NOT_LAST))
+                steps.append(TextStep.replace(part.suffix, "", When.LAST))
+            case _:
+                raise UnsupportedTokenizerError(f"decoder: {name} in a Sequence")
+    return result._replace(spelling=spelling)
+
+
+MAX_STRIP = 1 << 30
+"""More copies of a character than any text has at an end."""
+
+
+def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decoding:
+    """sentencepiece's own decoding (sentencepiece 0.2.3)."""
+    token = [TextStep.replace("\u2581", " ")]
+    if decoder.strip_prefix or decoder.strip_extra:
+        token.insert(0, TextStep.strip("\u2581", 1, 0, When.FIRST))
+    fixed: list[tuple[int, bytes, bool]] = []
+    for token_id, kind in enumerate(model.types):
+        if kind == CONTROL:
+            fixed.append((token_id, b"", False))
+        elif kind == UNKNOWN:
+            fixed.append((token_id, model.unk_surface.encode(), False))
+        elif kind == BYTE:
+            piece = model.pieces[token_id]
+            try:
+                value = bytes.fromhex(piece.removeprefix("<0x").removesuffix(">"))
+            except ValueError:
+                value = b""
+            if len(value) != 1 or piece != f"<0x{value[0]:02X}>":
+                raise TokenizerFileError(f"piece {token_id}: {piece!r} is of type byte and names none")
+            fixed.append((token_id, value, True))
+    first_until = FirstUntil.TEXT if decoder.strip_extra else FirstUntil.SPACE
+    return Decoding(token, Spelling.TEXT, [], [], first_until, fixed)

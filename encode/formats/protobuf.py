@@ -1,0 +1,127 @@
+"""Protobuf messages as mappings: the few fields that a reader names, for files that are not trusted.
+
+The wire format is that of protobuf.dev/programming-guides/encoding. Unknown fields are skipped; of a scalar that is
+there twice the last holds; a message that is there twice is the union of both.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Literal, NamedTuple
+
+from tokenweir.encode.errors import TokenizerFileError
+
+Kind = Literal["bool", "bytes", "float", "int32", "string"]
+Schema = Mapping[int, tuple[str, Kind]]
+"""Field number to name and kind."""
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+_WIRES: Mapping[Kind, int] = {"bool": VARINT, "bytes": LENGTH, "float": FIXED32, "int32": VARINT, "string": LENGTH}
+
+
+class Field(NamedTuple):
+    """One field of a message.
+
+    Attributes:
+        number: Its number.
+        wire: Its wire type.
+        at: Where its tag stands in the file.
+        value: The number of a varint; of anything else (start, end) in the file.
+
+    """
+
+    number: int
+    wire: int
+    at: int
+    value: int | tuple[int, int]
+
+
+def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
+    """The fields of the message in `data[start:end]`.
+
+    Args:
+        data: The file.
+        start: Where the message begins.
+        end: Where it ends.
+        path: What errors call it.
+
+    Raises:
+        TokenizerFileError: If a number or a value is cut off, or a wire type is unknown.
+
+    """
+    at = start
+    while at < end:
+        tag_at = at
+        tag, at = _varint(data, at, end, path)
+        number, wire = tag >> 3, tag & 7
+        if number == 0 or tag >> 32:
+            raise TokenizerFileError(f"{path}: field {number} at byte {tag_at}")
+        if wire == VARINT:
+            value, at = _varint(data, at, end, path)
+            yield Field(number, wire, tag_at, value)
+            continue
+        if wire == LENGTH:
+            length, at = _varint(data, at, end, path)
+        elif wire in (FIXED64, FIXED32):
+            length = 8 if wire == FIXED64 else 4
+        else:
+            raise TokenizerFileError(f"{path}: wire type {wire} at byte {tag_at}")
+        if length > end - at:
+            raise TokenizerFileError(f"{path}: a value of {length} bytes where {end - at} are left at byte {at}")
+        yield Field(number, wire, tag_at, (at, at + length))
+        at += length
+
+
+def read_into(message: MutableMapping[str, Any], schema: Schema, data: bytes, span: tuple[int, int], path: str) -> None:
+    """Read the known fields of the message in `data[span]`.
+
+    Args:
+        message: Name to value; what is there already is replaced.
+        schema: The known fields.
+        data: The file.
+        span: Where the message stands.
+        path: What errors call it.
+
+    Raises:
+        TokenizerFileError: If the message is damaged or a known field has another type.
+
+    """
+    for field in fields(data, *span, path):
+        if field.number not in schema:
+            continue
+        name, kind = schema[field.number]
+        if field.wire != _WIRES[kind]:
+            raise TokenizerFileError(f"{path}.{name}: wire type {field.wire} at byte {field.at}")
+        message[name] = _value(kind, field, data, f"{path}.{name}")
+
+
+def _value(kind: Kind, field: Field, data: bytes, path: str) -> bool | bytes | float | int | str:
+    if isinstance(field.value, int):
+        if kind == "bool":
+            return field.value != 0
+        low = field.value & 0xFFFFFFFF  # a negative number is written in 64 bits
+        return low - (1 << 32) if low >> 31 else low
+    raw = data[slice(*field.value)]
+    if kind == "float":
+        (number,) = struct.unpack("<f", raw)
+        return float(number)
+    if kind == "bytes":
+        return raw
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise TokenizerFileError(f"{path}: not UTF-8 at byte {field.value[0] + error.start}") from error
+
+
+def _varint(data: bytes, at: int, end: int, path: str) -> tuple[int, int]:
+    """The number at `at`, and where it ends."""
+    value = 0
+    for i in range(10):
+        if at + i >= end:
+            raise TokenizerFileError(f"{path}: a number is cut off at byte {at}")
+        byte = data[at + i]
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at + i + 1
+    raise TokenizerFileError(f"{path}: a number of more than 10 bytes at byte {at}")

@@ -1,0 +1,110 @@
+"""From a spec's normalizer to the steps of the core."""
+
+from __future__ import annotations
+
+from binascii import a2b_base64
+from collections.abc import Iterator
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pattern import compile_pattern
+from tokenweir.encode.spec import (
+    NFC,
+    NFD,
+    NFKC,
+    NFKD,
+    BertNormalizer,
+    Lowercase,
+    Normalizer,
+    NormalizerSequence,
+    Precompiled,
+    Prepend,
+    Replace,
+    SentencePieceNormalizer,
+    StripAccents,
+    StripSpace,
+)
+
+
+def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
+    """Build a normalizer.
+
+    Args:
+        normalizer: What the spec says; None changes nothing.
+
+    Raises:
+        UnsupportedTokenizerError: For a normalizer, or a pattern of one, that is not reproduced exactly.
+        TokenizerFileError: If a pattern is no regular expression.
+
+    """
+    return _core.Normalizer(list(_steps(normalizer)))
+
+
+def _steps(normalizer: Normalizer | None) -> Iterator[_core.NormalizerStep]:
+    step = _core.NormalizerStep
+    match normalizer:
+        case None:
+            pass
+        case NormalizerSequence():
+            for part in normalizer.normalizers:
+                yield from _steps(part)
+        case NFC() | NFD() | NFKC() | NFKD():
+            yield step.normal_form(type(normalizer).__name__)
+        case Lowercase():
+            yield step.character_map(["lowercase"])
+        case StripAccents():
+            yield step.character_map(["strip_accents"])
+        case StripSpace(left, right):
+            yield step.strip(left, right)
+        case Prepend(content):
+            if not content:  # the library's alignment, and with it any further step, fails
+                raise UnsupportedTokenizerError("normalizer: a Prepend of the empty string")
+            yield step.prepend(content)
+        case Replace():
+            yield _replace(normalizer)
+        case BertNormalizer():
+            yield from _bert(normalizer)
+        case Precompiled(charsmap):
+            yield _core.Precompiled(_from_base64(charsmap))
+        case SentencePieceNormalizer():
+            yield _core.SentencePieceText(
+                normalizer.charsmap,
+                normalizer.user_defined,
+                add_dummy_prefix=normalizer.add_dummy_prefix,
+                remove_extra_whitespaces=normalizer.remove_extra_whitespaces,
+                escape_whitespaces=normalizer.escape_whitespaces,
+                suffix=normalizer.suffix,
+            )
+
+
+def _from_base64(charsmap: str) -> bytes:
+    try:
+        return a2b_base64(charsmap, strict_mode=True)
+    except ValueError as error:
+        raise TokenizerFileError(f"normalizer: precompiled_charsmap: {error}") from error
+
+
+def _replace(replace: Replace) -> _core.NormalizerStep:
+    if replace.pattern.String is not None:
+        if not replace.pattern.String:
+            raise UnsupportedTokenizerError("normalizer: a Replace of the empty string")
+        return _core.NormalizerStep.replace_string(replace.pattern.String, replace.content)
+    # A pattern that can match nothing at all is refused by the compiler: such matches make the library's alignment,
+    # and with it any further step, fail.
+    automaton = compile_pattern(replace.pattern.Regex or "", "oniguruma")
+    return _core.NormalizerStep.replace_pattern(
+        automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, replace.content
+    )
+
+
+def _bert(bert: BertNormalizer) -> Iterator[_core.NormalizerStep]:
+    """Cleaning, spaces around Chinese characters, accents and case, in this order; accents go from decomposed text."""
+    strip_accents = bert.lowercase if bert.strip_accents is None else bert.strip_accents
+    before = ["bert_clean_text"] * bert.clean_text + ["bert_chinese_chars"] * bert.handle_chinese_chars
+    after = ["lowercase"] * bert.lowercase
+    if strip_accents:
+        yield _core.NormalizerStep.character_map(before)
+        yield _core.NormalizerStep.normal_form("NFD")
+        after.append("bert_strip_accents")
+        before = []
+    yield _core.NormalizerStep.character_map(before + after)

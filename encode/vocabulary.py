@@ -1,0 +1,24 @@
+"""The tokens of a model as its file spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tokenweir.encode.spec import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
+
+
+def token_ids(model: Model) -> Mapping[str, int]:
+    r"""Token to id.
+
+    A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes. Of equal tokens the last
+    holds, as in the libraries.
+    """
+    match model:
+        case BPE() | WordPiece():
+            return model.vocab
+        case RankBPE():
+            return {token.decode(errors="backslashreplace"): rank for token, rank in model.ranks.items()}
+        case SentencePiece():
+            return {piece: i for i, piece in enumerate(model.pieces)}
+        case Unigram():
+            return {piece: i for i, (piece, _) in enumerate(model.vocab)}
