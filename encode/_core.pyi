@@ -5,8 +5,6 @@ Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets a
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import overload
-from collections.abc import Mapping, Sequence
 from typing import Literal, overload
 
 import numpy as np
@@ -124,6 +122,9 @@ class PreTokenizer:
 
     def pieces(self, text: str) -> list[bytes]:
         """The pieces as the model gets them."""
+
+def byte_alphabet() -> str:
+    """GPT-2's 256 letters, in the order of the bytes that they stand for."""
 
 class Vocabulary:
     """A model's tokens as bytes."""

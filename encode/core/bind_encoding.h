@@ -53,6 +53,12 @@ inline int64_t vocabulary_id(nb::handle value) {
 }
 
 inline void bind_parts(nb::module_& m) {
+  m.def("byte_alphabet", [] {
+    std::string letters;
+    for (int byte = 0; byte < 256; byte++) letters += ByteAlphabet().letter(static_cast<uint8_t>(byte));
+    return letters;
+  });
+
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def_static("byte_level", [](nb::dict tokens) {
         Vocabulary vocabulary(true);

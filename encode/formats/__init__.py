@@ -88,4 +88,6 @@ def _in_folder(folder: Path) -> Path:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
         if found:
             return found[0]
-    raise TokenizerFileError(f"{folder}: no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder")
+    raise TokenizerFileError(
+        f"{folder}: no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder"
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf_around import around, flag, with_defaults
 from tokenweir.encode.formats.gguf_metadata import Metadata
@@ -91,10 +92,8 @@ def _merges(metadata: Metadata) -> list[str | tuple[str, str]]:
 
 
 def _ranks(vocabulary: Vocabulary) -> RankBPE:
-    """tiktoken's ranks, spelled in GPT-2's alphabet: printable bytes are themselves, the others U+0100 and on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    alphabet = {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+    """tiktoken's ranks, spelled in GPT-2's alphabet."""
+    alphabet = {letter: byte for byte, letter in enumerate(_core.byte_alphabet())}
     ranks = {}
     for rank in vocabulary.of_type(NORMAL):
         try:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
     BPE,
@@ -53,6 +55,15 @@ class _File(_Parts, kw_only=True):
     model: _Model
 
 
+class _UnigramFile(Struct):
+    """The scores of a Unigram model as the file spells them."""
+
+    class Model(Struct):
+        vocab: list[tuple[Raw, Raw]]
+
+    model: Model
+
+
 class _OldFile(_Parts, kw_only=True):
     """A file whose model does not say its type."""
 
@@ -83,6 +94,11 @@ def read(data: bytes) -> TokenizerSpec:
         raise TokenizerFileError(f"not a tokenizer.json: {error}") from error
     if file.version != "1.0":
         raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
+    if isinstance(model, Unigram):
+        spelled = msgspec.json.decode(data, type=_UnigramFile).model.vocab
+        scores = _core.json_numbers([bytes(score) for _, score in spelled])
+        vocab = tuple((piece, score) for (piece, _), score in zip(model.vocab, scores, strict=True))
+        model = replace(model, vocab=vocab)
     if isinstance(model, Unigram) and not (model.unk_id is None or 0 <= model.unk_id < len(model.vocab)):
         raise TokenizerFileError(f"model.unk_id: {model.unk_id} is not one of {len(model.vocab)} tokens")
     for name in ("normalizer", "pre_tokenizer", "decoder"):

@@ -197,7 +197,9 @@ def test_named_chat_templates_in_the_config(folder):
 
 
 def test_paths_that_lead_nowhere(tmp_path):
-    with pytest.raises(TokenizerFileError, match=r"no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder$"):
+    with pytest.raises(
+        TokenizerFileError, match=r"no tokenizer.json, SentencePiece model or rank file in this folder$"
+    ):
         Tokenizer.from_file(tmp_path)
     with pytest.raises(TokenizerFileError, match=r"missing.json: No such file or directory$"):
         Tokenizer.from_file(tmp_path / "missing.json")

@@ -36,10 +36,6 @@ SEPARATOR = "\n__ggml_vocab_test__\n"
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 SPACES = [Replace(Pattern(String="▁"), " "), ByteFallback(), Fuse()]
 
-needs_models = pytest.mark.xfail(
-    strict=True, raises=(UnsupportedTokenizerError, AttributeError), reason="the core has byte-level BPE only"
-)
-
 
 def keys(**values):
     """Keys of a tokenizer; `__` stands for a dot."""
@@ -108,7 +104,6 @@ def test_ids_are_those_of_the_original_and_of_llama_cpp(data, name, original):
         assert ours.encode(text, add_special_tokens=False) == [int(i) for i in line.split()], repr(text)
 
 
-@needs_models
 @pytest.mark.parametrize("name", ["llama-spm", "phi-3", "bert-bge"])
 def test_ids_are_llama_cpps(data, name):
     ours = Tokenizer.from_file(data(f"tokenizers/gguf/ggml-vocab-{name}.gguf"))
@@ -295,7 +290,6 @@ def test_every_type_in_the_spec(read):
     assert spec.normalizer.user_defined == ("<d>",)
 
 
-@needs_models
 @pytest.mark.parametrize(
     ("text", "tokens", "decoded"),
     [
@@ -480,7 +474,6 @@ def test_word_piece_that_cannot_be_told(refuse):
     refuse(TokenizerFileError, message, **words(["▁[x]", "[x]", "▁b"]))
 
 
-@needs_models
 def test_word_piece_in_use(gguf):
     tok = Tokenizer.from_bytes(gguf(keys(**words(["▁a", "▁b", "a", "bc"]))), "gguf")
     assert [tok.id_to_token(i) for i in tok.encode("Ábc b z")] == ["[CLS]", "a", "##bc", "b", "[UNK]", "[SEP]"]
