@@ -67,7 +67,7 @@ inline void bind_bpe(nb::module_& m) {
             std::vector<std::string> names;
             for (nb::handle piece : pieces) names.emplace_back(utf8(piece, "a piece"));
             std::vector<float> numbers;
-            for (nb::handle score : scores) numbers.push_back(static_cast<float>(nb::cast<double>(score)));
+            for (nb::handle score : scores) numbers.push_back(nb::cast<float>(score));
             if (unknown < 0 || static_cast<size_t>(unknown) >= names.size())
               throw FileError("the unknown piece " + std::to_string(unknown) + " is none of " +
                               std::to_string(names.size()));

@@ -198,8 +198,10 @@ class Encoder {
       w.piece_spans.clear();
       encoder.model_->encode(b, e - b, guarded, w.model, w.ids, &w.piece_spans);
       for (const Span& span : w.piece_spans) {
-        const Span in_text = frame.original(b + span.start, b + span.end);
+        const bool empty = span.start == span.end;  // and stands before a byte
+        const Span in_text = frame.original(b + span.start, b + span.end + empty);
         w.spans.push_back(position.original(begin + in_text.start, begin + in_text.end));
+        if (empty) w.spans.back().end = w.spans.back().start;
       }
     }
     void flush() {}

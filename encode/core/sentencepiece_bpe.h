@@ -37,6 +37,8 @@ class SentencePieceBpe : public Model {
                    std::string_view types, uint32_t unknown, bool byte_fallback, const std::vector<uint32_t>& control)
       : n_pieces_(pieces.size()), types_(types), unknown_(unknown), byte_fallback_(byte_fallback) {
     check(pieces, scores);
+    for (uint32_t id = 0; id < n_pieces_; id++)
+      if (pieces[id].size() == 1 && pieces[id][0] == 0) types_[id] = kUnused;  // as the library does it
     for (const std::string& piece : pieces) lengths_.push_back(static_cast<uint32_t>(piece.size()));
     control_.resize(n_pieces_);
     for (const uint32_t id : control)
@@ -200,6 +202,9 @@ class SentencePieceBpe : public Model {
       if (types_[id] < kNormal || types_[id] > kByte)
         throw FileError(named(id, pieces[id]) + " has the type " + std::to_string(static_cast<uint8_t>(types_[id])) +
                         "; types are 1 to 6");
+      if (pieces[id].find('\0') != std::string::npos && types_[id] != kUnused &&
+          !(byte_fallback_ && pieces[id].size() == 1))
+        throw FileError("piece " + std::to_string(id) + " has a null character");
       if (merges(id) && std::isnan(scores[id])) throw FileError(named(id, pieces[id]) + " has no number as its score");
       if (merges(id) && pieces[id].size() > kMaxBytes)
         throw Unsupported("a piece of " + std::to_string(pieces[id].size()) + " bytes; at most " +
