@@ -46,6 +46,10 @@ class Vocabulary:
         """Tokens spelled in GPT-2's byte alphabet."""
 
     @staticmethod
+    def characters(tokens: Mapping[str, int]) -> Vocabulary:
+        """Tokens spelled as they are."""
+
+    @staticmethod
     def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
         """Tokens as bytes, as in tiktoken's rank files."""
 
@@ -54,6 +58,12 @@ class Vocabulary:
 
 class Model:
     """Pieces to ids."""
+
+    def encode(self, piece: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
+        """The ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
+
+    def encode_cut(self, piece: str, guarded: bool = False) -> list[list[int]]:
+        """The ids of each part of a piece that is cut wherever that changes nothing."""
 
 class Bpe(Model):
     """Byte-pair encoding of a piece. Ids in `control` are never produced for guarded or unparsed text."""
@@ -67,6 +77,39 @@ class Bpe(Model):
     @staticmethod
     def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
         """The pair whose concatenation has the lowest rank merges first."""
+
+class CharacterBpe(Model):
+    """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `tokenweir.encode.spec.BPE`."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: list[str | tuple[str, str]],
+        *,
+        unk_token: str | None = None,
+        continuing_subword_prefix: str = "",
+        end_of_word_suffix: str = "",
+        fuse_unk: bool = False,
+        byte_fallback: bool = False,
+        ignore_merges: bool = False,
+        control: Sequence[int] = (),
+    ) -> None:
+        """Take merges in order of priority; ids in `control`, but for the unknown token's, are never produced for
+        guarded or unparsed text."""
+
+class SentencePieceBpe(Model):
+    """Byte-pair encoding by scores, of normalized text; see `tokenweir.encode.spec.SentencePiece`."""
+
+    def __init__(
+        self,
+        pieces: Sequence[str],
+        scores: Sequence[float],
+        types: bytes,
+        unk_id: int,
+        byte_fallback: bool,
+        control: Sequence[int] = (),
+    ) -> None:
+        """Take pieces, scores and types by id; `control` as in `CharacterBpe`."""
 
 class AddedTokens:
     """The search for added tokens in text."""
