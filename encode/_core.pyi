@@ -41,8 +41,12 @@ class Cut(PreTokenizerStage):
         n_classes: int,
         behavior: SplitBehavior = "Isolated",
         inverted: bool = False,
+        context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None = None,
     ) -> None:
-        """Take the tables of an automaton (see `encode/pattern`), and what becomes of its matches."""
+        """Take the tables of an automaton (see `encode/pattern`), and what becomes of its matches.
+
+        `context`: behind, transitions and symbols of the automaton's `Context`.
+        """
 
 class Spaces(PreTokenizerStage):
     """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""

@@ -92,6 +92,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         if isinstance(stage, _Cut):
             automaton = compile_pattern(stage.pattern, stage.dialect)
             automata.append(automaton)
+            context = automaton.context
             stage = _core.Cut(
                 automaton.transitions,
                 automaton.class_index,
@@ -99,6 +100,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
                 automaton.n_classes,
                 stage.behavior,
                 stage.inverted,
+                None if context is None else (context.behind, context.transitions, context.symbols),
             )
         core.append(stage)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)

@@ -1,7 +1,9 @@
 // The pre-tokenizer and its stages as Python sees them.
 #pragma once
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
 
 #include "interop.h"
 #include "pretokenizer.h"
@@ -29,16 +31,24 @@ inline void bind_pretokenizer(nb::module_& m) {
   nb::class_<Cut, PreTokenizerStage>(m, "Cut").def(
       "__init__",
       [](Cut* self, const Table16& transitions, const Table16& class_index, const Table8& class_pages, size_t n_classes,
-         const std::string& behavior, bool inverted) {
+         const std::string& behavior, bool inverted,
+         const std::optional<std::tuple<Table8, Table16, Table8>>& context) {
         const Behavior what = named<Behavior>(behavior, {{"Isolated", Behavior::kIsolated},
                                                          {"Removed", Behavior::kRemoved},
                                                          {"MergedWithPrevious", Behavior::kMergedWithPrevious},
                                                          {"MergedWithNext", Behavior::kMergedWithNext},
                                                          {"Contiguous", Behavior::kContiguous}});
+        std::unique_ptr<const Context> built;
+        if (context) {
+          const auto& [behind, steps, symbols] = *context;
+          built = std::make_unique<Context>(values<uint8_t>(behind), values<uint16_t>(steps), values<uint8_t>(symbols),
+                                            n_classes + 1);
+        }
         new (self) Cut(values<uint16_t>(transitions), values<uint16_t>(class_index), values<uint8_t>(class_pages),
-                       n_classes, what, inverted);
+                       n_classes, what, inverted, std::move(built));
       },
-      "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "behavior"_a = "Isolated", "inverted"_a = false);
+      "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "behavior"_a = "Isolated", "inverted"_a = false,
+      "context"_a = nb::none());
   nb::class_<Spaces, PreTokenizerStage>(m, "Spaces")
       .def(
           "__init__",

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "automaton.h"
+#include "context.h"
 #include "errors.h"
 #include "failed_search.h"
 #include "frame.h"
@@ -19,30 +21,32 @@ enum class Behavior : uint8_t { kIsolated, kRemoved, kMergedWithPrevious, kMerge
 
 class Cut : public PreTokenizerStage {
  public:
-  // `inverted`: matches and gaps change places. The tables are those of encode/pattern.
+  // `inverted`: matches and gaps change places. The tables are those of encode/pattern; with a context, `n_classes` is
+  // the number of its symbols.
   Cut(std::vector<uint16_t> transitions, std::vector<uint16_t> class_index, std::vector<uint8_t> class_pages,
-      size_t n_classes, Behavior behavior, bool inverted)
+      size_t n_classes, Behavior behavior, bool inverted, std::unique_ptr<const Context> context)
       : transitions_(std::move(transitions)),
         class_index_(std::move(class_index)),
         class_pages_(std::move(class_pages)),
         behavior_(behavior),
-        inverted_(inverted) {
+        inverted_(inverted),
+        context_(std::move(context)) {
     const size_t width = n_classes + 1, n_states = transitions_.size() / width;
     if (n_states == 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
       throw FileError("an automaton's tables have the wrong size");
     for (uint16_t page : class_index_)
       if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
     for (uint8_t c : class_pages_)
-      if (c >= n_classes) throw FileError("an automaton's class is out of range");
+      if (c >= (context_ ? context_->n_classes() : n_classes)) throw FileError("an automaton's class is out of range");
     for (uint16_t entry : transitions_)
       if ((entry & kStateMask) != kDead && (entry & kStateMask) >= n_states)
         throw FileError("an automaton's state is out of range");
-    ascii_.resize(n_states * 128);
-    for (size_t state = 0; state < n_states; state++)
+    if (!context_) ascii_.resize(n_states * 128);
+    for (size_t state = 0; state < n_states && !context_; state++)
       for (size_t c = 0; c < 128; c++)
         ascii_[state * 128 + c] = transitions_[state * width + class_pages_[class_index_[0] * 256u + c]];
     uint64_t run_states = 0;
-    for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates; state++) {
+    for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates && !context_; state++) {
       runs_.push_back(run(&ascii_[state * 128], state));
       if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
     }
@@ -62,7 +66,17 @@ class Cut : public PreTokenizerStage {
   // Calls `piece(begin, end)` for each piece of [p, end), in order.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
-    if (searches_in_vain_) {
+    if (context_) {
+      const auto class_of = [&](const uint8_t* at) {
+        uint32_t length;
+        const uint32_t c = utf8_decode(at, length);
+        return class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)];
+      };
+      const std::vector<uint8_t> symbols = context_->read(p, end, class_of);
+      const SymbolAutomaton automaton{transitions_.data(), tables_.n_classes + size_t{1}, p, end, symbols.data()};
+      FailedSearches searches;
+      behave(p, end, piece, [&](const uint8_t* from, bool& gap) { return searches.token_end(automaton, from, end, gap); });
+    } else if (searches_in_vain_) {
       FailedSearches searches;
       behave(p, end, piece, [&](const uint8_t* from, bool& gap) { return searches.token_end(tables_, from, end, gap); });
     } else {
@@ -117,7 +131,7 @@ class Cut : public PreTokenizerStage {
 
   template <class Walk, class Merger>
   void merge(const uint8_t* p, const uint8_t* end, Walk& walk, Merger merger) const {
-    const uint8_t* gap_start = nullptr;
+    const uint8_t *gap_start = nullptr, *match_end = nullptr;
     const auto end_gap = [&](const uint8_t* at) {
       if (gap_start) merger.add(gap_start, at, inverted_);
       gap_start = nullptr;
@@ -130,11 +144,12 @@ class Cut : public PreTokenizerStage {
       } else {
         end_gap(p);
         if (next == p) {
-          merger.part();
+          if (match_end != p) merger.part();  // next to a match, an empty one does not count
           gap_start = p;
           next += utf8_length(*p);
         } else {
           merger.add(p, next, !inverted_);
+          match_end = next;
         }
       }
       p = next;
@@ -224,6 +239,7 @@ class Cut : public PreTokenizerStage {
   std::vector<Run> runs_;
   Behavior behavior_;
   bool inverted_, keeps_matches_, keeps_gaps_, searches_in_vain_;
+  std::unique_ptr<const Context> context_;
   Automaton tables_;
 };
 
