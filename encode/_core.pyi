@@ -12,6 +12,19 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.spec import SplitBehavior
 
+class CompiledPattern:
+    """An automaton of `encode/pattern`."""
+
+    def __init__(
+        self,
+        transitions: NDArray[np.uint16],
+        class_index: NDArray[np.uint16],
+        class_pages: NDArray[np.uint8],
+        n_classes: int,
+        context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None,
+    ) -> None:
+        """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
+
 class NormalizerStep:
     """One step of a normalizer."""
 
@@ -41,14 +54,8 @@ class NormalizerStep:
         """Puts `content` in place of `string`, which is not empty."""
 
     @staticmethod
-    def replace_pattern(
-        transitions: NDArray[np.uint16],
-        class_index: NDArray[np.uint16],
-        class_pages: NDArray[np.uint8],
-        n_classes: int,
-        content: str,
-    ) -> NormalizerStep:
-        """Puts `content` in place of an automaton's matches; see `encode/pattern`."""
+    def replace_pattern(pattern: CompiledPattern, content: str) -> NormalizerStep:
+        """Puts `content` in place of a pattern's matches."""
 
 class Precompiled(NormalizerStep):
     """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
@@ -87,16 +94,8 @@ class PreTokenizerStage:
 class Cut(PreTokenizerStage):
     """Cuts at the matches of an automaton."""
 
-    def __init__(
-        self,
-        transitions: NDArray[np.uint16],
-        class_index: NDArray[np.uint16],
-        class_pages: NDArray[np.uint8],
-        n_classes: int,
-        behavior: SplitBehavior = "Isolated",
-        inverted: bool = False,
-    ) -> None:
-        """Take the tables of an automaton (see `encode/pattern`), and what becomes of its matches."""
+    def __init__(self, pattern: CompiledPattern, behavior: SplitBehavior = "Isolated", inverted: bool = False) -> None:
+        """Take a pattern and what becomes of its matches."""
 
 class Spaces(PreTokenizerStage):
     """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""
@@ -134,10 +133,6 @@ class Vocabulary:
         """Tokens spelled in GPT-2's byte alphabet."""
 
     @staticmethod
-    def characters(tokens: Mapping[str, int]) -> Vocabulary:
-        """Tokens spelled as they are."""
-
-    @staticmethod
     def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
         """Tokens as bytes, as in tiktoken's rank files."""
 
@@ -171,8 +166,7 @@ class Bpe(Model):
         """The pair whose concatenation has the lowest rank merges first."""
 
 class CharacterBpe(Model):
-    """Byte-pair encoding over characters, as HuggingFace's BPE does it in general; see `spec.BPE`."""
-    """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `tokenweir.encode.spec.BPE`."""
+    """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `spec.BPE`."""
 
     def __init__(
         self,
@@ -187,31 +181,23 @@ class CharacterBpe(Model):
         ignore_merges: bool = False,
         control: Sequence[int] = (),
     ) -> None:
-        """Merges in order of priority. Ids in `control` are never produced for guarded or unparsed text."""
+        """Take merges in order of priority; ids in `control`, but for the unknown token's, are never produced for
+        guarded or unparsed text.
+        """
 
 class SentencePieceBpe(Model):
-    """SentencePiece's BPE by scores; pieces of text are normalized."""
+    """Byte-pair encoding by scores, of normalized text; see `spec.SentencePiece`."""
 
     def __init__(
         self,
         pieces: list[str],
         scores: NDArray[np.float64],
-        """Take merges in order of priority; ids in `control`, but for the unknown token's, are never produced for
-        guarded or unparsed text."""
-
-class SentencePieceBpe(Model):
-    """Byte-pair encoding by scores, of normalized text; see `tokenweir.encode.spec.SentencePiece`."""
-
-    def __init__(
-        self,
-        pieces: Sequence[str],
-        scores: Sequence[float],
         types: bytes,
         unk_id: int,
         byte_fallback: bool,
         control: Sequence[int] = (),
     ) -> None:
-        """See `spec.SentencePiece`."""
+        """Take pieces, scores and types by id; `control` as in `CharacterBpe`."""
 
 class SentencePieceUnigram(Model):
     """SentencePiece's Unigram, in 32-bit arithmetic; pieces of text are normalized."""
@@ -262,7 +248,6 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
-        """Take pieces, scores and types by id; `control` as in `CharacterBpe`."""
 
 class AddedTokens:
     """The search for added tokens in text."""

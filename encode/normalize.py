@@ -91,10 +91,8 @@ def _replace(replace: Replace) -> _core.NormalizerStep:
         return _core.NormalizerStep.replace_string(replace.pattern.String, replace.content)
     # A pattern that can match nothing at all is refused by the compiler: such matches make the library's alignment,
     # and with it any further step, fail.
-    automaton = compile_pattern(replace.pattern.Regex or "", "oniguruma")
-    return _core.NormalizerStep.replace_pattern(
-        automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, replace.content
-    )
+    pattern = compile_pattern(replace.pattern.Regex or "", "oniguruma").in_core()
+    return _core.NormalizerStep.replace_pattern(pattern, replace.content)
 
 
 def _bert(bert: BertNormalizer) -> Iterator[_core.NormalizerStep]:

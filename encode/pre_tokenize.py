@@ -92,14 +92,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         if isinstance(stage, _Cut):
             automaton = compile_pattern(stage.pattern, stage.dialect)
             automata.append(automaton)
-            stage = _core.Cut(
-                automaton.transitions,
-                automaton.class_index,
-                automaton.class_pages,
-                automaton.n_classes,
-                stage.behavior,
-                stage.inverted,
-            )
+            stage = _core.Cut(automaton.in_core(), stage.behavior, stage.inverted)
         core.append(stage)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
 

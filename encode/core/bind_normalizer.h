@@ -59,13 +59,10 @@ inline void bind_normalizer(nb::module_& m) {
           "string"_a, "content"_a)
       .def_static(
           "replace_pattern",
-          [](const Table16& transitions, const Table16& class_index, const Table8& class_pages, size_t n_classes,
-             nb::handle content) -> Step {
-            CompiledPattern pattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
-                                    values<uint8_t>(class_pages), n_classes);
+          [](std::shared_ptr<CompiledPattern> pattern, nb::handle content) -> Step {
             return std::make_shared<Replace<PatternSearch>>(PatternSearch(std::move(pattern)), text_of(content));
           },
-          "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "content"_a);
+          "pattern"_a, "content"_a);
 
   nb::class_<Normalizer>(m, "Normalizer")
       .def(

@@ -28,18 +28,15 @@ inline void bind_pretokenizer(nb::module_& m) {
   nb::class_<PreTokenizerStage>(m, "PreTokenizerStage");
   nb::class_<Cut, PreTokenizerStage>(m, "Cut").def(
       "__init__",
-      [](Cut* self, const Table16& transitions, const Table16& class_index, const Table8& class_pages, size_t n_classes,
-         const std::string& behavior, bool inverted) {
+      [](Cut* self, std::shared_ptr<CompiledPattern> pattern, const std::string& behavior, bool inverted) {
         const Behavior what = named<Behavior>(behavior, {{"Isolated", Behavior::kIsolated},
                                                          {"Removed", Behavior::kRemoved},
                                                          {"MergedWithPrevious", Behavior::kMergedWithPrevious},
                                                          {"MergedWithNext", Behavior::kMergedWithNext},
                                                          {"Contiguous", Behavior::kContiguous}});
-        CompiledPattern pattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
-                                values<uint8_t>(class_pages), n_classes);
         new (self) Cut(std::move(pattern), what, inverted);
       },
-      "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "behavior"_a = "Isolated", "inverted"_a = false);
+      "pattern"_a, "behavior"_a = "Isolated", "inverted"_a = false);
   nb::class_<Spaces, PreTokenizerStage>(m, "Spaces")
       .def(
           "__init__",

@@ -3,39 +3,44 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "automaton.h"
+#include "context.h"
 #include "errors.h"
 #include "failed_search.h"
+#include "utf8.h"
 
 namespace tokenweir {
 
 class CompiledPattern {
  public:
+  // With a context, `n_classes` is the number of its symbols.
   CompiledPattern(std::vector<uint16_t> transitions, std::vector<uint16_t> class_index,
-                  std::vector<uint8_t> class_pages, size_t n_classes)
+                  std::vector<uint8_t> class_pages, size_t n_classes, std::unique_ptr<const Context> context)
       : transitions_(std::move(transitions)),
         class_index_(std::move(class_index)),
-        class_pages_(std::move(class_pages)) {
+        class_pages_(std::move(class_pages)),
+        context_(std::move(context)) {
     const size_t width = n_classes + 1, n_states = transitions_.size() / width;
     if (n_states == 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
       throw FileError("an automaton's tables have the wrong size");
     for (uint16_t page : class_index_)
       if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
     for (uint8_t c : class_pages_)
-      if (c >= n_classes) throw FileError("an automaton's class is out of range");
+      if (c >= (context_ ? context_->n_classes() : n_classes)) throw FileError("an automaton's class is out of range");
     for (uint16_t entry : transitions_)
       if ((entry & kStateMask) != kDead && (entry & kStateMask) >= n_states)
         throw FileError("an automaton's state is out of range");
-    ascii_.resize(n_states * 128);
-    for (size_t state = 0; state < n_states; state++)
+    if (!context_) ascii_.resize(n_states * 128);
+    for (size_t state = 0; state < n_states && !context_; state++)
       for (size_t c = 0; c < 128; c++)
         ascii_[state * 128 + c] = transitions_[state * width + class_pages_[class_index_[0] * 256u + c]];
     uint64_t run_states = 0;
-    for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates; state++) {
+    for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates && !context_; state++) {
       runs_.push_back(run(&ascii_[state * 128], state));
       if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
     }
@@ -48,26 +53,44 @@ class CompiledPattern {
                class_index_.data(), class_pages_.data(),
                static_cast<uint32_t>(n_classes), runs_.data(), run_states};
   }
-  CompiledPattern(CompiledPattern&&) = default;  // moving a vector keeps its buffer, so `tables_` stays true
   CompiledPattern(const CompiledPattern&) = delete;
 
-  const Automaton& automaton() const { return tables_; }
+  // Whether no match begins with a character, whatever stands around it: a gap ends after it.
+  bool is_barren(uint32_t c) const {
+    if (context_) return false;
+    const uint32_t width = tables_.n_classes + 1;
+    const uint16_t state = transitions_[class_of(c)] & kStateMask;
+    if (state == kDead) return false;
+    for (uint32_t symbol = 0; symbol < width; symbol++)
+      if (transitions_[state * width + symbol] != (kMatchEnds | kGap | kDead)) return false;
+    return true;
+  }
 
-  // Calls `use(walk)`; `walk(p, gap)` is `Automaton::token_end` up to `end`, in linear time over all of a text.
+  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it.
   template <class Use>
-  void walk(const uint8_t* end, Use&& use) const {
-    if (searches_in_vain_) {
+  void walk(const uint8_t* p, const uint8_t* end, Use&& use) const {
+    if (context_) {
+      const std::vector<uint8_t> symbols = context_->read(p, end, [&](const uint8_t* at) {
+        uint32_t length;
+        return class_of(utf8_decode(at, length));
+      });
+      const SymbolAutomaton automaton{transitions_.data(), tables_.n_classes + size_t{1}, p, end, symbols.data()};
       FailedSearches searches;
-      use([&](const uint8_t* p, bool& gap) { return searches.token_end(tables_, p, end, gap); });
+      use([&](const uint8_t* at, bool& gap) { return searches.token_end(automaton, at, end, gap); });
+    } else if (searches_in_vain_) {
+      FailedSearches searches;
+      use([&](const uint8_t* at, bool& gap) { return searches.token_end(tables_, at, end, gap); });
     } else {
       const Automaton tables = tables_;
-      use([&](const uint8_t* p, bool& gap) { return tables.token_end(p, end, gap); });
+      use([&](const uint8_t* at, bool& gap) { return tables.token_end(at, end, gap); });
     }
   }
 
  private:
   static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
   static constexpr size_t kMaxVainStates = 256;
+
+  uint8_t class_of(uint32_t c) const { return class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)]; }
 
   // The run of a state: of the entries that lead back to it, the one that most ASCII characters have.
   static Run run(const uint16_t* entries, size_t state) {
@@ -92,6 +115,7 @@ class CompiledPattern {
   std::vector<uint8_t> class_pages_;
   std::vector<Run> runs_;
   bool searches_in_vain_;
+  std::unique_ptr<const Context> context_;
   Automaton tables_;
 };
 

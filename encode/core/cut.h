@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@ enum class Behavior : uint8_t { kIsolated, kRemoved, kMergedWithPrevious, kMerge
 class Cut : public PreTokenizerStage {
  public:
   // `inverted`: matches and gaps change places.
-  Cut(CompiledPattern pattern, Behavior behavior, bool inverted)
+  Cut(std::shared_ptr<const CompiledPattern> pattern, Behavior behavior, bool inverted)
       : pattern_(std::move(pattern)),
         behavior_(behavior),
         inverted_(inverted),
@@ -29,7 +30,7 @@ class Cut : public PreTokenizerStage {
   // Calls `piece(begin, end)` for each piece of [p, end), in order.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
-    pattern_.walk(end, [&](auto&& walk) { behave(p, end, piece, walk); });
+    pattern_->walk(p, end, [&](auto&& walk) { behave(p, end, piece, walk); });
   }
 
  private:
@@ -75,7 +76,7 @@ class Cut : public PreTokenizerStage {
 
   template <class Walk, class Merger>
   void merge(const uint8_t* p, const uint8_t* end, Walk& walk, Merger merger) const {
-    const uint8_t* gap_start = nullptr;
+    const uint8_t *gap_start = nullptr, *match_end = nullptr;
     const auto end_gap = [&](const uint8_t* at) {
       if (gap_start) merger.add(gap_start, at, inverted_);
       gap_start = nullptr;
@@ -88,11 +89,12 @@ class Cut : public PreTokenizerStage {
       } else {
         end_gap(p);
         if (next == p) {
-          merger.part();
+          if (match_end != p) merger.part();  // next to a match, an empty one does not count
           gap_start = p;
           next += utf8_length(*p);
         } else {
           merger.add(p, next, !inverted_);
+          match_end = next;
         }
       }
       p = next;
@@ -158,7 +160,7 @@ class Cut : public PreTokenizerStage {
     }
   };
 
-  CompiledPattern pattern_;
+  std::shared_ptr<const CompiledPattern> pattern_;
   Behavior behavior_;
   bool inverted_, keeps_matches_, keeps_gaps_;
 };

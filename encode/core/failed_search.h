@@ -61,8 +61,9 @@ inline size_t count_vain_states(const std::vector<uint16_t>& transitions, size_t
 
 class FailedSearches {
  public:
-  // As `Automaton::token_end`.
-  const uint8_t* token_end(const Automaton& automaton, const uint8_t* p, const uint8_t* end, bool& gap) {
+  // As `Automaton::token_end`; of `Table` it needs `at` and `at_end`.
+  template <class Table>
+  const uint8_t* token_end(const Table& automaton, const uint8_t* p, const uint8_t* end, bool& gap) {
     if (p >= until_) forget(p);
     uint16_t flags = 0;
     const uint8_t *last = p, *at = p;
@@ -102,7 +103,8 @@ class FailedSearches {
   }
 
   // Walks again from `p`, and keeps the states after `last`; the text ends behind `reached`, or the walk does.
-  void keep(const Automaton& automaton, const uint8_t* p, const uint8_t* last, const uint8_t* reached) {
+  template <class Table>
+  void keep(const Table& automaton, const uint8_t* p, const uint8_t* last, const uint8_t* reached) {
     if (reached > until_) {
       until_ = reached;
       for (auto& layer : layers_) layer.resize(static_cast<size_t>(until_ - from_), kDead);

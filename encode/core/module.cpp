@@ -6,6 +6,7 @@
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
+#include "bind_pattern.h"
 #include "bind_wordpiece.h"
 #include "bind_unigram.h"
 #include "bind_pretokenizer.h"
@@ -29,6 +30,7 @@ NB_MODULE(_core, m) {
     }
   });
 
+  bind_pattern(m);
   bind_normalizer(m);
   bind_charsmap(m);
   bind_pretokenizer(m);

@@ -61,13 +61,13 @@ class StringSearch {
 // The matches of a compiled pattern.
 class PatternSearch {
  public:
-  explicit PatternSearch(CompiledPattern pattern)
-      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return is_barren(c); })) {}
+  explicit PatternSearch(std::shared_ptr<const CompiledPattern> pattern)
+      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return pattern_->is_barren(c); })) {}
 
   // Calls `match(begin, end)` for each match in [p, end), until it returns false.
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
-    pattern_.walk(end, [&](auto&& walk) {
+    pattern_->walk(p, end, [&](auto&& walk) {
       while ((p = barren_.skip(p, end)) < end) {
         bool gap;
         const uint8_t* next = walk(p, gap);
@@ -78,19 +78,7 @@ class PatternSearch {
   }
 
  private:
-  // Whether no match begins with a character: a gap ends after it, whatever comes.
-  bool is_barren(uint32_t c) const {
-    const Automaton& tables = pattern_.automaton();
-    const uint32_t width = tables.n_classes + 1;
-    const uint8_t symbol_of_c = tables.class_pages[tables.class_index[c >> 8] * 256u + (c & 0xFF)];
-    const uint16_t state = tables.transitions[symbol_of_c] & kStateMask;
-    if (state == kDead) return false;
-    for (uint32_t symbol = 0; symbol < width; symbol++)
-      if (tables.transitions[state * width + symbol] != (kMatchEnds | kGap | kDead)) return false;
-    return true;
-  }
-
-  CompiledPattern pattern_;
+  std::shared_ptr<const CompiledPattern> pattern_;
   ByteSet barren_;
 };
 

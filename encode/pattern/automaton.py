@@ -9,12 +9,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.pattern.context import Context
 from tokenweir.encode.pattern.determinize import DEAD, GAP, MATCH
 from tokenweir.encode.pattern.source import DIALECTS, Dialect
 from tokenweir.encode.unicode import categories
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _MAGIC = b"tokenweir automaton\n"
 _N_PAGES = 4352  # pages of 256 code points
 
@@ -32,6 +34,7 @@ class _Stored(msgspec.Struct, array_like=True):
     class_index: bytes
     class_pages: bytes
     sync: bytes
+    context: tuple[bytes, bytes, bytes] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,8 @@ class Automaton:
         pattern: The regular expression.
         dialect: Whose reading of it was compiled.
         unicode_version: The version of the classes.
+        context: If it is there, a walk reads its symbols in place of classes, and `transitions` and `sync` are about
+            symbols; the last one is an end of the text and others may be.
 
     """
 
@@ -60,6 +65,7 @@ class Automaton:
     pattern: str
     dialect: Dialect
     unicode_version: str = categories.VERSION
+    context: Context | None = None
 
     def __post_init__(self) -> None:
         for array in (self.transitions, self.class_index, self.class_pages, self.sync):
@@ -72,7 +78,7 @@ class Automaton:
 
     @property
     def n_classes(self) -> int:
-        """The number of symbol classes, the end of the text not counted."""
+        """The number of symbols that a walk reads, the (last) end of the text not counted."""
         return int(self.transitions.shape[1]) - 1
 
     @property
@@ -98,7 +104,8 @@ class Automaton:
 
         """
         table = self.transitions.tolist()
-        symbols = [*self.classes(text).tolist(), self.n_classes]
+        classes = self.classes(text).tolist()
+        symbols = [*classes, self.n_classes] if self.context is None else self.context.read(classes)
         pieces: list[tuple[int, int, bool]] = []
         start = 0
         while start < len(text):
@@ -109,12 +116,27 @@ class Automaton:
                     end, is_gap = at, bool(cell & GAP)
                 state = cell & DEAD
                 at += 1
-            if is_gap and pieces and pieces[-1][2]:
+            if end == start:  # an empty match parts the gap
+                end, is_gap, parted = start + 1, True, True
+            else:
+                parted = False
+            if is_gap and pieces and pieces[-1][2] and not parted:
                 pieces[-1] = (pieces[-1][0], end, True)
             else:
                 pieces.append((start, end, is_gap))
             start = end
         return pieces
+
+    def in_core(self) -> _core.CompiledPattern:
+        """The same automaton in the core."""
+        context = self.context
+        return _core.CompiledPattern(
+            self.transitions,
+            self.class_index,
+            self.class_pages,
+            self.n_classes,
+            None if context is None else (context.behind, context.transitions, context.symbols),
+        )
 
     def to_bytes(self) -> bytes:
         """The automaton as a file: magic, SHA-256 of the rest, then msgpack."""
@@ -129,6 +151,7 @@ class Automaton:
             self.class_index.astype("<u2").tobytes(),
             self.class_pages.tobytes(),
             self.sync.tobytes(),
+            None if self.context is None else self.context.to_bytes(),
         )
         body = msgspec.msgpack.encode(stored)
         return _MAGIC + hashlib.sha256(body).digest() + body
@@ -160,16 +183,20 @@ class Automaton:
                 stored.pattern,
                 dialect,
                 stored.unicode_version,
+                None if stored.context is None else Context.from_bytes(*stored.context),
             )
         except (msgspec.MsgspecError, StopIteration, ValueError) as error:
             raise TokenizerFileError(f"a damaged compiled pattern: {error}") from error
         targets = automaton.transitions & DEAD
+        context = automaton.context
+        n_classes = stored.n_classes if context is None else len(context.behind) - 1
         if (
             not automaton.n_states
             or (targets[targets != DEAD] >= automaton.n_states).any()
             or (targets[:, -1] != DEAD).any()
             or (automaton.class_index >= len(automaton.class_pages)).any()
-            or (automaton.class_pages >= automaton.n_classes).any()
+            or (automaton.class_pages >= n_classes).any()
+            or (context is not None and not context.leads_inside(stored.n_classes + 1))
         ):
             raise TokenizerFileError("a damaged compiled pattern: its tables lead outside themselves")
         return automaton

@@ -14,14 +14,15 @@ import numpy as np
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
+from tokenweir.encode.pattern.context import Context, build_context
 from tokenweir.encode.pattern.determinize import MATCH, determinize
 from tokenweir.encode.pattern.minimize import minimize, sync_pairs
 from tokenweir.encode.pattern.parser import parse
-from tokenweir.encode.pattern.program import compile_program, compress_alphabet
+from tokenweir.encode.pattern.program import compile_program, compress_alphabet, plain_symbols
 from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
 from tokenweir.encode.unicode import categories
 
-COMPILER_VERSION = 2
+COMPILER_VERSION = 3
 """Part of every key in the cache: raise it with any change that can give a pattern other tables."""
 
 MAX_CLASSES = 255
@@ -41,7 +42,7 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
 
     Raises:
         UnsupportedTokenizerError: The pattern uses a construct that cannot be compiled exactly, can match nothing at
-            all, or is too large; the message names the construct and its place.
+            all in another dialect than Oniguruma's, or is too large; the message names the construct and its place.
         TokenizerFileError: It is no regular expression.
 
     """
@@ -65,24 +66,34 @@ def build(pattern: str, dialect: Dialect) -> Automaton:
     quoted = f"{shown(pattern)} ({dialect})"
     program = compile_program(parse(pattern, dialect), quoted)
     alphabet = compress_alphabet(list(program.sets))
-    table, merged = minimize(determinize(program, alphabet, quoted))
-    if (table[0] & MATCH).any():
+    context, symbols = (
+        build_context(program, alphabet, quoted) if program.conditions else (None, plain_symbols(alphabet))
+    )
+    table, merged = minimize(determinize(program, symbols, quoted))
+    matches_nothing = bool((table[0] & MATCH).any())
+    if matches_nothing and dialect != "oniguruma":
         raise UnsupportedTokenizerError(f"pattern {quoted}: it can match nothing at all, which is not supported")
     if table.shape[1] - 1 > MAX_CLASSES:
         raise UnsupportedTokenizerError(
             f"pattern {quoted}: it tells {table.shape[1] - 1} classes of characters apart, more than {MAX_CLASSES}"
         )
     ends = np.append(alphabet.starts[1:], N_CODE_POINTS)
-    classes = np.repeat(merged[alphabet.classes].astype(np.uint8), ends - alphabet.starts)
+    # With a context, it is symbols that are merged; classes stay as they are, and there are fewer of them.
+    if context is not None:
+        to_symbol = np.append(merged, table.shape[1] - 1).astype(np.uint8)
+        context = Context(context.behind, context.transitions, to_symbol[context.symbols])
+    classes_of_runs = alphabet.classes if context is not None else merged[alphabet.classes]
+    classes = np.repeat(classes_of_runs.astype(np.uint8), ends - alphabet.starts)
     pages: dict[bytes, int] = {}
     index = [pages.setdefault(page.tobytes(), len(pages)) for page in classes.reshape(-1, 256)]
     return Automaton(
         transitions=table,
         class_index=np.array(index, np.uint16),
         class_pages=np.frombuffer(b"".join(pages), np.uint8).reshape(-1, 256).copy(),
-        sync=sync_pairs(table),
+        sync=np.zeros((table.shape[1] - 1,) * 2, np.bool_) if context or matches_nothing else sync_pairs(table),
         pattern=pattern,
         dialect=dialect,
+        context=context,
     )
 
 

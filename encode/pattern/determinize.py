@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.pattern.program import Alphabet, Check, Jump, Program, Split, Take
+from tokenweir.encode.pattern.program import Check, Hold, Jump, Program, Split, Symbols, Take
 
 MATCH = 0x8000
 GAP = 0x4000
@@ -19,29 +19,29 @@ MAX_STEPS = 1_000_000
 """Instructions run while building: half a second. Real patterns need 20,000, Jais-2 400,000."""
 
 
-def determinize(program: Program, alphabet: Alphabet, shown: str) -> NDArray[np.uint16]:
-    """The transitions of every reachable thread list under every class and under the end of the text.
+def determinize(program: Program, symbols: Symbols, shown: str) -> NDArray[np.uint16]:
+    """The transitions of every reachable thread list under every symbol.
 
     A state is the list of threads, by priority, that have just consumed a character. What they do until the next one
     depends on that next symbol, because of lookahead; so it is done on the transition, and so is the match.
 
     Returns:
-        Shape (states, classes + 1), not minimal.
+        Shape (states, symbols), not minimal.
 
     Raises:
         UnsupportedTokenizerError: The pattern needs too many states, or too much work to find them.
 
     """
     instructions = program.instructions
-    n_classes = alphabet.members.shape[1]
-    members = [[*row, False] for row in alphabet.members.tolist()]  # the last class is the end of the text
+    members, is_end, holds = symbols
+    n_symbols = len(is_end)
     states: dict[tuple[int, ...], int] = {(0,): 0}
     queue = list(states)
     rows: list[list[int]] = []
     steps = 0
     for threads in queue:
         row: list[int] = []
-        for symbol in range(n_classes + 1):
+        for symbol in range(n_symbols):
             flags, following = 0, []
             seen: set[int] = set()
             stack = list(reversed(threads))
@@ -61,15 +61,18 @@ def determinize(program: Program, alphabet: Alphabet, shown: str) -> NDArray[np.
                     stack.append(instruction.target)
                 elif isinstance(instruction, Check):
                     met = members[instruction.members][symbol] == instruction.wanted
-                    if met if symbol < n_classes else instruction.at_end:
+                    if instruction.at_end if is_end[symbol] else met:
+                        stack.append(at + 1)
+                elif isinstance(instruction, Hold):
+                    if holds[symbol][instruction.condition] == instruction.wanted:
                         stack.append(at + 1)
                 else:
                     flags = MATCH | (GAP if instruction.gap else 0)
                     break  # threads of lower priority cannot win any more
             steps += len(seen)
-            if steps > MAX_STEPS or len(states) > MAX_STATES or len(states) * (n_classes + 1) > MAX_CELLS:
+            if steps > MAX_STEPS or len(states) > MAX_STATES or len(states) * n_symbols > MAX_CELLS:
                 raise UnsupportedTokenizerError(
-                    f"pattern {shown}: too large; {len(states):,} states of {n_classes:,} classes after {steps:,} steps"
+                    f"pattern {shown}: too large; {len(states):,} states of {n_symbols - 1:,} classes after {steps:,} steps"
                     f" and no end (limits: {MAX_STATES:,} states, {MAX_CELLS:,} cells, {MAX_STEPS:,} steps)"
                 )
             target = DEAD

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Literal
 
 from tokenweir.encode.pattern.code_points import CodePoints
-from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold
+from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold, named_set
 from tokenweir.encode.pattern.source import Dialect, Source
 
 MAX_LENGTH = 10_000
@@ -50,6 +50,34 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Behind:
+    """A condition on the character before.
+
+    Attributes:
+        members: It holds after these characters,
+        at_start: and, if set, at the start of the text.
+
+    """
+
+    members: CodePoints
+    at_start: bool
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A lookahead that reads further than the next character.
+
+    Attributes:
+        body: What is, or is not, to come.
+        wanted: Whether it is.
+
+    """
+
+    body: Node
+    wanted: bool
+
+
+@dataclass(frozen=True)
 class Concat:
     """One after the other."""
 
@@ -79,7 +107,7 @@ class Repeat:
     mode: Mode
 
 
-Node = Symbol | Look | Concat | Alternate | Repeat
+Node = Symbol | Look | Behind | Ahead | Concat | Alternate | Repeat
 
 
 def matches_empty(node: Node) -> bool:
@@ -87,7 +115,7 @@ def matches_empty(node: Node) -> bool:
     match node:
         case Symbol():
             return False
-        case Look():
+        case Look() | Behind() | Ahead():
             return True
         case Concat(parts):
             return all(map(matches_empty, parts))
@@ -114,6 +142,24 @@ def as_condition(node: Node) -> Look | None:
             if None in looks:
                 return None
             return reduce(lambda a, b: Look(a.members & b.members, a.at_end and b.at_end), filter(None, looks))
+    return None
+
+
+def as_behind(node: Node) -> Behind | None:
+    """The condition on the character before that a node is when it stands in a lookbehind; None if it reads further."""
+    match node:
+        case Symbol(members):
+            return Behind(members, at_start=False)
+        case Behind():
+            return node
+        case Concat((part,)):
+            return as_behind(part)
+        case Alternate(branches):
+            conditions = [as_behind(branch) for branch in branches]
+            if None not in conditions:
+                return reduce(
+                    lambda a, b: Behind(a.members | b.members, a.at_start or b.at_start), filter(None, conditions)
+                )
     return None
 
 
@@ -245,15 +291,15 @@ def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
     if character == "$":
         # Oniguruma's Ruby syntax: before every line feed, too. fancy-regex: the end of the text only.
         return Look(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_end=True)
+    if character == "^":
+        return _line_start(source)
     if character == "\\":
-        if source.accept("z"):
-            return Look(CodePoints.of(), at_end=True)
+        if source.peek() in ("z", "Z", "A", "b", "B"):
+            return _anchor(source, source.take(), at)
         item = escape(source, ignore_case)
         if isinstance(item, CodePoints):
             return Symbol(item)
         character = chr(item)
-    elif character == "^":
-        source.refuse("the anchor ^", at)
     elif character in "*+?":
         source.malformed(f"nothing for {character} to repeat", at)
     elif character == "{":
@@ -264,13 +310,39 @@ def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
     return Symbol(fold(source, members, at), character.lower() if character.isascii() and character.isalpha() else "")
 
 
+def _line_start(source: Source) -> Node:
+    start = Behind(CodePoints.of(), at_start=True)
+    if source.dialect != "oniguruma":
+        return start
+    # Ruby syntax: after every line feed, too, but for one that ends the text.
+    after_line_feed = Concat((Behind(CodePoints.of(ord("\n")), at_start=False), Look(~CodePoints.of(), at_end=False)))
+    return Alternate((start, after_line_feed))
+
+
+def _anchor(source: Source, letter: str, at: int) -> Node:
+    """Read what a backslash and a letter say about a place, which is consumed nowhere."""
+    end = Look(CodePoints.of(), at_end=True)
+    if letter == "z":
+        return end
+    if letter == "A":
+        return Behind(CodePoints.of(), at_start=True)
+    if letter == "Z":
+        if source.dialect != "oniguruma":
+            source.refuse("the escape \\Z", at)
+        return Alternate((end, Ahead(Concat((Symbol(CodePoints.of(ord("\n"))), end)), wanted=True)))
+    word = named_set("w", source.dialect)
+    after, not_after = Behind(word, at_start=False), Behind(~word, at_start=True)
+    before, not_before = Look(word, at_end=False), Look(~word, at_end=True)
+    if letter == "b":
+        return Alternate((Concat((after, not_before)), Concat((not_after, before))))
+    return Alternate((Concat((after, before)), Concat((not_after, not_before))))
+
+
 def _group(source: Source, ignore_case: bool, depth: int) -> Node:
     at = source.at - 1
-    look: Literal["", "!", "="] = ""
-    if source.accept("?!"):
-        look = "!"
-    elif source.accept("?="):
-        look = "="
+    look = next((look for look in ("?!", "?=", "?<!", "?<=") if source.accept(look)), "")
+    if look:
+        pass
     elif source.accept("?i:"):
         ignore_case = True
     elif source.peek() == "?" and not source.accept("?:"):
@@ -281,7 +353,13 @@ def _group(source: Source, ignore_case: bool, depth: int) -> Node:
         source.malformed("an unclosed (", at)
     if not look:
         return node
-    condition = as_condition(node)
-    if condition is None:
-        source.refuse("a lookahead of more than one character", at)
-    return Look(~condition.members, not condition.at_end) if look == "!" else condition
+    wanted = look.endswith("=")
+    if look.startswith("?<"):
+        before = as_behind(node)
+        if before is None:
+            source.refuse("a lookbehind of more than one character", at)
+        return before if wanted else Behind(~before.members, not before.at_start)
+    next_ = as_condition(node)
+    if next_ is None:
+        return Ahead(node, wanted)
+    return next_ if wanted else Look(~next_.members, not next_.at_end)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern import parser
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS, CodePoints
-from tokenweir.encode.pattern.parser import Alternate, Concat, Look, Node, Repeat
+from tokenweir.encode.pattern.parser import Ahead, Alternate, Behind, Concat, Look, Node, Repeat
 
 MAX_INSTRUCTIONS = 8_192
 """Counted repeats are written out; the largest real pattern (Jais-2, `\\s{512}` and smaller) needs 1,100."""
@@ -32,6 +32,13 @@ class Check(NamedTuple):
     members: int
     wanted: bool
     at_end: bool
+
+
+class Hold(NamedTuple):
+    """Go on if one of the program's conditions holds here (or does not, as `wanted` says)."""
+
+    condition: int
+    wanted: bool
 
 
 class Split(NamedTuple):
@@ -53,7 +60,10 @@ class Match(NamedTuple):
     gap: bool
 
 
-Instruction = Take | Check | Split | Jump | Match
+Instruction = Take | Check | Hold | Split | Jump | Match
+
+Condition = Behind | list[Instruction]
+"""On a place in the text: what is before it, or what a lookahead's program matches after it."""
 
 
 @dataclass
@@ -63,11 +73,13 @@ class Program:
     Attributes:
         instructions: The threads start at the first.
         sets: Distinct, in order of first use.
+        conditions: That more than the next character decides; each depends on earlier ones only.
 
     """
 
     instructions: list[Instruction] = field(default_factory=list)
     sets: dict[CodePoints, int] = field(default_factory=dict)
+    conditions: list[Condition] = field(default_factory=list)
 
     def emit(self, instruction: Instruction) -> int:
         """Append an instruction; returns its place."""
@@ -85,6 +97,14 @@ class Program:
                 self.emit(Take(self.index_of(members)))
             case Look(members, at_end):
                 self.emit(Check(self.index_of(members), True, at_end))
+            case Behind(members):
+                self.index_of(members)
+                self._hold(node, True)
+            case Ahead(body, wanted):
+                ahead = Program(sets=self.sets, conditions=self.conditions)
+                ahead.add(body)
+                ahead.emit(Match(gap=False))
+                self._hold(ahead.instructions, wanted)
             case Concat(parts):
                 for part in parts:
                     self.add(part)
@@ -92,6 +112,11 @@ class Program:
                 self._add_alternate(branches)
             case Repeat():
                 self._add_repeat(node)
+
+    def _hold(self, condition: Condition, wanted: bool) -> None:
+        if condition not in self.conditions:
+            self.conditions.append(condition)
+        self.emit(Hold(self.conditions.index(condition), wanted))
 
     def _add_alternate(self, branches: tuple[Node, ...]) -> None:
         ends: list[int] = []
@@ -132,6 +157,8 @@ class Program:
 
 def _size(node: Node) -> int:
     match node:
+        case Ahead(body):
+            return 2 + _size(body)
         case Concat(parts):
             return sum(map(_size, parts))
         case Alternate(branches):
@@ -195,3 +222,25 @@ def compress_alphabet(sets: list[CodePoints]) -> Alphabet:
     rank = np.empty(len(distinct), np.int64)
     rank[order] = np.arange(len(distinct))
     return Alphabet(starts, rank[classes.reshape(-1)], signatures[first[order]].T)
+
+
+class Symbols(NamedTuple):
+    """What a walk reads: a class, or the end of the text, and which conditions hold there.
+
+    Attributes:
+        members: By set and symbol: whether the set holds the character. The end is in none.
+        is_end: By symbol; the last one is an end.
+        holds: By symbol and condition.
+
+    """
+
+    members: list[list[bool]]
+    is_end: list[bool]
+    holds: list[tuple[bool, ...]]
+
+
+def plain_symbols(alphabet: Alphabet) -> Symbols:
+    """The classes of an alphabet, then the end of the text: enough for a program without conditions."""
+    n_classes = alphabet.members.shape[1]
+    members = [[*row, False] for row in alphabet.members.tolist()]
+    return Symbols(members, [False] * n_classes + [True], [()] * (n_classes + 1))

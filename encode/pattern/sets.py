@@ -19,6 +19,13 @@ MAX_DEPTH = 50
 _CONTROLS = {"a": 0x07, "e": 0x1B, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 
 
+def named_set(letter: str, dialect: str) -> CodePoints:
+    r"""What `\s`, `\w` or `\d` mean in a dialect, or in Oniguruma's brackets ("oniguruma-bracket")."""
+    members = _named(letter, dialect)
+    assert members is not None
+    return members
+
+
 @cache
 def _named(name: str, dialect: str) -> CodePoints | None:
     if dialect == "tokenizers" and name in categories.COMPONENT_SETS:
@@ -68,8 +75,7 @@ def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | 
         return ord(letter)
     if letter in "sdwSDW":
         bracket_word = bracketed and source.dialect == "oniguruma"
-        members = _named(letter.lower(), "oniguruma-bracket" if bracket_word else source.dialect)
-        assert members is not None
+        members = named_set(letter.lower(), "oniguruma-bracket" if bracket_word else source.dialect)
         members = fold(source, members, at) if ignore_case else members
         return members if letter.islower() else ~members
     if letter in "pP":

@@ -29,9 +29,7 @@ def automaton_of(name):
 
 
 def cut(automaton, *behavior):
-    return _core.Cut(
-        automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, *behavior
-    )
+    return _core.Cut(automaton.in_core(), *behavior)
 
 
 def core_of(*automata):
@@ -148,4 +146,4 @@ def test_tables_that_lead_outside_themselves_are_refused(change, message):
     automaton = automaton_of("GPT-2")
     tables = {name: getattr(automaton, name) for name in ("transitions", "class_index", "class_pages")} | change
     with pytest.raises(TokenizerFileError, match=message):
-        _core.Cut(*tables.values(), automaton.n_classes)
+        _core.CompiledPattern(*tables.values(), automaton.n_classes, None)

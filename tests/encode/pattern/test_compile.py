@@ -142,7 +142,7 @@ def test_bytes_hold_all_of_an_automaton(name):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        (0, 99, "a compiled pattern of version 99, not 1"),
+        (0, 99, "a compiled pattern of version 99, not 2"),
         (2, "pcre", "a damaged compiled pattern"),
         (4, 7, "a damaged compiled pattern: cannot reshape"),
         (6, b"\x05\x00" * 20, "a damaged compiled pattern"),

@@ -1,0 +1,201 @@
+r"""Conditions on a place that more than the next character decides: lookahead of any length, and the character before.
+
+`\d{1,3}(?=(?:\d{3})*\b)` cuts a number into groups of three from its end, so the first group depends on all the rest.
+A walk cannot wait for that; but whether a lookahead matches at a place depends on the next character and on what matches
+one place later. So one pass over the text from its end to its start, by a small automaton, tells for every place which
+conditions hold there, and this becomes part of the symbol that the walk reads. Both passes take time linear in the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.pattern.parser import Behind
+from tokenweir.encode.pattern.program import Alphabet, Check, Hold, Instruction, Jump, Program, Split, Symbols, Take
+
+MAX_CELLS = 100_000
+"""States of the pass times what it reads; real patterns need 100."""
+
+MAX_STEPS = 2_000_000
+"""Instructions looked at while building the pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """The pass from the end of a text to its start.
+
+    At each place it reads a number: the row of the character before times (classes + 1), plus the class there, which at
+    the end of the text is the number of classes.
+
+    Attributes:
+        behind: uint8 of shape (classes + 1,): the row of each class, the last for the start of the text.
+        transitions: uint16 of shape (states, rows * (classes + 1)): the next state; state 0 starts.
+        symbols: uint8 of the same shape: the symbol at the place that is read.
+
+    """
+
+    behind: NDArray[np.uint8]
+    transitions: NDArray[np.uint16]
+    symbols: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        for array in (self.behind, self.transitions, self.symbols):
+            array.flags.writeable = False
+
+    def to_bytes(self) -> tuple[bytes, bytes, bytes]:
+        """The arrays, little-endian and row-major."""
+        return self.behind.tobytes(), self.transitions.astype("<u2").tobytes(), self.symbols.tobytes()
+
+    @staticmethod
+    def from_bytes(behind: bytes, transitions: bytes, symbols: bytes) -> Context:
+        """Read what `to_bytes` wrote; raises ValueError if the arrays do not fit together."""
+        if not behind:
+            raise ValueError("a context without classes")
+        width = (max(behind) + 1) * len(behind)
+        return Context(
+            np.frombuffer(behind, np.uint8).copy(),
+            np.frombuffer(transitions, "<u2").reshape(-1, width).astype(np.uint16),
+            np.frombuffer(symbols, np.uint8).reshape(-1, width).copy(),
+        )
+
+    def leads_inside(self, n_symbols: int) -> bool:
+        """Whether every state and every symbol exists."""
+        return (
+            len(self.transitions) == len(self.symbols) > 0
+            and not (self.transitions >= len(self.transitions)).any()
+            and not (self.symbols >= n_symbols).any()
+        )
+
+    def read(self, classes: list[int]) -> list[int]:
+        """The symbols of a text of these classes, and the one at its end."""
+        width = len(self.behind)
+        places = [*classes, width - 1]
+        state, symbols = 0, []
+        for at in reversed(range(len(places))):
+            row = int(self.behind[places[at - 1] if at else width - 1])
+            number = row * width + places[at]
+            symbols.append(int(self.symbols[state, number]))
+            state = int(self.transitions[state, number])
+        return symbols[::-1]
+
+
+def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Context, Symbols]:
+    """The pass that decides a program's conditions, and the symbols that it yields, not yet merged.
+
+    Raises:
+        UnsupportedTokenizerError: The conditions need too many states or symbols.
+
+    """
+    n_classes = alphabet.members.shape[1]
+    members = [[*row, False] for row in alphabet.members.tolist()]
+    rows, behind = _rows(program, members, n_classes)
+    width = n_classes + 1
+    states: dict[tuple[frozenset[int], ...], int] = {(): 0}
+    queue = list(states)
+    kinds: dict[tuple[int, tuple[bool, ...]], int] = {}
+    transitions: list[list[int]] = []
+    symbols: list[list[int]] = []
+    steps = 0
+    for state in queue:
+        targets, found = [], []
+        for row in rows:
+            for symbol in range(width):
+                holds: list[bool] = []
+                following: list[frozenset[int]] = []
+                for number, condition in enumerate(program.conditions):
+                    if isinstance(condition, Behind):
+                        holds.append(row[number])
+                        continue
+                    later = state[len(following)] if state else frozenset()
+                    alive, looks = _alive(condition, members, symbol, symbol == n_classes, holds, later)
+                    steps += looks
+                    holds.append(alive[0])
+                    entered = (at + 1 for at, each in enumerate(condition) if isinstance(each, Take))
+                    following.append(frozenset(at for at in entered if alive[at]))
+                key = tuple(following)
+                targets.append(states.setdefault(key, len(states)))
+                if len(states) > len(queue):
+                    queue.append(key)
+                found.append(kinds.setdefault((symbol, tuple(holds)), len(kinds)))
+                if steps > MAX_STEPS or len(states) * width * len(rows) > MAX_CELLS or len(kinds) > 256:
+                    raise UnsupportedTokenizerError(
+                        f"pattern {shown}: too large; its lookaheads need {len(states):,} states and {len(kinds):,} symbols"
+                        f" after {steps:,} steps and no end (limits: {MAX_CELLS:,} cells, 256 symbols, {MAX_STEPS:,} steps)"
+                    )
+        transitions.append(targets)
+        symbols.append(found)
+    # The last symbol is an end of the text, as everywhere.
+    order = sorted(kinds, key=lambda kind: kind[0] == n_classes)
+    rank = np.empty(len(order), np.uint8)
+    rank[[kinds[kind] for kind in order]] = np.arange(len(order))
+    context = Context(np.array(behind, np.uint8), np.array(transitions, np.uint16), rank[np.array(symbols)])
+    return context, Symbols(
+        [[row[symbol] for symbol, _ in order] for row in members],
+        [symbol == n_classes for symbol, _ in order],
+        [holds for _, holds in order],
+    )
+
+
+def _rows(program: Program, members: list[list[bool]], n_classes: int) -> tuple[list[tuple[bool, ...]], list[int]]:
+    """Which conditions hold by the character before alone: the distinct answers, and the one for each class."""
+
+    def holds(condition: object, symbol: int) -> bool:
+        if not isinstance(condition, Behind):
+            return False
+        return condition.at_start if symbol == n_classes else members[program.sets[condition.members]][symbol]
+
+    rows: dict[tuple[bool, ...], int] = {}
+    behind = [
+        rows.setdefault(tuple(holds(condition, symbol) for condition in program.conditions), len(rows))
+        for symbol in range(n_classes + 1)
+    ]
+    return list(rows), behind
+
+
+def _alive(
+    program: list[Instruction],
+    members: list[list[bool]],
+    symbol: int,
+    at_end: bool,
+    holds: list[bool],
+    later: frozenset[int],
+) -> tuple[list[bool], int]:
+    """From which instructions a thread can match, and how many were looked at to see it.
+
+    Args:
+        program: Of a lookahead.
+        members: By set and symbol.
+        symbol: What stands at the place.
+        at_end: Whether that is the end of the text.
+        holds: The earlier conditions.
+        later: The instructions from which a thread can match one place later.
+
+    """
+    alive = [False] * len(program)
+    looks = 0
+    changed = True
+    while changed:
+        changed = False
+        looks += len(program)
+        for at in reversed(range(len(program))):
+            if alive[at]:
+                continue
+            match program[at]:
+                case Take(index):
+                    alive[at] = members[index][symbol] and at + 1 in later
+                case Check(index, wanted, holds_at_end):
+                    alive[at] = alive[at + 1] and (holds_at_end if at_end else members[index][symbol] == wanted)
+                case Hold(condition, wanted):
+                    alive[at] = alive[at + 1] and holds[condition] == wanted
+                case Split(first, second):
+                    alive[at] = alive[first] or alive[second]
+                case Jump(target):
+                    alive[at] = alive[target]
+                case _:
+                    alive[at] = True
+            changed |= alive[at]
+    return alive, looks
