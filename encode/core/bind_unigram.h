@@ -40,7 +40,7 @@ inline void bind_unigram(nb::module_& m) {
                                                                     byte_fallback, control));
           },
           "pieces"_a, "scores"_a, "unk_id"_a.none(), "byte_fallback"_a, "control"_a)
-      .def("trie_bytes", &Unigram<double>::trie_bytes)
+      .def_prop_ro("trie_bytes", &Unigram<double>::trie_bytes)
       .def("encode", &encode_piece<double>, "text"_a, "guarded"_a = false);
 
   nb::class_<Unigram<float>, Model>(m, "SentencePieceUnigram")

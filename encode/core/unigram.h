@@ -110,7 +110,7 @@ class Unigram : public Model {
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
   static constexpr Score kUnknownPenalty = 10, kMostSum = 100000;
-  static constexpr size_t kLongest = 4096;  // of a text that repeats a piece, each character costs the piece's length
+  static constexpr size_t kLongest = 1024;  // where text repeats a piece, each character may cost the piece's length
 
   Unigram(const std::vector<Trie::Key>& keys, std::vector<Score> scores, Score lowest, uint32_t unk_id,
           const std::vector<uint32_t>& control)
