@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models
 
-from tokenweir.encode._core import HuggingFaceUnigram, SentencePieceUnigram
+from tokenweir.encode._core import HuggingFaceUnigram, SentencePieceUnigram, json_numbers
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -78,6 +78,10 @@ def test_huggingface_on_random_vocabularies(seed):
         unk_id = None if pick.random() < 0.1 else pick.randrange(len(vocab))
         tokenizer = Tokenizer(models.Unigram(vocab, unk_id=unk_id, byte_fallback=byte_fallback))
         model = huggingface(vocab, unk_id, byte_fallback)
+        control = {piece for piece, _ in vocab if pick.random() < 0.2 and not piece.startswith("<0x")}
+        guarded = huggingface(vocab, unk_id, byte_fallback, [i for i, (p, _) in enumerate(vocab) if p in control])
+        hidden = [(f"\U0010ffff{i}" if piece in control else piece, score) for i, (piece, score) in enumerate(vocab)]
+        without_control = huggingface(hidden, unk_id, byte_fallback)
         if pick.random() < 0.6:
             letters = [*letters, "z", "é", "<unk>"]
         for _ in range(20):
@@ -90,6 +94,9 @@ def test_huggingface_on_random_vocabularies(seed):
                     model.encode(text)
             else:
                 assert encoded(model, text) == expected, (vocab, unk_id, byte_fallback, text)
+                if unk_id is not None:
+                    assert encoded(guarded, text, guarded=True) == encoded(without_control, text)
+                assert encoded(guarded, text) == expected
     assert errors > 0
 
 
@@ -143,6 +150,62 @@ def test_t5_on_natural_text(data):
         lines = ["▁" + line.replace(" ", "▁") for line in text.splitlines()]
         for piece in [*lines, "▁".join(lines)]:
             assert encoded(model, piece) == huggingface_reference(tokenizer, piece)
+
+
+def model_file(literals, pieces):
+    """A tokenizer.json with scores as they are spelled here."""
+    vocab = ",".join(f"[{json.dumps(piece)},{literal}]" for piece, literal in zip(pieces, literals, strict=True))
+    return f'{{"model":{{"type":"Unigram","unk_id":0,"byte_fallback":false,"vocab":[{vocab}]}}}}'
+
+
+def test_scores_are_read_as_the_library_reads_them():
+    pick = random.Random(9)
+    literals = [repr(-pick.uniform(0, 20)) for _ in range(5_000)]
+    literals += [repr(float(np.float32(-pick.uniform(0, 20)))) for _ in range(5_000)]
+    for _ in range(5_000):
+        whole = str(pick.randint(-(10 ** pick.randint(1, 25)), 10 ** pick.randint(1, 25)))
+        decimals = pick.choice(["", ".0", f".{pick.randint(0, 10 ** pick.randint(1, 30))}"])
+        literals.append(whole + decimals + pick.choice(["", "e-5", "E+3", "e-300", "e012", "e-330"]))
+    literals += [
+        "-0",
+        "-0.0",
+        "0e99999999999",
+        "1e-99999999999",
+        "1e308",
+        "18446744073709551615",
+        "18446744073709551616",
+    ]
+    literals += ["18446744073709551616.5", "-9223372036854775809", "17976931348623157e292"]
+    tokenizer = Tokenizer.from_str(model_file(literals, [f"p{i}" for i in range(len(literals))]))
+    expected = [score for _, score in json.loads(tokenizer.to_str())["model"]["vocab"]]
+    read = json_numbers([literal.encode() for literal in literals]).tolist()
+    assert list(map(repr, read)) == list(map(repr, map(float, expected)))  # repr tells 0.0 from -0.0
+    assert read != list(map(float, literals))
+
+
+@pytest.mark.parametrize("literal", ["", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x1", '"1"', "NaN", "1e309"])
+def test_what_is_no_score(literal):
+    with pytest.raises(TokenizerFileError, match="the score of piece 1 is not a number within range"):
+        json_numbers([b"-1.5", literal.encode()])
+
+
+def test_ties_depend_on_how_scores_are_read():
+    pick = random.Random(2)
+    texts = ["".join(pick.choices("abcd", k=12)) for _ in range(50)]
+    changed = 0
+    for _ in range(100):
+        pieces = ["<unk>", *"abcd", *sorted({"".join(pick.choices("abcd", k=pick.randint(2, 4))) for _ in range(15)})]
+        single = [repr(float(np.float32(-pick.uniform(0, 20)))) for _ in range(2)]
+        literals = [pick.choice(single) for _ in pieces]
+        tokenizer = Tokenizer.from_str(model_file(literals, pieces))
+        scores = json_numbers([literal.encode() for literal in literals])
+        model = HuggingFaceUnigram(pieces, scores, 0, False, [])
+        nearest = HuggingFaceUnigram(pieces, np.array(literals, dtype=np.float64), 0, False, [])
+        for text in texts:
+            expected = huggingface_reference(tokenizer, text)
+            assert encoded(model, text) == expected
+            changed += encoded(nearest, text) != expected
+    assert changed > 0
 
 
 def test_every_piece_of_a_large_vocabulary_is_found():
