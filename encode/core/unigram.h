@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -111,6 +110,7 @@ class Unigram : public Model {
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
   static constexpr Score kUnknownPenalty = 10, kMostSum = 100000;
   static constexpr size_t kLongest = 1024;  // where text repeats a piece, each character may cost the piece's length
+  static constexpr size_t kLongestCharacter = 4;
 
   Unigram(const std::vector<Trie::Key>& keys, std::vector<Score> scores, Score lowest, uint32_t unk_id,
           const std::vector<uint32_t>& control)
@@ -258,8 +258,6 @@ class Unigram : public Model {
     for (uint32_t begin = 0, at = next; begin < end; begin = at, at = lattice[at].start)
       output.piece(lattice[at].id, shift + begin, shift + at);
   }
-
-  static constexpr size_t kLongestCharacter = 4;
 
   Trie trie_;
   std::vector<Score> scores_;  // by id
