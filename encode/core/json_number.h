@@ -1,4 +1,4 @@
-// A JSON number as HuggingFace's library reads it (tokenizers 0.23.3, through serde_json without its `float_roundtrip`).
+// A JSON number as HuggingFace's library reads it (tokenizers 0.23.3: serde_json without `float_roundtrip`).
 //
 // It takes the digits as one 64-bit integer, ignoring those that no longer fit, and multiplies or divides by a power of
 // ten: two or three roundings where a correct reading has one. Of the scores of a Unigram model a quarter ends up one
