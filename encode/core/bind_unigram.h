@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 
 #include "interop.h"
-#include "json_number.h"
 #include "unigram.h"
 
 namespace tokenweir {
@@ -23,15 +22,6 @@ nb::tuple encode_piece(const Unigram<Score>& model, nb::handle source, bool guar
 }
 
 inline void bind_unigram(nb::module_& m) {
-  m.def("json_numbers", [](nb::list numbers) {
-    std::vector<double> read;
-    for (nb::handle number : numbers) {
-      const auto bytes = nb::cast<nb::bytes>(number);
-      read.push_back(json_number({bytes.c_str(), bytes.size()}));
-    }
-    return read;
-  });
-
   nb::class_<Unigram<double>, Model>(m, "HuggingFaceUnigram")
       .def(
           "__init__",
@@ -41,7 +31,7 @@ inline void bind_unigram(nb::module_& m) {
                                                                     byte_fallback, control));
           },
           "pieces"_a, "scores"_a, "unk_id"_a.none(), "byte_fallback"_a, "control"_a)
-      .def("trie_bytes", &Unigram<double>::trie_bytes)
+      .def_prop_ro("trie_bytes", &Unigram<double>::trie_bytes)
       .def("encode", &encode_piece<double>, "text"_a, "guarded"_a = false);
 
   nb::class_<Unigram<float>, Model>(m, "SentencePieceUnigram")

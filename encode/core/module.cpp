@@ -5,6 +5,7 @@
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
+#include "bind_json_number.h"
 #include "bind_normalizer.h"
 #include "bind_pattern.h"
 #include "bind_wordpiece.h"
@@ -30,6 +31,7 @@ NB_MODULE(_core, m) {
     }
   });
 
+  bind_json_number(m);
   bind_pattern(m);
   bind_normalizer(m);
   bind_charsmap(m);

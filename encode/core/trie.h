@@ -1,9 +1,9 @@
 // A trie over byte strings: which keys begin at a place of a text.
 //
 // A double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989), with XOR in
-// place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No two
-// nodes have the same base, so the label alone tells whose child a unit is. A unit is 8 bytes and a node of a natural
-// vocabulary costs little more than one; where children do not fit into gaps after a few attempts, 256 units are added.
+// place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No
+// two nodes have the same base, so the label alone tells whose child a unit is. A unit is 8 bytes and a node of a
+// natural vocabulary costs little more than one; where children fit into no gap that is tried, 256 units are added.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Trie {
   // Of equal keys the last holds; the empty key is never found.
   explicit Trie(const std::vector<Key>& keys) : Trie(Sorted(keys)) {}
 
-  // Calls `found(end, value)` for each key that [p, end) begins with, the shortest first; `end` is behind its last byte.
+  // Calls `found(key_end, value)` for each key that the text [p, end) begins with, the shortest first.
   template <class Found>
   void prefixes(const uint8_t* p, const uint8_t* end, Found&& found) const {
     for (uint32_t base = root_; p < end; p++) {
@@ -53,12 +53,13 @@ class Trie {
     return value;
   }
 
+  // The memory that it takes.
   size_t bytes() const { return units_.size() * sizeof(Unit); }
 
  private:
   static constexpr uint32_t kBlock = 256, kLabelBits = 9, kLabelMask = (1u << kLabelBits) - 1;
   static constexpr uint32_t kFree = kLabelMask;  // the label of a unit that is no node's child
-  static constexpr int kAttempts = 64;
+  static constexpr size_t kAttempts = 64;
 
   struct Unit {
     uint32_t base = 0;                             // of the children; 0 for a leaf: the first block stays free
@@ -99,16 +100,27 @@ class Trie {
     }
   };
 
-  // What is needed while units are placed: a ring of the free ones from the second block on, and which bases are taken.
+  // What is needed while units are placed: a ring of free ones, oldest first, and which bases are taken.
   struct Places {
-    std::vector<uint32_t> next, previous;  // by unit; unit 0 is the ring's head
+    std::vector<uint32_t> next{0}, previous{0};  // by unit; unit 0 is the ring's head, and never free
     std::vector<bool> taken;
+    size_t free = 0;
+
+    void give(uint32_t unit) {
+      const uint32_t last = previous[0];
+      next[last] = previous[0] = unit;
+      previous[unit] = last;
+      next[unit] = 0;
+      free++;
+    }
 
     // Out of the ring; a second time does nothing.
     void take(uint32_t unit) {
+      if (next[unit] == unit) return;
       next[previous[unit]] = next[unit];
       previous[next[unit]] = previous[unit];
       next[unit] = previous[unit] = unit;
+      free--;
     }
   };
 
@@ -117,7 +129,7 @@ class Trie {
       size_t first, last, depth;  // keys that share `depth` bytes
       uint32_t unit;              // their node; 0 for the root
     };
-    Places places{{0}, {0}, {}};
+    Places places;
     add_block(places);
     std::vector<Range> open{{0, sorted.keys.size(), 0, 0}};
     std::vector<Range> children;
@@ -157,15 +169,13 @@ class Trie {
   // given up when it fits into none (every base that would lead there is taken); several go where there is much room.
   uint32_t place(const std::vector<uint8_t>& labels, Places& places) {
     const bool single = labels.size() == 1;
-    for (int attempts = kAttempts; attempts == kAttempts;) {
-      uint32_t unit = 0;
-      for (attempts = 0; attempts < kAttempts; attempts++) {
-        unit = single ? places.next[unit] : places.previous[unit];
-        if (unit == 0) break;
+    for (;;) {
+      const std::vector<uint32_t>& order = single ? places.next : places.previous;
+      uint32_t unit = order[0];
+      for (size_t i = 0; i < kAttempts && unit != 0; i++, unit = order[unit])
         if (take_base(unit ^ labels[0], labels, places)) return unit ^ labels[0];
-      }
-      if (!single) break;
-      for (int i = 0; attempts == kAttempts && i < kAttempts; i++) places.take(places.next[0]);
+      if (!single || places.free < kAttempts) break;
+      for (size_t i = 0; i < kAttempts; i++) places.take(places.next[0]);
     }
     const uint32_t base = static_cast<uint32_t>(units_.size());
     add_block(places);
@@ -177,20 +187,15 @@ class Trie {
     if (places.taken[base]) return false;
     for (const uint8_t label : labels)
       if ((units_[base ^ label].tag & kLabelMask) != kFree) return false;
-    return places.taken[base] = true;
+    places.taken[base] = true;
+    return true;
   }
 
   void add_block(Places& places) {
     const size_t begin = units_.size(), end = begin + kBlock;
     if (end > UINT32_MAX) throw Unsupported("a vocabulary too large for its trie");
     units_.resize(end), places.next.resize(end), places.previous.resize(end), places.taken.resize(end);
-    if (begin == 0) return;  // the leaves' block
-    for (uint32_t unit = static_cast<uint32_t>(begin); unit < end; unit++) {
-      const uint32_t last = places.previous[0];
-      places.next[last] = places.previous[0] = unit;
-      places.previous[unit] = last;
-      places.next[unit] = 0;
-    }
+    for (size_t unit = begin; begin > 0 && unit < end; unit++) places.give(static_cast<uint32_t>(unit));
   }
 
   std::vector<Unit> units_;
