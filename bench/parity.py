@@ -211,7 +211,7 @@ def check(name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
     tok = Tokenizer.from_file(DATA / "tokenizers" / name)
     if name in ORIGINALS:
         original = load_reference(DATA / "tokenizers" / ORIGINALS[name])
-        reference: Reference = Original(original, [token.content for token in tok.added_tokens])
+        reference: Reference = Original(original, {token.content: token.id for token in tok.added_tokens})
     else:
         reference = load_reference(DATA / "tokenizers" / name)
     seed += name

@@ -204,12 +204,13 @@ class Original:
     What goes around a text and which added tokens there are, the GGUF file says for itself.
     """
 
-    def __init__(self, reference: HuggingFace | SentencePiece, added: Sequence[str]) -> None:
+    def __init__(self, reference: HuggingFace | SentencePiece, added: Mapping[str, int]) -> None:
         self.reference = reference
         self.library = reference.library
         self.byte_fallback = reference.byte_fallback
         self.ids = reference.ids
         self.special_tokens = list(added)
+        self.special_ids = set(added.values())
         self.known = reference.known
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[None]:
@@ -224,8 +225,7 @@ class Original:
         return [None] * len(texts)
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> Sequence[str | None]:
-        highest = self.ids[-1]
-        known = [[i for i in ids if i <= highest] for ids in batch]
+        known = [[i for i in ids if i <= self.ids[-1] and i not in self.special_ids] for ids in batch]
         texts = self.reference.decode(known, skip_special_tokens=skip_special_tokens)
         return [text if len(i) == len(ids) else None for text, i, ids in zip(texts, known, batch, strict=True)]
 

@@ -5,10 +5,12 @@ Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets a
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tokenweir.encode.spec import SplitBehavior
 
 class NormalizerStep:
     """One step of a normalizer."""
@@ -79,18 +81,50 @@ class Normalizer:
     def normalize_with_origin(self, text: str) -> tuple[str, NDArray[np.int64]]:
         """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2)."""
 
-class PreTokenizer:
-    """Text to pieces: automata applied one after the other, each inside the pieces of the one before."""
+class PreTokenizerStage:
+    """One step from text to pieces, applied to each piece of the step before."""
+
+class Cut(PreTokenizerStage):
+    """Cuts at the matches of an automaton."""
 
     def __init__(
         self,
-        stages: Sequence[tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint8], int, bool]],
-        prefix_space: bool = False,
+        transitions: NDArray[np.uint16],
+        class_index: NDArray[np.uint16],
+        class_pages: NDArray[np.uint8],
+        n_classes: int,
+        behavior: SplitBehavior = "Isolated",
+        inverted: bool = False,
     ) -> None:
-        """Take (transitions, class_index, class_pages, n_classes, keep_gaps) of each stage; see `encode/pattern`."""
+        """Take the tables of an automaton (see `encode/pattern`), and what becomes of its matches."""
 
+class Spaces(PreTokenizerStage):
+    """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""
+
+    def __init__(self, sign: str, prefix: Literal["always", "first", "never"]) -> None: ...
+
+class Spell(PreTokenizerStage):
+    """Spells each byte as a character of GPT-2's alphabet."""
+
+    def __init__(self) -> None: ...
+
+class Unspell(PreTokenizerStage):
+    """Takes spelled text back to bytes."""
+
+    def __init__(self) -> None: ...
+
+class PreTokenizer:
+    """Text to pieces: stages, one after the other, each inside the pieces of the one before."""
+
+    def __init__(self, stages: Sequence[PreTokenizerStage]) -> None: ...
     def split(self, text: str) -> NDArray[np.int64]:
-        """The (start, end) characters of each piece; shape (n, 2)."""
+        """The (start, end) characters of `text` that each piece stands for; shape (n, 2)."""
+
+    def pieces(self, text: str) -> list[bytes]:
+        """The pieces as the model gets them."""
+
+def byte_alphabet() -> str:
+    """GPT-2's 256 letters, in the order of the bytes that they stand for."""
 
 class Vocabulary:
     """A model's tokens as bytes."""
@@ -125,6 +159,74 @@ class Bpe(Model):
     @staticmethod
     def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
         """The pair whose concatenation has the lowest rank merges first."""
+
+class CharacterBpe(Model):
+    """Byte-pair encoding over characters, as HuggingFace's BPE does it in general; see `spec.BPE`."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: list[str | tuple[str, str]],
+        *,
+        unk_token: str | None = None,
+        continuing_subword_prefix: str = "",
+        end_of_word_suffix: str = "",
+        fuse_unk: bool = False,
+        byte_fallback: bool = False,
+        ignore_merges: bool = False,
+        control: Sequence[int] = (),
+    ) -> None:
+        """Merges in order of priority. Ids in `control` are never produced for guarded or unparsed text."""
+
+class SentencePieceBpe(Model):
+    """SentencePiece's BPE by scores; pieces of text are normalized."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        types: bytes,
+        unk_id: int,
+        byte_fallback: bool,
+        control: Sequence[int] = (),
+    ) -> None:
+        """See `spec.SentencePiece`."""
+
+class SentencePieceUnigram(Model):
+    """SentencePiece's Unigram, in 32-bit arithmetic; pieces of text are normalized."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        types: bytes,
+        unk_id: int,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
+        """See `spec.SentencePiece`."""
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
+def json_numbers(numbers: list[bytes]) -> list[float]:
+    """Numbers of a JSON file as serde_json rounds them."""
+
+class HuggingFaceUnigram(Model):
+    """HuggingFace's Unigram, in 64-bit arithmetic."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        unk_id: int | None,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
+        """See `spec.Unigram`."""
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
 
 class WordPiece(Model):
     """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""

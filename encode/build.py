@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from tokenweir.encode import _core
 from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.normalize import normalizer_core
-from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.code_points import CodePoints
-from tokenweir.encode.spec import (
-    BPE,
-    AddedToken,
-    ByteLevel,
-    Pattern,
-    PreTokenizer,
-    PreTokenizerSequence,
-    Split,
-    TokenizerSpec,
-)
+from tokenweir.encode.pre_tokenize import pre_tokenizer_core
+from tokenweir.encode.spec import BPE, AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram, WordPiece
 from tokenweir.encode.unicode.categories import word
-
-GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""What `ByteLevel(use_regex=true)` splits by."""
 
 MAX_IDS = (1 << 20) - 1
 """As many as the core's table of pairs can tell apart (core/hash_table.h); the largest vocabulary known has 262,208."""
@@ -50,18 +41,16 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         TokenizerFileError: If the vocabulary or the merges contradict themselves.
 
     """
-    stages, prefix_space = _stages(spec)
-    automata = tuple(compile_pattern(split.pattern.Regex or "", split.dialect) for split in stages)
     normalizer = normalizer_core(spec.normalizer)
-    vocabulary = _vocabulary(spec)
+    takes_bytes = isinstance(spec.model, RankBPE) or _spells_bytes(spec.model)
+    pre_tokenizer = pre_tokenizer_core(spec.pre_tokenizer, takes_bytes=takes_bytes)
+    byte_level = isinstance(spec.model, BPE) and pre_tokenizer.alphabet == "bytes"
+    vocabulary = _vocabulary(spec.model, byte_level=byte_level)
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
     if size > MAX_IDS:
         raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
     control = [t.id for t in added if t.special and t.id is not None]
-    if isinstance(spec.model, BPE):
-        model = _core.Bpe.merges(vocabulary, spec.model.merges, spec.model.ignore_merges, control)
-    else:
-        model = _core.Bpe.ranks(vocabulary, control)
+    model = _model(spec.model, vocabulary, control, byte_level=byte_level)
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
     spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
     # What `skip_special_tokens` drops goes by that spelling too.
@@ -70,68 +59,73 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         vocabulary,
         [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)],
         size,
-        *decoding(spec.decoder, spec.model, byte_level=True),
+        *decoding(spec.decoder, spec.model, byte_level=byte_level),
     )
     encoder = _core.Encoder(
         normalizer,
-        _core.PreTokenizer(
-            [
-                (a.transitions, a.class_index, a.class_pages, a.n_classes, s.unmatched == "keep")
-                for a, s in zip(automata, stages, strict=True)
-            ],
-            prefix_space,
-        ),
+        pre_tokenizer.core,
         model,
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if not t.normalized),
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
         tokens,
     )
-    return Core(encoder, tokens, automata)
+    return Core(encoder, tokens, pre_tokenizer.automata)
 
 
-def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[Split | ByteLevel]:
-    if isinstance(pre_tokenizer, PreTokenizerSequence):
-        for part in pre_tokenizer.pretokenizers:
-            yield from _flat(part)
-    elif pre_tokenizer is not None:
-        yield pre_tokenizer
+def _spells_bytes(model: Model) -> bool:
+    """Whether a BPE model can take bytes: each has a token, and no character is looked at for its place in a piece."""
+    if not isinstance(model, BPE) or model.continuing_subword_prefix or model.end_of_word_suffix:
+        return False
+    return all(letter in model.vocab for letter in _core.byte_alphabet())
 
 
-def _stages(spec: TokenizerSpec) -> tuple[list[Split], bool]:
-    """The splits, one after the other, and whether text that does not begin with a space gets one."""
-    parts = list(_flat(spec.pre_tokenizer))
-    if isinstance(spec.model, BPE) and not (parts and isinstance(parts[-1], ByteLevel)):
-        raise UnsupportedTokenizerError("a BPE model whose pre_tokenizer does not end in ByteLevel")
-    stages: list[Split] = []
-    for i, part in enumerate(parts):
-        if isinstance(part, Split):
-            if part.pattern.Regex is None:
-                raise UnsupportedTokenizerError(f"pre_tokenizer: a Split by the string {part.pattern.String!r}")
-            if part.behavior != "Isolated" or part.invert:
-                raise UnsupportedTokenizerError(
-                    f"pre_tokenizer: a Split with behavior {part.behavior!r}" + " inverted" * part.invert
-                )
-            stages.append(part)
-            continue
-        if i != len(parts) - 1:
-            raise UnsupportedTokenizerError("pre_tokenizer: something after ByteLevel")
-        if part.add_prefix_space and stages:
-            raise UnsupportedTokenizerError("pre_tokenizer: ByteLevel with add_prefix_space after a Split")
-        if part.use_regex:
-            stages.append(Split(pattern=Pattern(Regex=GPT2_PATTERN), behavior="Isolated"))
-        return stages, part.add_prefix_space
-    return stages, False
+def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
+    match model:
+        case RankBPE():
+            return _core.Vocabulary.ranks(model.ranks)
+        case BPE():
+            return _core.Vocabulary.byte_level(model.vocab) if byte_level else _core.Vocabulary.plain(model.vocab)
+        case WordPiece():
+            return _core.Vocabulary.plain(model.vocab)
+        case SentencePiece():
+            return _core.Vocabulary.plain(model.pieces)
+        case Unigram():
+            return _core.Vocabulary.plain([piece for piece, _ in model.vocab])
 
 
-def _vocabulary(spec: TokenizerSpec) -> _core.Vocabulary:
-    model = spec.model
-    if not isinstance(model, BPE):
-        return _core.Vocabulary.ranks(model.ranks)
-    # unk_token, fuse_unk and byte_fallback need no check: every byte is a token, or the core refuses the vocabulary.
-    for name in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
-        if value := getattr(model, name):
-            raise UnsupportedTokenizerError(f"model: byte-level BPE with {name} = {value!r}")
-    return _core.Vocabulary.byte_level(model.vocab)
+def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *, byte_level: bool) -> _core.Model:
+    match model:
+        case RankBPE():
+            return _core.Bpe.ranks(vocabulary, control)
+        case BPE():
+            if model.dropout:
+                raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")
+            if byte_level:  # unk_token, fuse_unk and byte_fallback have no say: every byte is a token
+                return _core.Bpe.merges(vocabulary, model.merges, model.ignore_merges, control)
+            return _core.CharacterBpe(
+                vocabulary,
+                model.merges,
+                unk_token=model.unk_token,
+                continuing_subword_prefix=model.continuing_subword_prefix or "",
+                end_of_word_suffix=model.end_of_word_suffix or "",
+                fuse_unk=model.fuse_unk,
+                byte_fallback=model.byte_fallback,
+                ignore_merges=model.ignore_merges,
+                control=control,
+            )
+        case WordPiece():
+            return _core.WordPiece(
+                model.vocab, model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word, control
+            )
+        case Unigram():
+            pieces = [piece for piece, _ in model.vocab]
+            log_probabilities = np.array([score for _, score in model.vocab], np.float64)
+            return _core.HuggingFaceUnigram(pieces, log_probabilities, model.unk_id, model.byte_fallback, control)
+        case SentencePiece():
+            make: type[_core.SentencePieceBpe | _core.SentencePieceUnigram]
+            make = _core.SentencePieceBpe if model.algorithm == "BPE" else _core.SentencePieceUnigram
+            scores = np.asarray(model.scores, np.float32)
+            return make(list(model.pieces), scores, model.types, model.unk_id, model.byte_fallback, control)
 
 
 def _searchable(tokens: Iterable[tuple[AddedToken, str]]) -> _core.AddedTokens:

@@ -10,9 +10,12 @@ its reader decodes straight into them and an unknown component is refused with i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+Character = Annotated[str, Meta(min_length=1, max_length=1)]
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class AddedToken(Struct, frozen=True):
@@ -192,12 +195,12 @@ class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
         replacement: One character.
         prepend_scheme: Put `replacement` before a piece: each (`always`), the text's first (`first`), or none.
         split: Cut before each `replacement`.
-        add_prefix_space: What old files say in place of `prepend_scheme`: false means `never`.
+        add_prefix_space: What old files say besides; false must not contradict `prepend_scheme`.
         str_rep: What old files say besides; the replacement again.
 
     """
 
-    replacement: str = "\u2581"
+    replacement: Character = "\u2581"
     prepend_scheme: Literal["always", "first", "never"] = "always"
     split: bool = True
     add_prefix_space: bool | None = None
@@ -231,7 +234,7 @@ class BertPreTokenizer(Struct, frozen=True, tag="BertPreTokenizer"):
 class CharDelimiterSplit(Struct, frozen=True, tag="CharDelimiterSplit"):
     """What stands between occurrences of a character."""
 
-    delimiter: str
+    delimiter: Character
 
 
 class PreTokenizerSequence(Struct, frozen=True, tag="Sequence"):
@@ -347,7 +350,7 @@ class WordPiece(Struct, frozen=True, tag="WordPiece", kw_only=True):
     vocab: Mapping[str, int]
     unk_token: str = "[UNK]"
     continuing_subword_prefix: str = "##"
-    max_input_chars_per_word: int = 100
+    max_input_chars_per_word: Count = 100
 
 
 Model = BPE | RankBPE | SentencePiece | Unigram | WordPiece
@@ -408,9 +411,9 @@ class Fuse(Struct, frozen=True, tag="Fuse"):
 class StripDecoder(Struct, frozen=True, tag="Strip"):
     """Removes up to `start` times `content` at the beginning of each token, and `stop` times at its end."""
 
-    content: str
-    start: int
-    stop: int
+    content: Character
+    start: Count
+    stop: Count
 
 
 class WordPieceDecoder(Struct, frozen=True, tag="WordPiece"):

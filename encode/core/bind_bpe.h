@@ -62,12 +62,11 @@ inline void bind_bpe(nb::module_& m) {
   nb::class_<SentencePieceBpe, Model>(m, "SentencePieceBpe")
       .def(
           "__init__",
-          [](SentencePieceBpe* self, const nb::sequence& pieces, const nb::sequence& scores, nb::bytes types,
+          [](SentencePieceBpe* self, const nb::list& pieces, const ScoreArray& scores, nb::bytes types,
              int64_t unknown, bool byte_fallback, const std::vector<uint32_t>& control) {
             std::vector<std::string> names;
             for (nb::handle piece : pieces) names.emplace_back(utf8(piece, "a piece"));
-            std::vector<float> numbers;
-            for (nb::handle score : scores) numbers.push_back(static_cast<float>(nb::cast<double>(score)));
+            const std::vector<float> numbers = values<float>(scores);
             if (unknown < 0 || static_cast<size_t>(unknown) >= names.size())
               throw FileError("the unknown piece " + std::to_string(unknown) + " is none of " +
                               std::to_string(names.size()));

@@ -53,33 +53,11 @@ inline int64_t vocabulary_id(nb::handle value) {
 }
 
 inline void bind_parts(nb::module_& m) {
-  nb::class_<PreTokenizer>(m, "PreTokenizer")
-      .def(
-          "__init__",
-          [](PreTokenizer* self, const std::vector<std::tuple<Table16, Table16, Table8, size_t, bool>>& stages,
-             bool prefix_space) {
-            std::vector<Stage> built;
-            for (const auto& [transitions, index, pages, n_classes, keep_gaps] : stages)
-              built.emplace_back(values<uint16_t>(transitions), values<uint16_t>(index), values<uint8_t>(pages),
-                                 n_classes, keep_gaps);
-            new (self) PreTokenizer(std::move(built), prefix_space);
-          },
-          "stages"_a, "prefix_space"_a = false)
-      .def("split", [](const PreTokenizer& self, nb::handle source) {
-        const std::string_view text = utf8(source);
-        const auto* p = reinterpret_cast<const uint8_t*>(text.data());
-        std::vector<Span> pieces;
-        struct Collect {
-          std::vector<Span>& pieces;
-          void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-            pieces.push_back(frame.original(b, e));
-          }
-          void flush() {}
-        } collect{pieces};
-        PreTokenizerScratch scratch;
-        self.split<true>(p, p + text.size(), true, scratch, collect);
-        return character_offsets(text, pieces);
-      });
+  m.def("byte_alphabet", [] {
+    std::string letters;
+    for (int byte = 0; byte < 256; byte++) letters += ByteAlphabet().letter(static_cast<uint8_t>(byte));
+    return letters;
+  });
 
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def_static("byte_level", [](nb::dict tokens) {

@@ -61,9 +61,9 @@ inline void bind_normalizer(nb::module_& m) {
           "replace_pattern",
           [](const Table16& transitions, const Table16& class_index, const Table8& class_pages, size_t n_classes,
              nb::handle content) -> Step {
-            Stage stage(values<uint16_t>(transitions), values<uint16_t>(class_index), values<uint8_t>(class_pages),
-                        n_classes, false);
-            return std::make_shared<Replace<PatternSearch>>(PatternSearch(std::move(stage)), text_of(content));
+            CompiledPattern pattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
+                                    values<uint8_t>(class_pages), n_classes);
+            return std::make_shared<Replace<PatternSearch>>(PatternSearch(std::move(pattern)), text_of(content));
           },
           "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "content"_a);
 

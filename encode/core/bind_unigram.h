@@ -4,18 +4,10 @@
 #include <nanobind/stl/optional.h>
 
 #include "interop.h"
+#include "json_number.h"
 #include "unigram.h"
 
 namespace tokenweir {
-
-using ScoreArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Pieces as views of Python's strings, which a list of them keeps alive.
-inline std::vector<std::string_view> piece_views(nb::list pieces) {
-  std::vector<std::string_view> views;
-  for (nb::handle piece : pieces) views.push_back(utf8(piece, "piece " + std::to_string(views.size())));
-  return views;
-}
 
 // The ids of a text that is one piece, and the characters that each stands for.
 template <class Score>
@@ -31,6 +23,15 @@ nb::tuple encode_piece(const Unigram<Score>& model, nb::handle source, bool guar
 }
 
 inline void bind_unigram(nb::module_& m) {
+  m.def("json_numbers", [](nb::list numbers) {
+    std::vector<double> read;
+    for (nb::handle number : numbers) {
+      const auto bytes = nb::cast<nb::bytes>(number);
+      read.push_back(json_number({bytes.c_str(), bytes.size()}));
+    }
+    return read;
+  });
+
   nb::class_<Unigram<double>, Model>(m, "HuggingFaceUnigram")
       .def(
           "__init__",
@@ -40,6 +41,7 @@ inline void bind_unigram(nb::module_& m) {
                                                                     byte_fallback, control));
           },
           "pieces"_a, "scores"_a, "unk_id"_a.none(), "byte_fallback"_a, "control"_a)
+      .def("trie_bytes", &Unigram<double>::trie_bytes)
       .def("encode", &encode_piece<double>, "text"_a, "guarded"_a = false);
 
   nb::class_<Unigram<float>, Model>(m, "SentencePieceUnigram")

@@ -15,8 +15,8 @@
 #include "byte_set.h"
 #include "normalization_tables.h"
 #include "normalizer.h"
+#include "text_writer.h"
 #include "utf8.h"
-#include "utf8_text.h"
 
 namespace tokenweir {
 
@@ -54,24 +54,24 @@ class CharacterMap : public NormalizerStep {
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
     const uint8_t *p = text, *const end = text + n;
-    out.reserve(out.size() + n + n / 8);
+    TextWriter writer(out, n);
     while (p < end) {
       const uint8_t* const stop = copied_.skip(p, end);
-      copy(p, stop, out);
+      copy(p, stop, writer);
       if (origin) stand(p, stop, text, *origin);
       for (p = stop; p < end && !copied_.has(*p);) {
         uint32_t length;
         const uint16_t own = value(utf8_decode(p, length));
         size_t characters = 1;
         if (own == kKept) {
-          out.append(reinterpret_cast<const char*>(p), length);
+          writer.append(p, length);
         } else if (own == kSpaced) {
-          out += ' ';
-          out.append(reinterpret_cast<const char*>(p), length);
-          out += ' ';
+          writer.append(' ');
+          writer.append(p, length);
+          writer.append(' ');
           characters = 3;
         } else {
-          out.append(results_[own].utf8, results_[own].size);
+          writer.append(results_[own].utf8, results_[own].size);
           characters = results_[own].characters;
         }
         const size_t at = static_cast<size_t>(p - text);
@@ -124,7 +124,7 @@ class CharacterMap : public NormalizerStep {
   // The value of what these characters replace.
   uint16_t result(std::initializer_list<uint32_t> characters) {
     std::string text;
-    for (const uint32_t c : characters) append_utf8(c, text);
+    for (const uint32_t c : characters) TextWriter(text, 4).append_character(c);
     Result made{{}, static_cast<uint8_t>(text.size()), static_cast<uint8_t>(characters.size())};
     text.copy(made.utf8, sizeof made.utf8);
     results_.push_back(made);
@@ -145,11 +145,11 @@ class CharacterMap : public NormalizerStep {
 
   uint16_t value(uint32_t c) const { return values_[page_[c / kPage] * kPage + c % kPage]; }
 
-  void copy(const uint8_t* p, const uint8_t* end, std::string& out) const {
-    const size_t at = out.size();
-    out.append(reinterpret_cast<const char*>(p), static_cast<size_t>(end - p));
+  void copy(const uint8_t* p, const uint8_t* end, TextWriter& writer) const {
+    const size_t n = static_cast<size_t>(end - p);
+    writer.append(p, n);
     if (!translates_) return;
-    for (char *q = &out[at], *last = q + (end - p); q < last; q++) *q = translation_[static_cast<uint8_t>(*q)];
+    for (char *q = writer.last(n), *last = q + n; q < last; q++) *q = translation_[static_cast<uint8_t>(*q)];
   }
 
   std::vector<Result> results_ = std::vector<Result>(2);  // nothing stands at kKept and kSpaced

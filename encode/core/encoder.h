@@ -109,6 +109,15 @@ class Encoder {
       if (origins.empty()) return {shift + begin, shift + end};
       return {shift + origins[characters[begin]].start, shift + origins[characters[end - 1]].end};
     }
+
+    // How many bytes from `begin` on stand at the beginning of the original.
+    size_t first(size_t begin, size_t end) const {
+      if (shift > 0) return 0;
+      if (origins.empty()) return begin == 0;
+      size_t at = begin;
+      while (at < end && origins[characters[at]].start == 0) at++;
+      return at - begin;
+    }
   };
 
   template <bool Spans>
@@ -129,7 +138,7 @@ class Encoder {
     Position position{begin, {}, {}};
     std::string normal;
     if (!normalizer_->keeps(p, n)) {
-      const bool follow = Spans || (second && !options.guards.empty());
+      const bool follow = Spans || (second && !options.guards.empty()) || pre_tokenizer_->looks_at_beginning();
       normalizer_->apply(p, n, normal, follow ? &position.origins : nullptr);
       p = reinterpret_cast<const uint8_t*>(normal.data());
       n = normal.size();
@@ -173,14 +182,14 @@ class Encoder {
               const EncodeOptions& options, Workspace& w) const {
     if (begin == end) return;
     const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
-    const bool at_start = position.shift == 0 && begin == 0;
+    const size_t first = position.first(begin, end);
     const uint8_t* p = segment + begin;
     if constexpr (Spans) {
       Tracer tracer{*this, p, begin, position, guarded, w};
-      pre_tokenizer_->split<true>(p, segment + end, at_start, w.pre_tokenizer, tracer);
+      pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
     } else {
       Collector collector(*this, guarded, w);
-      pre_tokenizer_->split<false>(p, segment + end, at_start, w.pre_tokenizer, collector);
+      pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, collector);
       collector.flush();
     }
   }

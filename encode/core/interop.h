@@ -168,4 +168,13 @@ inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, 
   return to_numpy(std::move(offsets), {spans.size(), 2});
 }
 
+using ScoreArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Pieces as views of Python's strings, which a list of them keeps alive.
+inline std::vector<std::string_view> piece_views(nb::list pieces) {
+  std::vector<std::string_view> views;
+  for (nb::handle piece : pieces) views.push_back(utf8(piece, "piece " + std::to_string(views.size())));
+  return views;
+}
+
 }  // namespace tokenweir

@@ -8,6 +8,7 @@
 #include "bind_normalizer.h"
 #include "bind_wordpiece.h"
 #include "bind_unigram.h"
+#include "bind_pretokenizer.h"
 
 using namespace tokenweir;
 
@@ -30,6 +31,7 @@ NB_MODULE(_core, m) {
 
   bind_normalizer(m);
   bind_charsmap(m);
+  bind_pretokenizer(m);
   bind_parts(m);
   bind_wordpiece(m);
   bind_unigram(m);

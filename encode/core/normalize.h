@@ -5,7 +5,7 @@
 // short *segments*: an inert character and those after it that are not (marks, Hangul jamo, characters that change).
 // No composition and no reordering crosses a segment's edge. A segment that may change is decomposed, ordered and, for
 // C and KC, composed again; time is linear in the text but for the stable sort of a run of marks, and memory is that of
-// the longest segment. The text is valid UTF-8.
+// the longest run of marks or jamo. The text is valid UTF-8.
 #pragma once
 
 #include <stddef.h>
@@ -19,8 +19,8 @@
 #include "normalization_tables.h"
 #include "normalizer.h"
 #include "span.h"
+#include "text_writer.h"
 #include "utf8.h"
-#include "utf8_text.h"
 
 namespace tokenweir {
 
@@ -186,27 +186,41 @@ class NormalForm : public NormalizerStep {
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
     using namespace normalization;
     const uint8_t* const end = text + n;
-    std::vector<Element> elements;
+    std::vector<Element> elements, next;
     Cursor cursor(text);
-    for (const uint8_t* p = text;;) {
-      const Segment segment = next_unsettled(p, end);
-      out.append(reinterpret_cast<const char*>(p), static_cast<size_t>(segment.begin - p));
-      if (origin) cursor.pass_until(static_cast<size_t>(segment.begin - text), *origin);
-      if (segment.begin == segment.end) return;
-      elements.clear();
-      uint32_t length;
-      for (p = segment.begin; p < segment.end; p += length) Tables::decompose(utf8_decode(p, length), elements);
+    TextWriter writer(out, n);
+    const auto finish = [&] {
       order_marks(elements);
       if constexpr (Composed) compose(elements);
       for (const Element& element : elements) {
-        append_utf8(element.c, out);
+        writer.append_character(element.c);
         if (origin) origin->push_back(cursor.pass(element.inputs));
       }
+      elements.clear();
+    };
+    for (const uint8_t* p = text;;) {
+      const Segment segment = next_unsettled(p, end);
+      writer.append(p, static_cast<size_t>(segment.begin - p));
+      if (origin) cursor.pass_until(static_cast<size_t>(segment.begin - text), *origin);
+      if (segment.begin == segment.end) return;
+      uint32_t length;
+      for (p = segment.begin; p < segment.end; p += length) {
+        const size_t first = elements.size();
+        Tables::decompose(utf8_decode(p, length), elements);
+        if (first < kMany || Tables::properties(elements[first].c) & (kRank | kComposes)) continue;
+        next.assign(elements.begin() + static_cast<ptrdiff_t>(first), elements.end());
+        elements.resize(first);
+        finish();
+        elements.swap(next);
+      }
+      finish();
     }
   }
 
  private:
   using Tables = normalization::Tables<Compatibility>;
+
+  static constexpr size_t kMany = 256;  // a segment of more elements is cut where one neither moves nor composes
 
   struct Segment {
     const uint8_t *begin, *end;

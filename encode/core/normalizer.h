@@ -46,29 +46,31 @@ class Normalizer {
   // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const {
     out.assign(reinterpret_cast<const char*>(text), n);
-    if (origin) stand(text, text + n, text, *origin);
     std::string next;
     std::vector<Span> from;
+    bool as_it_was = true;
     for (const auto& step : steps_) {
       const auto* p = reinterpret_cast<const uint8_t*>(out.data());
       if (step->keeps(p, out.size())) continue;
       next.clear();
       from.clear();
       step->apply(p, out.size(), next, origin ? &from : nullptr);
-      if (origin) follow(out, from, *origin);
+      if (origin && !as_it_was) follow(out, from, *origin);
+      if (origin) origin->swap(from);
       out.swap(next);
+      as_it_was = false;
     }
+    if (origin && as_it_was) stand(text, text + n, text, *origin);
   }
 
  private:
   // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
-  static void follow(const std::string& text, std::vector<Span>& from, std::vector<Span>& origin) {
+  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin) {
     std::vector<size_t> character(text.size());
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
     for (Span& span : from)
       if (span.start < span.end) span = {origin[character[span.start]].start, origin[character[span.end - 1]].end};
-    origin.swap(from);
   }
 
   std::vector<std::shared_ptr<const NormalizerStep>> steps_;

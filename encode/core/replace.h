@@ -2,18 +2,17 @@
 // 0.23 does it. What is put in stands at the last character of the match.
 //
 // Both searches are linear in the text (a pattern's as far as its automaton's walk is, see encode/pattern), whatever a
-// file says: the string's is that of Knuth, Morris and Pratt (1977), begun by a search for its first byte.
+// file says: the string's is that of Knuth, Morris and Pratt (1977), and its first byte is looked for 16 bytes at a time.
 #pragma once
 
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "automaton.h"
 #include "byte_set.h"
+#include "compiled_pattern.h"
 #include "errors.h"
 #include "normalizer.h"
-#include "pretokenizer.h"
+#include "text_writer.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -23,6 +22,8 @@ class StringSearch {
  public:
   explicit StringSearch(std::string text) : text_(std::move(text)), border_(text_.size() + 1) {
     if (text_.empty()) throw Unsupported("a Replace of the empty string");
+    for (int byte = 0; byte < 256; byte++)
+      if (byte != static_cast<uint8_t>(text_[0])) others_.add(static_cast<uint8_t>(byte));
     size_t border = 0;
     for (size_t i = 1; i < text_.size(); i++) {
       while (border > 0 && text_[i] != text_[border]) border = border_[border];
@@ -37,11 +38,11 @@ class StringSearch {
     const auto* text = reinterpret_cast<const uint8_t*>(text_.data());
     const size_t size = text_.size();
     for (size_t k = 0; p < end;) {  // the `k` bytes before `p` are the string's first
-      if (k == 0) {
-        p = static_cast<const uint8_t*>(std::memchr(p, text[0], static_cast<size_t>(end - p)));
-        if (!p) return;
-      } else if (*p != text[k]) {
-        k = border_[k];
+      if (*p != text[k]) {
+        if (k > 0)
+          k = border_[k];
+        else
+          p = others_.skip(p, end);
         continue;
       }
       p++;
@@ -53,31 +54,33 @@ class StringSearch {
 
  private:
   std::string text_;
+  ByteSet others_;               // all bytes but the first
   std::vector<size_t> border_;  // of the first n bytes: the length of the longest proper end that is also their beginning
 };
 
 // The matches of a compiled pattern.
 class PatternSearch {
  public:
-  explicit PatternSearch(Stage stage)
-      : stage_(std::move(stage)), barren_(bytes_of([&](uint32_t c) { return is_barren(c); })) {}
+  explicit PatternSearch(CompiledPattern pattern)
+      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return is_barren(c); })) {}
 
   // Calls `match(begin, end)` for each match in [p, end), until it returns false.
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
-    const Automaton tables = stage_.automaton();
-    while ((p = barren_.skip(p, end)) < end) {
-      bool gap;
-      const uint8_t* next = tables.token_end(p, end, gap);
-      if (!gap && !match(p, next)) return;
-      p = next;
-    }
+    pattern_.walk(end, [&](auto&& walk) {
+      while ((p = barren_.skip(p, end)) < end) {
+        bool gap;
+        const uint8_t* next = walk(p, gap);
+        if (!gap && !match(p, next)) return;
+        p = next;
+      }
+    });
   }
 
  private:
   // Whether no match begins with a character: a gap ends after it, whatever comes.
   bool is_barren(uint32_t c) const {
-    const Automaton& tables = stage_.automaton();
+    const Automaton& tables = pattern_.automaton();
     const uint32_t width = tables.n_classes + 1;
     const uint16_t state = tables.transitions[tables.class_pages[tables.class_index[c >> 8] * 256u + (c & 0xFF)]] & kStateMask;
     if (state == kDead) return false;
@@ -86,7 +89,7 @@ class PatternSearch {
     return true;
   }
 
-  Stage stage_;
+  CompiledPattern pattern_;
   ByteSet barren_;
 };
 
@@ -108,13 +111,14 @@ class Replace : public NormalizerStep {
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
     const uint8_t* done = text;
+    TextWriter writer(out, n);
     const auto copy = [&](const uint8_t* until) {
-      out.append(reinterpret_cast<const char*>(done), static_cast<size_t>(until - done));
+      writer.append(done, static_cast<size_t>(until - done));
       if (origin) stand(done, until, text, *origin);
     };
     search_.each(text, text + n, [&](const uint8_t* begin, const uint8_t* end) {
       copy(begin);
-      out += content_;
+      writer.append(content_.data(), content_.size());
       if (origin) {
         const uint8_t* last = end - 1;
         while (utf8_continues(*last)) last--;

@@ -104,9 +104,11 @@ class Trie {
     std::vector<uint32_t> next, previous;  // by unit; unit 0 is the ring's head
     std::vector<bool> taken;
 
+    // Out of the ring; a second time does nothing.
     void take(uint32_t unit) {
       next[previous[unit]] = next[unit];
       previous[next[unit]] = previous[unit];
+      next[unit] = previous[unit] = unit;
     }
   };
 
@@ -151,26 +153,31 @@ class Trie {
     units_[unit].tag = value << kLabelBits | (units_[unit].tag & kLabelMask);
   }
 
-  // A base, now taken, whose units for `labels` are free. A single child fills the oldest gap; several go where there
-  // is still much room.
+  // A base, now taken, whose units for `labels` are free. A single child goes into one of the oldest gaps, and they are
+  // given up when it fits into none (every base that would lead there is taken); several go where there is much room.
   uint32_t place(const std::vector<uint8_t>& labels, Places& places) {
     const bool single = labels.size() == 1;
-    uint32_t unit = 0;
-    for (int attempt = 0; attempt < kAttempts; attempt++) {
-      unit = single ? places.next[unit] : places.previous[unit];
-      if (unit == 0) break;
-      const uint32_t base = unit ^ labels[0];
-      if (places.taken[base]) continue;
-      size_t i = 1;
-      while (i < labels.size() && (units_[base ^ labels[i]].tag & kLabelMask) == kFree) i++;
-      if (i < labels.size()) continue;
-      places.taken[base] = true;
-      return base;
+    for (int attempts = kAttempts; attempts == kAttempts;) {
+      uint32_t unit = 0;
+      for (attempts = 0; attempts < kAttempts; attempts++) {
+        unit = single ? places.next[unit] : places.previous[unit];
+        if (unit == 0) break;
+        if (take_base(unit ^ labels[0], labels, places)) return unit ^ labels[0];
+      }
+      if (!single) break;
+      for (int i = 0; attempts == kAttempts && i < kAttempts; i++) places.take(places.next[0]);
     }
     const uint32_t base = static_cast<uint32_t>(units_.size());
     add_block(places);
     places.taken[base] = true;
     return base;
+  }
+
+  bool take_base(uint32_t base, const std::vector<uint8_t>& labels, Places& places) const {
+    if (places.taken[base]) return false;
+    for (const uint8_t label : labels)
+      if ((units_[base ^ label].tag & kLabelMask) != kFree) return false;
+    return places.taken[base] = true;
   }
 
   void add_block(Places& places) {

@@ -22,9 +22,20 @@ class ByteAlphabet {
     uint32_t next = 0x100;
     for (uint32_t byte = 0; byte < 256; byte++) {
       const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
-      byte_of_[printable ? byte : next++] = static_cast<int16_t>(byte);
+      letter_of_[byte] = static_cast<uint16_t>(printable ? byte : next++);
+      byte_of_[letter_of_[byte]] = static_cast<int16_t>(byte);
     }
   }
+
+  // The character that stands for `byte`, as UTF-8.
+  std::string letter(uint8_t byte) const {
+    const uint32_t c = letter_of_[byte];
+    if (c < 0x80) return std::string(1, static_cast<char>(c));
+    return {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+  }
+
+  // The byte that a character of the alphabet stands for.
+  uint8_t byte(uint32_t letter) const { return static_cast<uint8_t>(byte_of_[letter]); }
 
   // The bytes that `token` spells; false, with `bytes` unset, if a character is not of the alphabet.
   bool bytes(std::string_view token, std::string& bytes) const {
@@ -43,6 +54,7 @@ class ByteAlphabet {
 
  private:
   static constexpr uint32_t kSize = 0x144;
+  uint16_t letter_of_[256];
   int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
 };
 

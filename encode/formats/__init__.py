@@ -29,7 +29,7 @@ def read_file(
     """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
     if path.is_dir():
         path = _in_folder(path)
-    options = {"pattern": pattern, "special_tokens": special_tokens}
+    options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
     try:
         if _is_gguf(path):  # it says everything itself
             return gguf.read_file(path, **_checked("gguf", options))
@@ -93,4 +93,6 @@ def _in_folder(folder: Path) -> Path:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
         if found:
             return found[0]
-    raise TokenizerFileError(f"{folder}: no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder")
+    raise TokenizerFileError(
+        f"{folder}: no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder"
+    )

@@ -1,4 +1,8 @@
-"""HuggingFace's tokenizer.json (`tokenizers` 0.23), byte-level family."""
+"""HuggingFace's tokenizer.json (`tokenizers` 0.23).
+
+The file is decoded straight into the spec's structs, in one pass. What the library reads otherwise than their types
+say, or not at all, is refused.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,38 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
     BPE,
     AddedToken,
+    ByteLevel,
     Decoder,
+    DecoderSequence,
+    Metaspace,
     Normalizer,
+    NormalizerSequence,
     PostProcessor,
     PreTokenizer,
+    PreTokenizerSequence,
+    Replace,
+    SentencePieceDecoder,
+    SentencePieceNormalizer,
+    Split,
     TokenizerSpec,
+    Unigram,
+    WordPiece,
 )
 
+_Model = BPE | WordPiece | Unigram
 
-class _File(Struct):
-    """The file; its components are the spec's own structs."""
 
-    model: Raw
+class _Parts(Struct):
+    """What stands beside the model; the components are the spec's own structs."""
+
+    version: str = "1.0"
     added_tokens: tuple[AddedToken, ...] = ()
     normalizer: Normalizer | None = None
     pre_tokenizer: PreTokenizer | None = None
@@ -32,11 +51,33 @@ class _File(Struct):
     padding: Mapping[str, object] | None = None
 
 
-class _ModelKeys(Struct):
-    """What tells a model's type in the old files that do not say it."""
+class _File(_Parts, kw_only=True):
+    model: _Model
 
-    type: str | None = None
+
+class _UnigramFile(Struct):
+    """The scores of a Unigram model as the file spells them."""
+
+    class Model(Struct):
+        vocab: list[tuple[Raw, Raw]]
+
+    model: Model
+
+
+class _OldFile(_Parts, kw_only=True):
+    """A file whose model does not say its type."""
+
+    model: Raw
+
+
+class _ModelKeys(Struct):
+    """What tells a model's type then."""
+
+    vocab: Raw = Raw()
     merges: Raw = Raw()
+    unk_token: Raw = Raw()
+    continuing_subword_prefix: Raw = Raw()
+    max_input_chars_per_word: Raw = Raw()
 
 
 def read(data: bytes) -> TokenizerSpec:
@@ -48,18 +89,22 @@ def read(data: bytes) -> TokenizerSpec:
 
     """
     try:
-        file = msgspec.json.decode(data, type=_File)
-        keys = msgspec.json.decode(file.model, type=_ModelKeys)
-        kind = keys.type or ("BPE" if keys.merges else "unknown")
-        if kind != "BPE":
-            raise UnsupportedTokenizerError(f"a tokenizer.json with a model of type {kind!r}")
-        model = msgspec.json.decode(file.model, type=BPE) if keys.type else _untyped_bpe(file.model)
-    except msgspec.ValidationError as error:
-        raise _refusal(error) from error
+        file, model = _decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise TokenizerFileError(f"not a tokenizer.json: {error}") from error
-    if file.decoder is None:
-        raise UnsupportedTokenizerError("a tokenizer.json without a decoder")
+    if file.version != "1.0":
+        raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
+    if isinstance(model, Unigram):
+        spelled = msgspec.json.decode(data, type=_UnigramFile).model.vocab
+        scores = _core.json_numbers([bytes(score) for _, score in spelled])
+        vocab = tuple((piece, score) for (piece, _), score in zip(model.vocab, scores, strict=True))
+        model = replace(model, vocab=vocab)
+    if isinstance(model, Unigram) and not (model.unk_id is None or 0 <= model.unk_id < len(model.vocab)):
+        raise TokenizerFileError(f"model.unk_id: {model.unk_id} is not one of {len(model.vocab)} tokens")
+    for name in ("normalizer", "pre_tokenizer", "decoder"):
+        _check(getattr(file, name), name)
+    if file.decoder is None and _ends_in_byte_level(file.pre_tokenizer):
+        raise UnsupportedTokenizerError("a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder")
     return TokenizerSpec(
         model=model,
         normalizer=file.normalizer,
@@ -73,15 +118,71 @@ def read(data: bytes) -> TokenizerSpec:
     )
 
 
-def _untyped_bpe(model: Raw) -> BPE:
-    fields = msgspec.json.decode(model)
-    return msgspec.convert({**fields, "type": "BPE"}, type=BPE)
+def _decode(data: bytes) -> tuple[_Parts, _Model]:
+    try:
+        file = msgspec.json.decode(data, type=_File)
+        return file, file.model
+    except msgspec.ValidationError as error:
+        if str(error) != "Object missing required field `type` - at `$.model`":
+            raise _refusal(error) from error
+    try:
+        old = msgspec.json.decode(data, type=_OldFile)
+    except msgspec.ValidationError as error:
+        raise _refusal(error) from error
+    try:
+        kind = _untold_type(msgspec.json.decode(old.model, type=_ModelKeys))
+        tagged = b'{"type":"%b",%b' % (kind.encode(), bytes(old.model)[1:])
+        return old, msgspec.json.decode(tagged, type=_Model)
+    except msgspec.ValidationError as error:
+        raise _refusal(error, within="model") from error
 
 
-def _refusal(error: msgspec.ValidationError) -> TokenizerFileError | UnsupportedTokenizerError:
+def _untold_type(keys: _ModelKeys) -> str:
+    """The type of a model by its fields, as the library tries them in turn."""
+    if keys.merges:
+        return "BPE"
+    if keys.unk_token and keys.continuing_subword_prefix and keys.max_input_chars_per_word:
+        return "WordPiece"
+    if keys.unk_token:
+        return "WordLevel"
+    if bytes(keys.vocab).startswith(b"["):
+        return "Unigram"
+    raise TokenizerFileError("model: has no type, and not the fields of any")
+
+
+def _refusal(error: msgspec.ValidationError, within: str = "") -> TokenizerFileError | UnsupportedTokenizerError:
     """A component of unknown type is unsupported; anything else of the wrong type or missing is a bad file."""
     message, _, place = str(error).partition(" - at ")
-    place = place.strip("`").removeprefix("$.")
+    place = ".".join(filter(None, [within, place.strip("`").removeprefix("$").removeprefix(".")]))
     if place.endswith("type") and message.startswith("Invalid value"):
         return UnsupportedTokenizerError(f"{place.removesuffix('.type')}: {message.removeprefix('Invalid value ')}")
     return TokenizerFileError(f"{place or 'the file'}: {message}")
+
+
+def _check(component: Normalizer | PreTokenizer | Decoder | None, place: str) -> None:
+    """Refuse what the structs can hold and a tokenizer.json cannot."""
+    match component:
+        case NormalizerSequence(parts):
+            for i, normalizer in enumerate(parts):
+                _check(normalizer, f"{place}.normalizers[{i}]")
+        case PreTokenizerSequence(parts):
+            for i, pre_tokenizer in enumerate(parts):
+                _check(pre_tokenizer, f"{place}.pretokenizers[{i}]")
+        case DecoderSequence(parts):
+            for i, decoder in enumerate(parts):
+                _check(decoder, f"{place}.decoders[{i}]")
+        case SentencePieceNormalizer() | SentencePieceDecoder():
+            raise UnsupportedTokenizerError(f"{place}: {type(component).__name__!r}")
+        case Split() | Replace():
+            if (component.pattern.Regex is None) == (component.pattern.String is None):
+                raise TokenizerFileError(f"{place}.pattern: either a Regex or a String is expected")
+            if isinstance(component, Split) and (component.dialect, component.unmatched) != ("oniguruma", "keep"):
+                raise TokenizerFileError(f"{place}: a Split with a dialect or with unmatched text")
+        case Metaspace(add_prefix_space=False, prepend_scheme="always" | "first" as scheme):
+            raise TokenizerFileError(f"{place}: add_prefix_space is false and prepend_scheme {scheme!r}")
+
+
+def _ends_in_byte_level(pre_tokenizer: PreTokenizer | None) -> bool:
+    if isinstance(pre_tokenizer, PreTokenizerSequence):
+        return any(map(_ends_in_byte_level, pre_tokenizer.pretokenizers[-1:]))
+    return isinstance(pre_tokenizer, ByteLevel)

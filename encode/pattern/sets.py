@@ -20,11 +20,13 @@ _CONTROLS = {"a": 0x07, "e": 0x1B, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "
 
 
 @cache
-def _named(name: str, word_dialect: str) -> CodePoints | None:
-    if name == "s":
-        ranges: categories.Ranges | None = categories.white_space()
+def _named(name: str, dialect: str) -> CodePoints | None:
+    if dialect == "tokenizers" and name in categories.COMPONENT_SETS:
+        ranges: categories.Ranges | None = categories.component_set(name)
+    elif name == "s":
+        ranges = categories.white_space()
     elif name == "w":
-        ranges = categories.word(word_dialect)
+        ranges = categories.word("fancy-regex" if dialect == "tokenizers" else dialect)
     else:
         ranges = categories.property_ranges("Nd" if name == "d" else name)
     return None if ranges is None else CodePoints.from_ranges(ranges)

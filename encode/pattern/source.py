@@ -6,10 +6,14 @@ from typing import Literal, NoReturn
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
-Dialect = Literal["oniguruma", "fancy-regex"]
-"""Whose reading of a pattern counts: HuggingFace's engine, or tiktoken's."""
+Dialect = Literal["oniguruma", "fancy-regex", "tokenizers"]
+r"""Whose reading of a pattern counts: HuggingFace's engine, or tiktoken's.
 
-DIALECTS: tuple[Dialect, ...] = ("oniguruma", "fancy-regex")
+No file has patterns of the third: it is fancy-regex, which has Rust's syntax, with the sets that components of
+HuggingFace's library are made of as properties (`\p{numeric}`, `\p{punctuation}`).
+"""
+
+DIALECTS: tuple[Dialect, ...] = ("oniguruma", "fancy-regex", "tokenizers")
 
 
 def shown(pattern: str) -> str:

@@ -73,6 +73,15 @@ def word(dialect: str) -> Ranges:
     return _decode(_lines()[f"word={dialect}"])
 
 
+COMPONENT_SETS = ("numeric", "punctuation")
+"""What `Digits` and what `Punctuation` and `BertPreTokenizer` of HuggingFace's library mean by their names."""
+
+
+def component_set(name: str) -> Ranges:
+    """One of `COMPONENT_SETS`; they are of other versions of Unicode, 17 and about 8."""
+    return _decode(_lines()[f"component={name}"])
+
+
 @cache
 def fold_pairs() -> NDArray[np.int32]:
     """Simple case folding as ordered pairs of different, equivalent code points; shape (n, 2)."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.encode.build import GPT2_PATTERN
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.spec import AddedToken, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -37,23 +37,6 @@ def test_the_patterns_are_kept(small):
         ({"pre_tokenizer": None}, r"^a BPE model whose pre_tokenizer does not end in ByteLevel$"),
         ({"pre_tokenizer": SPLIT}, r"^a BPE model whose pre_tokenizer does not end in ByteLevel$"),
         ({"pre_tokenizer": in_a_row()}, r"^a BPE model whose pre_tokenizer does not end in ByteLevel$"),
-        (
-            {"pre_tokenizer": in_a_row(SPLIT | {"pattern": {"String": " "}}, BYTE_LEVEL)},
-            r"^pre_tokenizer: a Split by the string ' '$",
-        ),
-        (
-            {"pre_tokenizer": in_a_row(SPLIT | {"behavior": "Removed"}, BYTE_LEVEL)},
-            r"^pre_tokenizer: a Split with behavior 'Removed'$",
-        ),
-        (
-            {"pre_tokenizer": in_a_row(SPLIT | {"invert": True}, BYTE_LEVEL)},
-            r"^pre_tokenizer: a Split with behavior 'Isolated' inverted$",
-        ),
-        ({"pre_tokenizer": in_a_row(BYTE_LEVEL, BYTE_LEVEL)}, r"^pre_tokenizer: something after ByteLevel$"),
-        (
-            {"pre_tokenizer": in_a_row(SPLIT, BYTE_LEVEL | {"add_prefix_space": True})},
-            r"^pre_tokenizer: ByteLevel with add_prefix_space after a Split$",
-        ),
         ({"pre_tokenizer": in_a_row(SPLIT | {"pattern": {"Regex": r"(a)\1"}}, BYTE_LEVEL)}, r"\\1"),
         ({"model": {"dropout": 0.1}}, r"^model: byte-level BPE with dropout = 0.1$"),
         ({"model": {"end_of_word_suffix": "</w>"}}, r"^model: byte-level BPE with end_of_word_suffix = '</w>'$"),

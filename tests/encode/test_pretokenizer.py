@@ -28,10 +28,14 @@ def automaton_of(name):
     return compile_pattern(FAMILIES[name]["pattern"], FAMILIES[name]["dialect"])
 
 
-def core_of(*automata, keep_gaps=True):
-    return _core.PreTokenizer(
-        [(a.transitions, a.class_index, a.class_pages, a.n_classes, keep_gaps) for a in automata], False
+def cut(automaton, *behavior):
+    return _core.Cut(
+        automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, *behavior
     )
+
+
+def core_of(*automata):
+    return _core.PreTokenizer([cut(automaton) for automaton in automata])
 
 
 def expected(automata, text, start=0):
@@ -105,7 +109,7 @@ def test_every_ascii_character_after_and_within_a_run(name):
 )
 def test_gaps_are_joined_or_dropped(name):
     automaton = automaton_of(name)
-    keeping, dropping = core_of(automaton), core_of(automaton, keep_gaps=False)
+    keeping, dropping = core_of(automaton), _core.PreTokenizer([cut(automaton, "Removed", True)])
     letters = [*representatives(automaton), "\u200b", "\x01"]
     for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters, name, 300)):
         assert keeping.split(text).tolist() == [[b, e] for b, e, _ in automaton.split(text)], text
@@ -144,4 +148,4 @@ def test_tables_that_lead_outside_themselves_are_refused(change, message):
     automaton = automaton_of("GPT-2")
     tables = {name: getattr(automaton, name) for name in ("transitions", "class_index", "class_pages")} | change
     with pytest.raises(TokenizerFileError, match=message):
-        _core.PreTokenizer([(*tables.values(), automaton.n_classes, True)], False)
+        _core.Cut(*tables.values(), automaton.n_classes)

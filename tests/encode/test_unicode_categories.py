@@ -147,3 +147,18 @@ def test_characters_that_fold_to_several_and_what_they_fold_to():
             assert is_one_match(f"(?i:{c})", c.casefold())
     assert CodePoints.of(ord("\u0149")).has_case and CodePoints.of(ord("a")).has_case
     assert not CodePoints.from_ranges(categories.white_space()).has_case
+
+
+@pytest.mark.parametrize(
+    ("name", "pre_tokenizer", "size"),
+    [
+        ("numeric", pre_tokenizers.Digits(individual_digits=True), 1_924),
+        ("punctuation", pre_tokenizers.Punctuation("isolated"), 726),
+        ("punctuation", pre_tokenizers.BertPreTokenizer(), 726),
+    ],
+)
+def test_the_sets_of_components_are_those_of_the_library(name, pre_tokenizer, size):
+    members = set(characters(categories.component_set(name)))
+    pieces = [piece for piece, _ in pre_tokenizer.pre_tokenize_str("".join("a" + c for c in SCALARS))]
+    assert {piece for piece in pieces if len(piece) == 1} - {"a"} == members
+    assert len(members) == size

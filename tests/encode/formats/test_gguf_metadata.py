@@ -28,7 +28,16 @@ def array(kind, count, elements=b""):
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_values(gguf, version):
-    values = {"s": "日本", "empty": "", "b": True, "i": 7, "l": ["a", "", "é"], "n": [1, -2], "f": [0.5], "u": b"\x00\xff"}
+    values = {
+        "s": "日本",
+        "empty": "",
+        "b": True,
+        "i": 7,
+        "l": ["a", "", "é"],
+        "n": [1, -2],
+        "f": [0.5],
+        "u": b"\x00\xff",
+    }
     metadata = Metadata(gguf(values, version=version))
     assert list(metadata) == list(values)
     assert (metadata.string("s"), metadata.string("empty"), metadata.flag("b")) == ("日本", "", True)

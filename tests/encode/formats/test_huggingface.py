@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import pickle
 
+import msgspec
 import pytest
+import tokenizers
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import huggingface
 from tokenweir.encode.spec import NFC, AddedToken, ByteLevel, NormalizerSequence
 from tokenweir.encode.tokenizer import Tokenizer
+
+SPLIT = {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Isolated", "invert": False}
 
 
 def read(source):
@@ -50,11 +55,112 @@ def test_merges_as_pairs_and_as_strings(tokenizer_json):
     assert len(pairs.encode("abc b")) == 2
 
 
-def test_old_files_do_not_say_the_models_type(tokenizer_json):
+MODELS = {
+    "BPE": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"], "unk_token": "a"},
+    "WordPiece": {
+        "vocab": {"[UNK]": 0, "a": 1, "##b": 2},
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+    },
+    "Unigram": {"vocab": [["<unk>", 0], ["a", -1.5], ["b", -2]], "unk_id": 0},
+    "Unigram without unk_id": {"vocab": [["a", -1.5], ["b", -2]]},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_old_files_do_not_say_the_models_type(name):
+    """The library finds the same, with the same ids."""
+    kind, fields = name.split()[0], MODELS[name]
+    spec = read({"model": fields})
+    assert (
+        spec.model == read({"model": {"type": kind, **fields}}).model == read({"model": {**fields, "type": kind}}).model
+    )
+    assert type(spec.model).__name__ == kind
+    theirs = tokenizers.Tokenizer.from_str(json.dumps({"version": "1.0", "model": fields}))
+    assert type(theirs.model).__name__ == kind
+    vocab = spec.model.vocab
+    pairs = vocab.items() if kind != "Unigram" else ((token, i) for i, (token, _) in enumerate(vocab))
+    assert dict(pairs) == theirs.get_vocab()
+
+
+def test_an_old_byte_level_file(tokenizer_json):
     source = tokenizer_json()
     expected = load(source).encode("abc 日本")
     del source["model"]["type"]
     assert load(source).encode("abc 日本") == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        ({"vocab": {"a": 0}, "unk_token": "a"}, UnsupportedTokenizerError, r"^model: 'WordLevel'$"),
+        ({}, TokenizerFileError, r"^model: has no type, and not the fields of any$"),
+        ({"vocab": {}}, TokenizerFileError, r"^model: has no type, and not the fields of any$"),
+        ({"vocab": [["a"]]}, TokenizerFileError, r"^model.vocab\[0\]: Expected `array` of length 2$"),
+        ({"merges": [], "vocab": []}, TokenizerFileError, r"^model.vocab: Expected `object`, got `array`$"),
+        ({"type": None, "merges": []}, TokenizerFileError, r"^model.type: Expected `str`$"),
+    ],
+)
+def test_what_no_type_can_be_told_of(model, error, message):
+    with pytest.raises(error, match=message):
+        read({"model": model})
+
+
+def test_a_key_twice_has_the_later_value_as_in_the_library():
+    vocab = '"vocab": {"[UNK]": 0, "a": 1, "a": 2}, "unk_token": "a", "unk_token": "[UNK]"'
+    more = '"continuing_subword_prefix": "##", "continuing_subword_prefix": "@", "max_input_chars_per_word": 100'
+    normalizers = '"normalizer": {"type": "NFC"}, "normalizer": {"type": "Lowercase"}'
+    text = f'{{"version": "1.0", {normalizers}, "model": {{"type": "WordPiece", {vocab}, {more}}}}}'
+    spec = huggingface.read(text.encode())
+    theirs = tokenizers.Tokenizer.from_str(text)
+    assert spec.model.vocab == theirs.get_vocab() == {"[UNK]": 0, "a": 2}
+    assert (spec.model.unk_token, spec.model.continuing_subword_prefix) == ("[UNK]", "@")
+    assert (theirs.model.unk_token, theirs.model.continuing_subword_prefix) == ("[UNK]", "@")
+    assert type(spec.normalizer).__name__ == type(theirs.normalizer).__name__ == "Lowercase"
+
+
+def test_old_metaspace():
+    """`add_prefix_space` says nothing more, unless it contradicts `prepend_scheme`, and `str_rep` nothing at all."""
+    old = {"type": "Metaspace", "replacement": "\u2581", "str_rep": "\u2581", "add_prefix_space": True}
+    for scheme in ({}, {"prepend_scheme": "first"}, {"prepend_scheme": "never"}):
+        source = {"version": "1.0", "model": MODELS["BPE"], "pre_tokenizer": {**old, **scheme}}
+        found = read(source).pre_tokenizer
+        theirs = tokenizers.Tokenizer.from_str(json.dumps(source)).pre_tokenizer
+        assert (found.prepend_scheme, found.split) == (theirs.prepend_scheme, theirs.split)
+        source["pre_tokenizer"]["add_prefix_space"] = False
+        if scheme == {"prepend_scheme": "never"}:
+            assert read(source).pre_tokenizer.prepend_scheme == "never"
+            continue
+        for place in ("pre_tokenizer", "decoder"):
+            with pytest.raises(TokenizerFileError, match=rf"^{place}: add_prefix_space is false and prepend_scheme '"):
+                read({"model": MODELS["BPE"], place: source["pre_tokenizer"]})
+            with pytest.raises(Exception, match=r"does not match|did not match"):
+                tokenizers.Tokenizer.from_str(
+                    json.dumps({**source, "pre_tokenizer": None, place: source["pre_tokenizer"]})
+                )
+
+
+def agrees(theirs, ours):
+    """Whether ours has all that the library writes of a component."""
+    if isinstance(theirs, dict):
+        return all(key in ours and agrees(value, ours[key]) for key, value in theirs.items())
+    if isinstance(theirs, list):
+        return len(theirs) == len(ours) and all(map(agrees, theirs, ours))
+    return theirs == ours
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "gpt2", "llama-2", "mistral-7b-v0.3", "phi-3-mini", "t5-small"])
+def test_real_files_of_every_family(data, name):
+    content = data(f"tokenizers/{name}/tokenizer.json").read_bytes()
+    spec = huggingface.read(content)
+    theirs = tokenizers.Tokenizer.from_str(content.decode())
+    assert type(spec.model).__name__ == type(theirs.model).__name__
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        component = getattr(theirs, part)
+        expected = None if component is None else json.loads(component.__getstate__())
+        assert agrees(expected, msgspec.to_builtins(getattr(spec, part)))
+    assert pickle.loads(pickle.dumps(spec)) == spec
 
 
 def test_what_may_be_missing(tokenizer_json):
@@ -66,6 +172,17 @@ def test_what_may_be_missing(tokenizer_json):
     assert load(bare).encode("abc 日本") == load(source).encode("abc 日本")
 
 
+def test_a_null_decoder_where_tokens_are_text():
+    assert read({"model": MODELS["WordPiece"], "decoder": None}).decoder is None
+
+
+def test_random_merging_is_refused(tokenizer_json):
+    for dropout, model in ((0.0, {}), (None, {})):
+        load(tokenizer_json(model={"dropout": dropout, **model}))
+    with pytest.raises(UnsupportedTokenizerError, match="dropout = 0.5"):
+        load(tokenizer_json(model={"dropout": 0.5}))
+
+
 def changed(source, path, value):
     *way, last = path
     place = source
@@ -75,22 +192,44 @@ def changed(source, path, value):
     return source
 
 
+LOWER = {"type": "Lowercase"}
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["model"], {"type": "WordPiece", "vocab": {}}, r"^a tokenizer.json with a model of type 'WordPiece'$"),
-        (["model"], {"type": "Unigram", "vocab": []}, r"^a tokenizer.json with a model of type 'Unigram'$"),
-        (["model"], {"vocab": {}}, r"^a tokenizer.json with a model of type 'unknown'$"),
-        (["normalizer"], {"type": "Lowercase"}, r"^normalizer: 'Lowercase'$"),
+        (["model"], {"type": "WordLevel", "vocab": {}, "unk_token": ""}, r"^model: 'WordLevel'$"),
+        (["model"], {"vocab": {}, "type": "Gram"}, r"^model: 'Gram'$"),
+        (["normalizer"], {"type": "Nmt"}, r"^normalizer: 'Nmt'$"),
+        (["normalizer"], {"type": "ByteLevel"}, r"^normalizer: 'ByteLevel'$"),
+        (["normalizer"], {"type": "SentencePieceNormalizer"}, r"^normalizer: 'SentencePieceNormalizer'$"),
         (
             ["normalizer"],
-            {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "NFKC"}]},
-            r"^normalizer.normalizers\[1\]: 'NFKC'$",
+            {"type": "Sequence", "normalizers": [LOWER, {"type": "Nmt"}]},
+            r"^normalizer.normalizers\[1\]: 'Nmt'$",
         ),
-        (["pre_tokenizer"], {"type": "Metaspace"}, r"^pre_tokenizer: 'Metaspace'$"),
-        (["post_processor"], {"type": "RobertaProcessing"}, r"^post_processor: 'RobertaProcessing'$"),
-        (["decoder"], {"type": "WordPiece"}, r"^decoder: 'WordPiece'$"),
-        (["decoder"], None, r"^a tokenizer.json without a decoder$"),
+        (
+            ["normalizer"],
+            {"type": "Sequence", "normalizers": [LOWER, {"type": "SentencePieceNormalizer"}]},
+            r"^normalizer.normalizers\[1\]: 'SentencePieceNormalizer'$",
+        ),
+        (["pre_tokenizer"], {"type": "UnicodeScripts"}, r"^pre_tokenizer: 'UnicodeScripts'$"),
+        (["pre_tokenizer"], {"type": "FixedLength", "length": 5}, r"^pre_tokenizer: 'FixedLength'$"),
+        (
+            ["pre_tokenizer"],
+            {"type": "Sequence", "pretokenizers": [{"type": "Sequence", "pretokenizers": [{"type": "X"}]}]},
+            r"^pre_tokenizer.pretokenizers\[0\].pretokenizers\[0\]: 'X'$",
+        ),
+        (["post_processor"], {"type": "Processing"}, r"^post_processor: 'Processing'$"),
+        (["decoder"], {"type": "CTC"}, r"^decoder: 'CTC'$"),
+        (["decoder"], {"type": "SentencePieceDecoder"}, r"^decoder: 'SentencePieceDecoder'$"),
+        (
+            ["decoder"],
+            {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "CTC"}]},
+            r"^decoder.decoders\[1\]: 'CTC'$",
+        ),
+        (["decoder"], None, r"^a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder$"),
+        (["version"], "2.0", r"^a tokenizer.json of version '2.0'$"),
     ],
 )
 def test_components_that_are_not_there_are_refused_by_name(tokenizer_json, path, value, message):
@@ -101,14 +240,14 @@ def test_components_that_are_not_there_are_refused_by_name(tokenizer_json, path,
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["model"], [], r"^the file: Expected `object`, got `array`"),
-        (["model", "vocab"], [], r"^vocab: Expected `object`, got `array`"),
-        (["model", "vocab", "a"], "x", r"^vocab\[...\]: Expected `int`, got `str`"),
-        (["model", "vocab", "a"], 1.5, r"^vocab\[...\]: Expected `int`, got `float`"),
-        (["model", "merges"], {}, r"^merges: Expected `array`, got `object`"),
-        (["model", "merges", 0], ["a", "b", "c"], r"^merges\[0\]: Expected `array` of length 2"),
-        (["model", "merges", 0], 7, r"^merges\[0\]: Expected `str \| array`, got `int`"),
-        (["model", "ignore_merges"], 1, r"^ignore_merges: Expected `bool`, got `int`"),
+        (["model"], [], r"^model: Expected `object`, got `array`"),
+        (["model", "vocab"], [], r"^model.vocab: Expected `object`, got `array`"),
+        (["model", "vocab", "a"], "x", r"^model.vocab\[...\]: Expected `int`, got `str`"),
+        (["model", "vocab", "a"], 1.5, r"^model.vocab\[...\]: Expected `int`, got `float`"),
+        (["model", "merges"], {}, r"^model.merges: Expected `array`, got `object`"),
+        (["model", "merges", 0], ["a", "b", "c"], r"^model.merges\[0\]: Expected `array` of length 2"),
+        (["model", "merges", 0], 7, r"^model.merges\[0\]: Expected `str \| array`, got `int`"),
+        (["model", "ignore_merges"], 1, r"^model.ignore_merges: Expected `bool`, got `int`"),
         (["added_tokens"], {}, r"^added_tokens: Expected `array`, got `object`"),
         (["added_tokens"], [{"id": 1}], r"^added_tokens\[0\]: Object missing required field `content`"),
         (
@@ -118,6 +257,62 @@ def test_components_that_are_not_there_are_refused_by_name(tokenizer_json, path,
         ),
         (["pre_tokenizer"], "ByteLevel", r"^pre_tokenizer: Expected `object \| null`, got `str`"),
         (["pre_tokenizer", "use_regex"], None, r"^pre_tokenizer.use_regex: Expected `bool`, got `null`"),
+        (["model"], {"type": "Unigram", "vocab": [], "unk_id": 0}, r"^model.unk_id: 0 is not one of 0 tokens$"),
+        (
+            ["model"],
+            {"type": "Unigram", "vocab": [["a", 0]], "unk_id": -1},
+            r"^model.unk_id: -1 is not one of 1 tokens$",
+        ),
+        (
+            ["model"],
+            {"type": "Unigram", "vocab": [["a", "b"]]},
+            r"^model.vocab\[0\]\[1\]: Expected `float`, got `str`$",
+        ),
+        (
+            ["model"],
+            {"type": "WordPiece", "vocab": {}, "max_input_chars_per_word": -1},
+            r"^model.max_input_chars_per_word: Expected `int` >= 0$",
+        ),
+        (
+            ["pre_tokenizer"],
+            {"type": "Metaspace", "replacement": ""},
+            r"^pre_tokenizer.replacement: Expected `str` of length >= 1",
+        ),
+        (
+            ["pre_tokenizer"],
+            {"type": "Metaspace", "replacement": "\u2581a"},
+            r"^pre_tokenizer.replacement: Expected `str` of length <= 1",
+        ),
+        (
+            ["pre_tokenizer"],
+            {"type": "CharDelimiterSplit", "delimiter": "ab"},
+            r"^pre_tokenizer.delimiter: Expected `str` of",
+        ),
+        (
+            ["pre_tokenizer"],
+            SPLIT | {"dialect": "fancy-regex"},
+            r"^pre_tokenizer: a Split with a dialect or with unmatched text$",
+        ),
+        (
+            ["pre_tokenizer"],
+            SPLIT | {"pattern": {}},
+            r"^pre_tokenizer.pattern: either a Regex or a String is expected$",
+        ),
+        (["pre_tokenizer"], SPLIT | {"behavior": "removed"}, r"^pre_tokenizer.behavior: Invalid enum value 'removed'$"),
+        (
+            ["decoder"],
+            {
+                "type": "Sequence",
+                "decoders": [{"type": "Replace", "pattern": {"Regex": "", "String": ""}, "content": ""}],
+            },
+            r"^decoder.decoders\[0\].pattern: either a Regex or a String is expected$",
+        ),
+        (
+            ["decoder"],
+            {"type": "Strip", "content": " ", "start": -1, "stop": 0},
+            r"^decoder.start: Expected `int` >= 0$",
+        ),
+        (["decoder"], {"type": "Strip", "content": " ", "start": 0, "stop": 2**64}, r"^decoder.stop: "),
         (["pre_tokenizer"], {"type": "Split"}, r"^pre_tokenizer: Object missing required field `pattern`"),
     ],
 )
@@ -133,7 +328,8 @@ def test_values_of_the_wrong_type_are_told_with_their_place(tokenizer_json, path
         (b"\x00\xff", r"^not a tokenizer.json: JSON is malformed"),
         (b"[]", r"^the file: Expected `object`, got `array`$"),
         (b"{}", r"^the file: Object missing required field `model`$"),
-        (b'{"model": ' + b"[" * 100_000, r"^not a tokenizer.json: "),
+        (b'{"model": ' + b"[" * 100_000, r"^model: Expected `object`, got `array`$"),
+        (b'{"model": {}, "x": ' + b"[" * 100_000, r"^not a tokenizer.json: "),
         (b'{"model": ' + b'{"vocab": ' * 100_000, r"^not a tokenizer.json: "),
         (b'{"model": {"type": "BPE", "vocab": {"\xff": 1}}}', r"^not a tokenizer.json: "),
     ],

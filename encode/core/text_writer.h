@@ -1,0 +1,77 @@
+// Appends many short stretches to a string.
+//
+// std::string::append costs a call and a check each, which is most of the time where every fifth byte is replaced. Here
+// the string is made longer in large steps, written past its real end meanwhile, and cut in the destructor.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace tokenweir {
+
+class TextWriter {
+ public:
+  // `expected`: about how many bytes will come.
+  TextWriter(std::string& out, size_t expected) : out_(out), at_(out.data() + out.size()), limit_(at_) { grow(expected); }
+  TextWriter(const TextWriter&) = delete;
+  ~TextWriter() { out_.resize(size()); }
+
+  void append(const void* from, size_t n) {
+    if (n > static_cast<size_t>(limit_ - at_)) grow(n);
+    if (n > 16)
+      std::memcpy(at_, from, n);
+    else
+      copy_short(at_, static_cast<const char*>(from), n);
+    at_ += n;
+  }
+
+  void append(char byte) {
+    if (at_ == limit_) grow(1);
+    *at_++ = byte;
+  }
+
+  void append_character(uint32_t c) {
+    if (limit_ - at_ < 4) grow(4);
+    const auto tail = [&](int shift) { *at_++ = static_cast<char>(0x80 | (c >> shift & 0x3F)); };
+    if (c < 0x80) {
+      *at_++ = static_cast<char>(c);
+    } else if (c < 0x800) {
+      *at_++ = static_cast<char>(0xC0 | c >> 6), tail(0);
+    } else if (c < 0x10000) {
+      *at_++ = static_cast<char>(0xE0 | c >> 12), tail(6), tail(0);
+    } else {
+      *at_++ = static_cast<char>(0xF0 | c >> 18), tail(12), tail(6), tail(0);
+    }
+  }
+
+  // The last `n` bytes.
+  char* last(size_t n) { return at_ - n; }
+
+ private:
+  size_t size() const { return static_cast<size_t>(at_ - out_.data()); }
+
+  void grow(size_t n) {
+    const size_t written = size();
+    out_.resize(written + std::max(n, written / 2) + 64);
+    at_ = out_.data() + written;
+    limit_ = out_.data() + out_.size();
+  }
+
+  // Up to 16 bytes, by two copies of fixed size that overlap.
+  static void copy_short(char* to, const char* from, size_t n) {
+    if (n >= 8) {
+      std::memcpy(to, from, 8), std::memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+      std::memcpy(to, from, 4), std::memcpy(to + n - 4, from + n - 4, 4);
+    } else if (n > 0) {
+      to[0] = from[0], to[n / 2] = from[n / 2], to[n - 1] = from[n - 1];
+    }
+  }
+
+  std::string& out_;
+  char *at_, *limit_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,193 @@
+r"""From the pre-tokenizer that a spec describes to the stages of the core.
+
+A stage cuts, by an automaton and what HuggingFace calls a behaviour, or it changes text. Every component of
+HuggingFace's library is one to three of them; those that name no pattern are written here as one, in the dialect
+"tokenizers". Where a behaviour can be had by another pattern that leaves no gaps it is, since a gap is walked character by
+character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern.source import Dialect
+from tokenweir.encode.spec import (
+    BertPreTokenizer,
+    ByteLevel,
+    CharDelimiterSplit,
+    Digits,
+    Metaspace,
+    PreTokenizer,
+    PreTokenizerSequence,
+    Punctuation,
+    Split,
+    SplitBehavior,
+    Whitespace,
+    WhitespaceSplit,
+)
+
+GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""What `ByteLevel(use_regex=true)` splits by."""
+
+Alphabet = Literal["bytes", "letters", "text"]
+
+
+class PreTokenization(NamedTuple):
+    """The stages of a pre-tokenizer, and in what form the model gets its pieces.
+
+    Attributes:
+        core: The compiled pre-tokenizer.
+        automata: Its patterns, in order.
+        alphabet: `bytes`: the model is to spell them in GPT-2's byte alphabet itself, as a byte-level model does
+            (pieces may then begin and end inside a character). `letters`: they are spelled in it. `text`: no
+            `ByteLevel` is there.
+
+    """
+
+    core: _core.PreTokenizer
+    automata: tuple[Automaton, ...]
+    alphabet: Alphabet
+
+
+class _Cut(NamedTuple):
+    pattern: str
+    dialect: Dialect
+    behavior: SplitBehavior = "Isolated"
+    inverted: bool = False
+
+
+_MATCHES_ONLY: tuple[SplitBehavior, bool] = ("Removed", True)
+
+_Stage = _Cut | _core.PreTokenizerStage
+
+
+def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool) -> PreTokenization:
+    """Build the stages of a pre-tokenizer.
+
+    Args:
+        pre_tokenizer: The description; None leaves the text in one piece.
+        takes_bytes: The model can spell bytes in GPT-2's alphabet itself, so text need not be spelled for it.
+
+    Raises:
+        UnsupportedTokenizerError: For a construct that is not reproduced exactly.
+        TokenizerFileError: For a value that no component can have.
+
+    """
+    stages = [stage for part in _flat(pre_tokenizer) for stage in _stages(part)]
+    spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
+    alphabet: Alphabet = "letters" if spelled else "text"
+    if takes_bytes and spelled and all(isinstance(stage, _Cut) for stage in stages[spelled[-1] + 1 :]):
+        alphabet = "bytes"
+        if spelled[-1] == len(stages) - 1:
+            stages.pop()
+        else:
+            stages.append(_core.Unspell())
+    automata: list[Automaton] = []
+    core: list[_core.PreTokenizerStage] = []
+    for stage in stages:
+        if isinstance(stage, _Cut):
+            automaton = compile_pattern(stage.pattern, stage.dialect)
+            automata.append(automaton)
+            stage = _core.Cut(
+                automaton.transitions,
+                automaton.class_index,
+                automaton.class_pages,
+                automaton.n_classes,
+                stage.behavior,
+                stage.inverted,
+            )
+        core.append(stage)
+    return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
+
+
+def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:
+    if isinstance(pre_tokenizer, PreTokenizerSequence):
+        for part in pre_tokenizer.pretokenizers:
+            yield from _flat(part)
+    elif pre_tokenizer is not None:
+        yield pre_tokenizer
+
+
+def _stages(part: PreTokenizer) -> Iterator[_Stage]:
+    match part:
+        case Split():
+            yield _split(part)
+        case ByteLevel(add_prefix_space=add_prefix_space, use_regex=use_regex):
+            if add_prefix_space:
+                yield _core.Spaces(" ", "always")
+            if use_regex:
+                yield _Cut(GPT2_PATTERN, "oniguruma")
+            yield _core.Spell()
+        case Metaspace():
+            yield from _metaspace(part)
+        case Digits(individual_digits=individual):
+            yield _Cut(r"[^\p{numeric}]+|\p{numeric}" + "+" * (not individual), "tokenizers")
+        case Punctuation(behavior=behavior):
+            yield _punctuation(behavior)
+        case Whitespace():
+            yield _Cut(r"\w+|[^\w\s]+", "fancy-regex", *_MATCHES_ONLY)
+        case WhitespaceSplit():
+            yield _Cut(r"\S+", "fancy-regex", *_MATCHES_ONLY)
+        case BertPreTokenizer():
+            yield _Cut(r"[^\s\p{punctuation}]+|\p{punctuation}", "tokenizers", *_MATCHES_ONLY)
+        case CharDelimiterSplit(delimiter=delimiter):
+            yield _Cut(_others(_character(delimiter, "CharDelimiterSplit's delimiter")), "tokenizers", *_MATCHES_ONLY)
+        case _:
+            raise UnsupportedTokenizerError(f"pre_tokenizer: {type(part).__name__}")
+
+
+def _split(part: Split) -> _Cut:
+    regex, string = part.pattern.Regex, part.pattern.String
+    if (regex is None) == (string is None):
+        raise TokenizerFileError("pre_tokenizer: a Split whose pattern is not one of Regex and String")
+    pattern = regex if regex is not None else _literal(string or "")
+    if part.unmatched == "keep":
+        return _Cut(pattern, part.dialect, part.behavior, part.invert)
+    if part.behavior != "Isolated" or part.invert:
+        raise UnsupportedTokenizerError(
+            f"pre_tokenizer: a Split with behavior {part.behavior!r}{' inverted' * part.invert} that drops what it does"
+            " not match"
+        )
+    return _Cut(pattern, part.dialect, *_MATCHES_ONLY)
+
+
+def _punctuation(behavior: SplitBehavior) -> _Cut:
+    match behavior:
+        case "Isolated":
+            return _Cut(r"[^\p{punctuation}]+|\p{punctuation}", "tokenizers")
+        case "Contiguous":
+            return _Cut(r"[^\p{punctuation}]+|\p{punctuation}+", "tokenizers")
+        case "Removed":
+            return _Cut(r"[^\p{punctuation}]+", "tokenizers", *_MATCHES_ONLY)
+    return _Cut(r"\p{punctuation}", "tokenizers", behavior)
+
+
+def _metaspace(part: Metaspace) -> Iterator[_Stage]:
+    replacement = _character(part.replacement, "Metaspace's replacement")
+    if part.add_prefix_space is False and part.prepend_scheme != "never":  # the library refuses it, too
+        raise TokenizerFileError(
+            f"pre_tokenizer: Metaspace with add_prefix_space = False and prepend_scheme = {part.prepend_scheme!r}"
+        )
+    yield _core.Spaces(replacement, part.prepend_scheme)
+    if part.split:  # cut before each replacement
+        yield _Cut(f"{_literal(replacement)}?{_others(replacement)}|{_literal(replacement)}", "tokenizers")
+
+
+def _character(value: str, what: str) -> str:
+    if len(value) != 1:
+        raise TokenizerFileError(f"pre_tokenizer: {what} is {value!r}, not one character")
+    return value
+
+
+def _literal(text: str) -> str:
+    """The pattern of a text."""
+    return "".join("\\" + c if c in r"\.+*?()|[]{}^$" else c for c in text)
+
+
+def _others(character: str) -> str:
+    """The pattern of a run of other characters."""
+    return f"[^{_literal(character)}]+"

@@ -1,0 +1,225 @@
+"""The table of GGUF's pre-tokenizers: complete, like the originals, and split as the reference libraries split."""
+
+from __future__ import annotations
+
+import json
+
+import adversarial
+import msgspec
+import pytest
+import tiktoken
+import tokenizers
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.formats import read_bytes
+from tokenweir.encode.formats.gguf_pre import KIMI_K2, PRE, TEKKEN
+from tokenweir.encode.formats.tiktoken import O200K_PATTERN
+from tokenweir.encode.pattern import compile_pattern
+from tokenweir.encode.spec import NFC, ByteLevel, PreTokenizerSequence, RankBPE, Split
+from tokenweir.encode.tokenizer import Tokenizer
+
+# The names of llama.cpp's src/llama-vocab.cpp (2026-11); `default` and `whitespace` stand for no original.
+NAMES = [
+    "a.x-4.0",
+    "afmoe",
+    "bailingmoe",
+    "bailingmoe2",
+    "bloom",
+    "chameleon",
+    "chatglm-bpe",
+    "codeshell",
+    "cohere2moe",
+    "command-r",
+    "dbrx",
+    "deepseek-coder",
+    "deepseek-llm",
+    "deepseek-r1-qwen",
+    "deepseek-v3",
+    "exaone",
+    "exaone-moe",
+    "exaone4",
+    "f2llmv2",
+    "falcon",
+    "falcon-h1",
+    "falcon3",
+    "gemma4",
+    "gigachat",
+    "glm4",
+    "glm5",
+    "gpt-2",
+    "gpt-4o",
+    "gpt3-finnish",
+    "granite-docling",
+    "granite-embed-multi-311m",
+    "granite-embed-multi-97m",
+    "grok-2",
+    "hunyuan",
+    "hunyuan-dense",
+    "hy_v4",
+    "jais",
+    "jais-2",
+    "jina-de",
+    "jina-es",
+    "jina-v1-en",
+    "jina-v2-code",
+    "jina-v2-de",
+    "jina-v2-es",
+    "jina-v5-nano",
+    "joyai-llm",
+    "kanana2",
+    "kimi-k2",
+    "kormo",
+    "laguna",
+    "lfm2",
+    "llada-moe",
+    "llama-bpe",
+    "llama-v3",
+    "llama3",
+    "llama4",
+    "megrez",
+    "mellum",
+    "mellum2",
+    "midm-2.0",
+    "minerva-7b",
+    "minicpm5",
+    "minimax-m2",
+    "modern-bert",
+    "mpt",
+    "olmo",
+    "phi-2",
+    "pixtral",
+    "poro-chat",
+    "qwen2",
+    "qwen35",
+    "refact",
+    "roberta-bpe",
+    "sarvam-moe",
+    "seed-coder",
+    "smaug-bpe",
+    "smollm",
+    "solar-open",
+    "spark2_5",
+    "stablelm2",
+    "starcoder",
+    "superbpe",
+    "talkie",
+    "tekken",
+    "tiny_aya",
+    "trillion",
+    "ufakzeka",
+    "viking",
+    "youtu",
+]
+BEYOND = {"afmoe", "tiny_aya", "cohere2moe", "superbpe"}
+"""Refused: the first has no documented original, the others a pattern that no automaton of ours runs."""
+
+
+def parts(pre_tokenizer):
+    """The parts of a pre-tokenizer, patterns in one spelling."""
+    sequence = pre_tokenizer.pretokenizers if isinstance(pre_tokenizer, PreTokenizerSequence) else (pre_tokenizer,)
+    return [
+        (part.pattern.Regex.replace("\r", r"\r").replace("\n", r"\n"), part.behavior)
+        if isinstance(part, Split)
+        else (part.use_regex, part.add_prefix_space)
+        for part in sequence
+    ]
+
+
+def test_every_name_of_llama_cpp():
+    assert sorted(PRE) == NAMES
+    assert {name for name, pre in PRE.items() if pre.stages is None} == {"afmoe"}
+
+
+@pytest.mark.parametrize(
+    ("name", "original"),
+    [("gpt-2", "gpt2"), ("llama-bpe", "llama-3.1"), ("qwen2", "qwen3"), ("deepseek-v3", "deepseek-litellm")],
+)
+def test_components_are_the_originals(data, name, original):
+    spec = read_bytes(data(f"tokenizers/{original}/tokenizer.json").read_bytes(), "huggingface")
+    pre = PRE[name]
+    assert parts(pre.pre_tokenizer) == parts(spec.pre_tokenizer)
+    assert pre.nfc == isinstance(spec.normalizer, NFC)
+    assert pre.ignore_merges == spec.model.ignore_merges
+    assert not pre.doubt
+
+
+def test_tekken_is_mistrals(data):
+    config = json.loads(data("tokenizers/mistral-common/tekken_240911.json").read_text())["config"]
+    assert config["pattern"] == TEKKEN
+
+
+def distinct():
+    """One name for each pre-tokenizer that has patterns."""
+    return list({pre.stages: name for name, pre in reversed(PRE.items()) if pre.stages}.values())
+
+
+def test_every_pattern_compiles_or_is_refused():
+    refused = set()
+    for name, pre in PRE.items():
+        for stage in pre.stages or ():
+            if isinstance(stage, Split):
+                try:
+                    compile_pattern(stage.pattern.Regex, stage.dialect)
+                except UnsupportedTokenizerError:
+                    refused.add(name)
+    assert refused == BEYOND - {"afmoe"}
+
+
+def splits_and_bytes(name):
+    stages = PRE[name].stages
+    return (
+        name not in BEYOND
+        and not PRE[name].ranks
+        and all(isinstance(stage, Split | ByteLevel) for stage in stages)
+        and isinstance(stages[-1], ByteLevel)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in distinct() if splits_and_bytes(name)])
+def test_pieces_are_those_of_the_library(tokenizer_json, gguf, name):
+    pre = PRE[name]
+    encoded = msgspec.to_builtins(pre.pre_tokenizer)
+    for part in encoded.get("pretokenizers", [encoded]):
+        part.pop("dialect", None)
+        part.pop("unmatched", None)
+    source = tokenizer_json(words=[], pre_tokenizer=encoded)
+    reference = tokenizers.Tokenizer.from_str(json.dumps(source)).pre_tokenizer
+    ours = pre_tokenizer(Tokenizer.from_bytes(json.dumps(source).encode(), "huggingface"))
+    for kind in adversarial.strings(200, seed=name).values():
+        for text in kind:
+            theirs = [span for _, span in reference.pre_tokenize_str(text)]
+            assert [tuple(span) for span in ours.split(text).tolist()] == theirs, repr(text)
+
+
+def pre_tokenizer(tok):
+    stages = [(a.transitions, a.class_index, a.class_pages, a.n_classes, True) for a in tok.automata]
+    return _core.PreTokenizer(stages)
+
+
+def test_kimi_is_a_tiktoken_tokenizer(gguf, spell):
+    """Its merges, which converters make up, have no say."""
+    default = Tokenizer.default()
+    ranks = {default.token_bytes(i): i for i in range(default.vocab_size - len(default.added_tokens))}
+    n = len(ranks)
+    values = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "kimi-k2",
+        "tokenizer.ggml.tokens": [*map(spell, ranks), "[BOS]", "[EOS]"],
+        "tokenizer.ggml.token_type": [1] * n + [3, 3],
+        "tokenizer.ggml.bos_token_id": n,
+        "tokenizer.ggml.eos_token_id": n + 1,
+    }
+    tok = Tokenizer.from_bytes(gguf(values), "gguf")
+    assert isinstance(tok.spec.model, RankBPE)
+    assert (tok.bos_id, tok.eos_ids) == (n, {n + 1})
+    special = {"[BOS]": n, "[EOS]": n + 1}
+    reference = tiktoken.Encoding("kimi", pat_str=KIMI_K2, mergeable_ranks=ranks, special_tokens=special)
+    for kind in adversarial.strings(300, seed="kimi", special_tokens=list(special)).values():
+        for text in kind:
+            assert tok.encode(text) == reference.encode(text, allowed_special="all"), repr(text)
+
+
+def test_o200k_where_llama_cpp_has_an_imitation():
+    assert [part.pattern.Regex for part in PRE["gpt-4o"].stages[:-1]] == [O200K_PATTERN]
+    assert PRE["gpt-4o"].stages == PRE["llama4"].stages

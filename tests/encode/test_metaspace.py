@@ -1,0 +1,119 @@
+"""Metaspace: another sign for the space, before each word or only before the text's first."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.pre_tokenize import pre_tokenizer_core
+from tokenweir.encode.spec import Metaspace
+
+both = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))
+
+MARK = "\u2581"
+TEXTS = [" a", "a b", "  a  b ", "a", MARK, f"{MARK}a {MARK}b", "\u00e9 \u00e9", "\u4e2d", "\ta b", "_a b_", " "]
+
+
+def metaspace(scheme="always", **options):
+    return {"type": "Metaspace", "replacement": MARK, "prepend_scheme": scheme, "split": True} | options
+
+
+def in_a_row(*parts):
+    return {"type": "Sequence", "pretokenizers": parts}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+@pytest.mark.parametrize("replacement", [MARK, "_", " ", "\u00e9", "\U0001f600", "]", "^"])
+def test_every_option(scheme, split, replacement, text):
+    both.same(metaspace(scheme, split=split, replacement=replacement), text)
+
+
+def test_pieces_by_hand():
+    assert both.same(metaspace(), "a b") == [f"{MARK}a", f"{MARK}b"]
+    assert both.same(metaspace("never"), "a  b") == ["a", MARK, f"{MARK}b"]
+    assert both.same(metaspace(split=False), "a b") == [f"{MARK}a{MARK}b"]
+    assert both.same(metaspace(), " a") == [f"{MARK}a"]
+
+
+def test_words_have_their_own_prefix():
+    words = {"type": "WhitespaceSplit"}
+    assert both.same(in_a_row(words, metaspace()), "\u00e9a  b") == [f"{MARK}\u00e9a", f"{MARK}b"]
+    assert both.same(in_a_row(words, metaspace("first")), "\u00e9a  b") == [f"{MARK}\u00e9a", "b"]
+    assert both.same(in_a_row(words, metaspace("first")), " \u00e9a  b") == ["\u00e9a", "b"]
+
+
+def test_first_is_whatever_stands_for_the_first_character():
+    # The space that ByteLevel puts in front, the letter after it, and the parts that it spells a character in.
+    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}
+    letters = {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": False}
+    spelled = both.same(in_a_row(byte_level, letters, metaspace("first")), "\u00e9\u00e9")
+    assert spelled == [f"{MARK}\u0120", f"{MARK}\u00c3", f"{MARK}\u00a9", "\u00c3", "\u00a9"]
+
+
+def test_what_old_files_say():
+    assert both.same(metaspace("never", add_prefix_space=False, str_rep="x"), "a b") == ["a", f"{MARK}b"]
+    assert both.same(metaspace("first", add_prefix_space=True), "a b") == [f"{MARK}a", f"{MARK}b"]
+    for scheme in ("always", "first"):
+        with pytest.raises(Exception, match="add_prefix_space does not match declared prepend_scheme"):
+            both.huggingface(metaspace(scheme, add_prefix_space=False))
+        with pytest.raises(TokenizerFileError) as error:
+            both.ours(metaspace(scheme, add_prefix_space=False))
+        expected = f"pre_tokenizer: Metaspace with add_prefix_space = False and prepend_scheme = {scheme!r}"
+        assert str(error.value) == expected
+
+
+@pytest.mark.parametrize("replacement", ["", "ab"])
+def test_the_replacement_is_one_character(replacement):
+    with pytest.raises(TokenizerFileError, match=f"Metaspace's replacement is '{replacement}', not one character"):
+        pre_tokenizer_core(Metaspace(replacement=replacement), takes_bytes=False)
+
+
+class Bytes:
+    """An encoder of bytes, by which the text that a model gets can be read off; `<x>` is an added token."""
+
+    def __init__(self, scheme, form):
+        vocabulary = _core.Vocabulary.ranks({bytes([byte]): byte for byte in range(256)})
+        self._encoder = _core.Encoder(
+            _core.Normalizer([_core.NormalForm()] if form else []),
+            pre_tokenizer_core(Metaspace(prepend_scheme=scheme), takes_bytes=False).core,
+            _core.Bpe.ranks(vocabulary, []),
+            _core.AddedTokens([("<x>", 256, False, False, False)], []),
+            _core.AddedTokens([("<n>", 257, False, False, False)], []),
+            _core.TokenBytes(vocabulary, [(256, "<x>", True), (257, "<n>", False)], 258),
+        )
+
+    def __call__(self, text):
+        ids, spans, _ = self._encoder.encode_with_offsets(text, True, [])
+        assert self._encoder.encode(text, True, [], [], []) == ids
+        return list(zip(ids, map(tuple, spans.tolist()), strict=True))
+
+
+@pytest.mark.parametrize(
+    "text", ["a", " a", "<x>a", "a<x>a", "<n>a b", "a<n> a", "e\u0301 a", "<x>e\u0301<n>a", "\u212b b"]
+)
+@pytest.mark.parametrize("form", [False, True])
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_whole_texts(scheme, form, text):
+    letters = sorted({*f"{MARK} abe\u0301\u00e9\u212b\u00c5\u0301"})
+    reference = tokenizers.Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
+    if form:
+        reference.normalizer = normalizers.NFC()
+    reference.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    reference.add_tokens(
+        [tokenizers.AddedToken("<x>", normalized=False), tokenizers.AddedToken("<n>", normalized=True)]
+    )
+    encoding = reference.encode(text)
+    expected = []
+    for token, span in zip(encoding.tokens, encoding.offsets, strict=True):
+        ids = {"<x>": [256], "<n>": [257]}.get(token, list(token.encode()))
+        expected += [(token_id, span) for token_id in ids]
+    assert Bytes(scheme, form)(text) == expected
