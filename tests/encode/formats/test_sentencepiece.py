@@ -17,6 +17,7 @@ from sentencepiece_files import (
     UNKNOWN,
     UNUSED,
     USER,
+    USER_DEFINED,
     charsmap,
     edited,
     field,
@@ -32,6 +33,7 @@ from tokenweir.encode.formats import read_bytes, read_file, tiktoken
 from tokenweir.encode.formats.sentencepiece import looks_like, read
 from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.spec import AddedToken, SentencePiece, SentencePieceDecoder, SentencePieceNormalizer
+from tokenweir.encode.tokenizer import Tokenizer
 
 BYTES = [piece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256)]
 FALLBACK = {35: 1}
@@ -262,6 +264,66 @@ def test_a_damaged_character_map(rules, message):
     assert str(caught.value) == "precompiled_charsmap: " + message
 
 
+# -- the whole way -----------------------------------------------------------------------------------------------------
+
+TEXTS = [
+    "",
+    " ",
+    "hello  world!",
+    " ①ﬁ ㌀\t日本語 x\n",
+    "<s>a</s>",
+    "▁▁a ▁",
+    "é\u0301\u200b ",
+    "<sep>x <sep",
+    "👩\u200d🚀",
+    "\0b",
+    "a b c d  ",
+]
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {
+            "normalization_rule_name": "identity",
+            "byte_fallback": True,
+            "vocab_size": 400,
+            "remove_extra_whitespaces": False,
+        },
+        {"user_defined_symbols": USER_DEFINED, "add_dummy_prefix": False},
+        {"treat_whitespace_as_suffix": True, "user_defined_symbols": ["<sep>"]},
+    ],
+)
+def test_ids_offsets_and_text_are_those_of_sentencepiece(model_type, options):
+    raw = train(**{"model_type": model_type, "vocab_size": 120, **options})
+    processor, tok = reference(raw), Tokenizer.from_bytes(raw, "sentencepiece")
+    pick = random.Random(7)
+    for text in [*TEXTS, *("".join(pick.choices("".join(TEXTS), k=pick.randint(1, 20))) for _ in range(400))]:
+        wanted = processor.encode(text, return_type="offset_mapping")
+        encoded = tok.encode_with_offsets(text, parse_special=False)
+        assert encoded.ids == tok.encode(text, parse_special=False) == wanted["ids"], ascii(text)
+        assert encoded.offsets == wanted["offsets"], ascii(text)
+        assert tok.decode(encoded.ids) == processor.decode(wanted["ids"]), ascii(text)
+
+
+def test_control_pieces_are_matched_unless_text_is_plain_data():
+    tok = Tokenizer.from_bytes(small_model(), "sentencepiece")
+    assert tok.encode("<s>ab ab</s>") == [1, 8, 8, 2]
+    assert tok.encode("a<s>", parse_special=False) == reference(small_model()).encode("a<s>")
+    assert (tok.bos_id, tok.unk_id, tok.pad_id, tok.eos_ids) == (1, 0, None, {2})
+    assert tok.encode("ab", add_bos=True, add_eos=True) == [1, 8, 2]
+    assert tok.encode("ab") == [8]
+
+
+def test_a_folder_is_encoded_as_its_config_says(folder_with_a_config):
+    tok = Tokenizer.from_file(folder_with_a_config)
+    assert tok.encode("b<s>  b <mask>") == [1, 3, 5, 1, 3, 5, 12]
+    assert tok.special_tokens == {"<s>": 1, "</s>": 2, "<pad>": 9, "<cls>": 13}
+    assert (tok.pad_id, tok.eos_ids, tok.vocab_size) == (9, {2}, 14)
+
+
 # -- finding files -----------------------------------------------------------------------------------------------------
 
 
@@ -295,7 +357,8 @@ def test_a_rank_file_that_begins_with_an_empty_line_stays_one():
     assert len(tiktoken.read(data, pattern="x").model.ranks) == 3
 
 
-def test_a_folder_with_a_config(tmp_path):
+@pytest.fixture
+def folder_with_a_config(tmp_path):
     (tmp_path / "tokenizer.model").write_bytes(small_model())
     config = {
         "added_tokens_decoder": {
@@ -311,7 +374,11 @@ def test_a_folder_with_a_config(tmp_path):
         "add_bos_token": True,
     }
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    spec = read_file(tmp_path)
+    return tmp_path
+
+
+def test_a_folder_with_a_config(folder_with_a_config):
+    spec = read_file(folder_with_a_config)
     assert spec.added_tokens == (
         AddedToken("<s>", id=1, rstrip=True, special=True),
         AddedToken("</s>", id=2, special=True),
