@@ -134,6 +134,10 @@ class Vocabulary:
         """Tokens spelled in GPT-2's byte alphabet."""
 
     @staticmethod
+    def characters(tokens: Mapping[str, int]) -> Vocabulary:
+        """Tokens spelled as they are."""
+
+    @staticmethod
     def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
         """Tokens as bytes, as in tiktoken's rank files."""
 
@@ -146,6 +150,12 @@ class Vocabulary:
 
 class Model:
     """Pieces to ids."""
+
+    def encode(self, piece: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
+        """The ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
+
+    def encode_cut(self, piece: str, guarded: bool = False) -> list[list[int]]:
+        """The ids of each part of a piece that is cut wherever that changes nothing."""
 
 class Bpe(Model):
     """Byte-pair encoding of a piece. Ids in `control` are never produced for guarded or unparsed text."""
@@ -162,6 +172,7 @@ class Bpe(Model):
 
 class CharacterBpe(Model):
     """Byte-pair encoding over characters, as HuggingFace's BPE does it in general; see `spec.BPE`."""
+    """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `tokenweir.encode.spec.BPE`."""
 
     def __init__(
         self,
@@ -185,6 +196,16 @@ class SentencePieceBpe(Model):
         self,
         pieces: list[str],
         scores: NDArray[np.float64],
+        """Take merges in order of priority; ids in `control`, but for the unknown token's, are never produced for
+        guarded or unparsed text."""
+
+class SentencePieceBpe(Model):
+    """Byte-pair encoding by scores, of normalized text; see `tokenweir.encode.spec.SentencePiece`."""
+
+    def __init__(
+        self,
+        pieces: Sequence[str],
+        scores: Sequence[float],
         types: bytes,
         unk_id: int,
         byte_fallback: bool,
@@ -241,6 +262,7 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+        """Take pieces, scores and types by id; `control` as in `CharacterBpe`."""
 
 class AddedTokens:
     """The search for added tokens in text."""

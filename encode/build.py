@@ -124,7 +124,7 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
         case SentencePiece():
             make: type[_core.SentencePieceBpe | _core.SentencePieceUnigram]
             make = _core.SentencePieceBpe if model.algorithm == "BPE" else _core.SentencePieceUnigram
-            scores = np.asarray(model.scores, np.float32)
+            scores = np.asarray(model.scores, np.float64)
             return make(list(model.pieces), scores, model.types, model.unk_id, model.byte_fallback, control)
 
 

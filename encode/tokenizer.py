@@ -97,8 +97,9 @@ class Tokenizer:
 
         Args:
             path: The file or folder.
-            pattern: The pre-tokenizer's pattern, for a rank file that is not one of OpenAI's.
-            special_tokens: Text to id, for the same.
+            pattern: The pre-tokenizer's pattern, for a rank file that is not one of OpenAI's and for a GGUF file that
+                does not say how text is split.
+            special_tokens: Text to id, for such a rank file.
 
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
@@ -114,7 +115,7 @@ class Tokenizer:
         Args:
             data: A file's content.
             format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
-            options: `pattern` and `special_tokens` for "tiktoken".
+            options: `pattern` and `special_tokens` for "tiktoken", `pattern` for "gguf".
 
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.

@@ -119,7 +119,7 @@ class ChatTemplate:
         control_tokens: Iterable[str] | None = None,
         **options: Any,
     ) -> Self:
-        """Load a `.jinja` file, or a template of a model folder.
+        """Load a `.jinja` file, or a template of a GGUF file or model folder.
 
         In a folder `chat_template.jinja` and `additional_chat_templates/*.jinja` come first, then the `chat_template`
         of `tokenizer_config.json`: one source, or a list of named ones.

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.folder import read_beside
-from tokenweir.encode.formats.gguf import chat_templates
+from tokenweir.encode.formats.gguf import chat_templates, is_gguf
 from tokenweir.encode.formats.gguf_metadata import Metadata
 from tokenweir.encode.formats.gguf_vocabulary import GGML, read_vocabulary
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
@@ -39,16 +39,16 @@ class _AddedTokens(Struct):
 
 
 def read_template_files(path: Path) -> TemplateFiles:
-    """Read a template file, or what a GGUF file or model folder says of templates (`encode.formats.folder` has the order).
+    """Read a template file, or what a GGUF file or a model folder says (`encode.formats.folder` has the order).
 
     Raises:
         TokenizerFileError: A file cannot be read or is not what its name says.
 
     """
-    if path.suffix == ".gguf":
-        return _in_gguf(path)
     try:
         if not path.is_dir():
+            if is_gguf(path):
+                return _in_gguf(path)
             return TemplateFiles({"default": path.read_text("utf-8")})
         beside = read_beside(TokenizerSpec(model=RankBPE({})), path)
         added = list(beside.added_tokens)

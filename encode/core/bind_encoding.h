@@ -80,8 +80,10 @@ inline void bind_parts(nb::module_& m) {
       })
       .def_static("plain", [](nb::handle tokens) {
         Vocabulary vocabulary(false, true);
-        if (PyDict_Check(tokens.ptr())) {
-          for (auto [name, id] : nb::cast<nb::dict>(tokens)) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
+        if (nb::hasattr(tokens, "keys")) {
+          nb::dict ids;
+          ids.update(tokens);
+          for (auto [name, id] : ids) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
         } else {
           int64_t id = 0;
           for (nb::handle name : tokens) vocabulary.add(utf8(name, "a token"), id++);
@@ -109,13 +111,15 @@ inline void bind_parts(nb::module_& m) {
           [](const Model& self, nb::handle source, bool guarded) {
             const std::string_view text = utf8(source);
             ModelScratch scratch;
-            IdBuffer ids;
+            std::vector<std::vector<int32_t>> parts;
             const auto *p = reinterpret_cast<const uint8_t*>(text.data()), *end = p + text.size();
             for (const uint8_t* cut; p < end; p = cut) {
               cut = self.cuts() ? self.cuts()->next(p, end) : end;
+              IdBuffer ids;
               self.encode(p, cut - p, guarded, scratch, ids, nullptr);
+              parts.emplace_back(ids.data(), ids.data() + ids.size());
             }
-            return std::vector<int32_t>(ids.data(), ids.data() + ids.size());
+            return parts;
           },
           "piece"_a, "guarded"_a = false);
   nb::class_<AddedTokens>(m, "AddedTokens")

@@ -206,14 +206,23 @@ class CharacterBpe : public Model {
     return found;
   }
 
+  // Whether what is no token always becomes bytes that nothing merges with. (Gemma has a tab in place of its byte.)
+  bool unknown_stay_apart() const {
+    std::vector<bool> merges(tokens_.size());
+    pairs_.for_each([&](uint32_t left, uint32_t right, uint32_t) { merges[left] = merges[right] = true; });
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      const uint32_t character = byte < 0x80 ? characters_[0][0].find(byte) : kNone;
+      if (bytes_[byte] == kNone ? character == kNone || control_[character]
+                                : merges[bytes_[byte]] || control_[bytes_[byte]])
+        return false;
+    }
+    return true;
+  }
+
   // A character's symbol must not depend on its place in the piece, nor a token on the piece's being whole.
   void find_cuts() {
     if (has_prefix_ || has_suffix_ || whole_first_) return;
-    std::vector<bool> merges(tokens_.size());
-    pairs_.for_each([&](uint32_t left, uint32_t right, uint32_t) { merges[left] = merges[right] = true; });
-    const bool anywhere = std::none_of(std::begin(bytes_), std::end(bytes_),
-                                       [&](uint32_t id) { return id == kNone || merges[id] || control_[id]; });
-    cuts_ = std::make_unique<SafeCuts>(merged_.size(), anywhere);
+    cuts_ = std::make_unique<SafeCuts>(merged_.size(), unknown_stay_apart());
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (const uint32_t character = only_character(tokens_[id]); character != kNone && !control_[id])
         cuts_->know(character);

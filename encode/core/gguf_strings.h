@@ -1,7 +1,7 @@
 // The strings of a GGUF array: for each a length of 64 bits (little-endian) and its bytes.
 //
-// In the core because a vocabulary and its merges are half a million of them: a loop in Python takes longer than all the
-// rest of loading a tokenizer. Nothing about the lengths is trusted.
+// In the core because a vocabulary and its merges are half a million of them: a loop in Python takes longer than all
+// the rest of loading a tokenizer. No length is trusted.
 #pragma once
 
 #include <cstdint>

@@ -54,23 +54,18 @@ void merge_long(Rules& rules, ModelScratch& s, size_t n) {
     s.next[i] = i + 1;
     s.previous[i] = i - 1;  // wraps to kNone for the first
     s.priorities[i] = i + 1 < end ? rules.priority(s.ids[i], s.ids[i + 1]) : kNone;
-    if (s.priorities[i] != kNone) s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
+    if (s.priorities[i] != kNone) s.heap.push(uint64_t{s.priorities[i]} << 32 | i);
   }
   // An entry is stale when its symbol was swallowed or its pair has another priority by now. If that is the old one
   // again, the entry is as good as new.
-  std::make_heap(s.heap.begin(), s.heap.end(), std::greater<>());
   const auto renew = [&](uint32_t i) {
     const uint32_t right = s.next[i];
     s.priorities[i] = right < end ? rules.priority(s.ids[i], s.ids[right]) : kNone;
-    if (s.priorities[i] != kNone) {
-      s.heap.push_back(uint64_t{s.priorities[i]} << 32 | i);
-      std::push_heap(s.heap.begin(), s.heap.end(), std::greater<>());
-    }
+    if (s.priorities[i] != kNone) s.heap.push(uint64_t{s.priorities[i]} << 32 | i);
   };
   while (!s.heap.empty()) {
-    std::pop_heap(s.heap.begin(), s.heap.end(), std::greater<>());
-    const uint32_t best = s.heap.back() >> 32, i = static_cast<uint32_t>(s.heap.back());
-    s.heap.pop_back();
+    const uint64_t lowest = s.heap.pop();
+    const uint32_t best = lowest >> 32, i = static_cast<uint32_t>(lowest);
     if (s.priorities[i] != best) continue;
     const uint32_t gone = s.next[i];
     s.ids[i] = rules.merged(s.ids[i], s.ids[gone], best);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "id_buffer.h"
+#include "radix_heap.h"
 #include "safe_cuts.h"
 #include "span.h"
 
@@ -23,7 +24,7 @@ struct BestPath {
 struct ModelScratch {
   std::vector<uint32_t> ids, priorities, next, previous;  // the symbols of a piece while they merge
   std::vector<uint32_t> lengths;                          // how much text each stands for, where they do not tell
-  std::vector<uint64_t> heap;
+  RadixHeap heap;
   std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
 
   size_t capacity() const {
@@ -39,7 +40,8 @@ class Model {
   virtual bool guards() const = 0;
 
   // Appends the ids of one piece of text, `n` > 0 bytes; with `guarded`, no id of a control token. With `spans`, also
-  // the bytes of the piece that each id stands for. An id of a piece depends on nothing outside it.
+  // the bytes of the piece that each id stands for (of a character's bytes, one id may have them all, the others none).
+  // An id of a piece depends on nothing outside it.
   virtual void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
                       std::vector<Span>* spans) const = 0;
 

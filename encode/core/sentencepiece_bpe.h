@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "character_ids.h"
@@ -37,6 +38,8 @@ class SentencePieceBpe : public Model {
                    std::string_view types, uint32_t unknown, bool byte_fallback, const std::vector<uint32_t>& control)
       : n_pieces_(pieces.size()), types_(types), unknown_(unknown), byte_fallback_(byte_fallback) {
     check(pieces, scores);
+    for (uint32_t id = 0; id < n_pieces_; id++)
+      if (pieces[id].size() == 1 && pieces[id][0] == 0) types_[id] = kUnused;  // as the library does it
     for (const std::string& piece : pieces) lengths_.push_back(static_cast<uint32_t>(piece.size()));
     control_.resize(n_pieces_);
     for (const uint32_t id : control)
@@ -57,7 +60,7 @@ class SentencePieceBpe : public Model {
     if (s.ids.size() < n) s.ids.resize(n);
     const size_t count = symbols(p, n, guarded, s.ids.data());
     Splits splits;
-    Output output{*this, splits, p, out, spans};
+    Output output{*this, guarded, splits, p, out, spans};
     if (ties_)
       merge<true>(count, guarded, s, splits, output);
     else
@@ -110,7 +113,6 @@ class SentencePieceBpe : public Model {
       if (!frozen_end) {
         uint32_t length;
         ids[count] = characters_.find(utf8_decode(p, length));
-        if (guarded && ids[count] < n_pieces_ && control_[ids[count]]) ids[count] = kNone;
         frozen_end = p + length;
       }
       p = frozen_end;
@@ -136,6 +138,7 @@ class SentencePieceBpe : public Model {
   // What symbols become, from left to right.
   struct Output {
     const SentencePieceBpe& bpe;
+    const bool guarded;
     const Splits& splits;
     const uint8_t* text;
     IdBuffer& ids;
@@ -145,7 +148,7 @@ class SentencePieceBpe : public Model {
 
     void symbol(uint32_t symbol) {
       if (symbol >= kFrozen && symbol != kNone) return piece(symbol - kFrozen);
-      if (symbol >= bpe.n_pieces_) return unknown();
+      if (symbol >= bpe.n_pieces_ || (guarded && bpe.control_[symbol])) return unknown();
       if (bpe.types_[symbol] != kUnused) return piece(symbol);
       const auto split = splits.find(symbol);
       if (split == splits.end()) return unknown();  // one character
@@ -200,6 +203,9 @@ class SentencePieceBpe : public Model {
       if (types_[id] < kNormal || types_[id] > kByte)
         throw FileError(named(id, pieces[id]) + " has the type " + std::to_string(static_cast<uint8_t>(types_[id])) +
                         "; types are 1 to 6");
+      if (pieces[id].find('\0') != std::string::npos && types_[id] != kUnused &&
+          !(byte_fallback_ && pieces[id].size() == 1))
+        throw FileError("piece " + std::to_string(id) + " has a null character");
       if (merges(id) && std::isnan(scores[id])) throw FileError(named(id, pieces[id]) + " has no number as its score");
       if (merges(id) && pieces[id].size() > kMaxBytes)
         throw Unsupported("a piece of " + std::to_string(pieces[id].size()) + " bytes; at most " +
@@ -262,9 +268,16 @@ class SentencePieceBpe : public Model {
     const TokenList list(parts);
     TokenTable table(list);
     for (uint32_t id = 0; id < parts.size(); id++) {
-      if (id < n_pieces_ && types_[id] != kUserDefined && !merges(id)) continue;
-      if (table.find(list[id]) != kNone && id < n_pieces_) throw FileError(named(id, pieces[id]) + " is there twice");
+      if (id < n_pieces_ && !merges(id)) continue;
+      if (table.find(list[id]) != kNone) throw FileError(named(id, pieces[id]) + " is there twice");
       table.insert(id);
+    }
+    std::unordered_set<std::string_view> user_defined;
+    for (uint32_t id = 0; id < n_pieces_; id++) {
+      if (types_[id] != kUserDefined) continue;
+      const uint32_t other = table.find(list[id]);
+      if ((other != kNone && other < n_pieces_) || !user_defined.insert(list[id]).second)
+        throw FileError(named(id, pieces[id]) + " is there twice");
     }
     std::vector<std::array<uint32_t, 3>> splits;
     for (uint32_t priority = 0; priority < merged_.size(); priority++) {

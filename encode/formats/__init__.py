@@ -31,7 +31,7 @@ def read_file(
         path = _in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
     try:
-        if _is_gguf(path):  # it says everything itself
+        if gguf.is_gguf(path):  # it says everything itself
             return gguf.read_file(path, **_checked("gguf", options))
         if (size := path.stat().st_size) > MAX_BYTES:
             raise TokenizerFileError(f"{size} bytes; at most {MAX_BYTES} are read")
@@ -79,11 +79,6 @@ def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if name not in takes:
             raise ValueError(f"{name} is for rank files; {FORMATS[format]} has its own")
     return given
-
-
-def _is_gguf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 
 
 def _in_folder(folder: Path) -> Path:

@@ -5,9 +5,11 @@ reading of it counts (src/llama-vocab.cpp, 2026-11), or the file is refused; `To
 Differences from llama.cpp that follow:
 
 - Normalizers and patterns are the originals' (see gguf_pre.py); llama.cpp has no NFC and simpler patterns.
-- Tokens in text are matched leftmost-longest in one pass, not token by token from the longest on.
+- Unknown, control and user-defined tokens are searched for in text, leftmost-longest in one pass; llama.cpp searches
+  for one after the other, from the longest on.
 - Of a merge that is listed twice the later place counts, as in HuggingFace's library; llama.cpp keeps the first.
 - SentencePiece vocabularies are segmented by sentencepiece's rules and arithmetic.
+- The ids that end a generation are those of the file's keys; names count only where there is none.
 - Converters' padding (`[PAD7]`) is not matched in text.
 - No attribute of a token is derived from a model's name.
 """
@@ -34,6 +36,17 @@ _MODELS = {
     "bert": gguf_word_piece.word_piece,
     "gemma4": gguf_models.bpe_over_text,
 }
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a file is one, by its first bytes or its name.
+
+    Raises:
+        OSError: If it cannot be read.
+
+    """
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 
 
 def read_file(path: Path, *, pattern: str | None = None) -> TokenizerSpec:
@@ -72,13 +85,13 @@ def read(metadata: Metadata, *, pattern: str | None = None) -> TokenizerSpec:
     model = metadata.string(GGML + "model")
     embedded = metadata.string(_HUGGINGFACE)
     if pattern is not None and (model != "gpt2" or embedded is not None):
-        raise ValueError(f"pattern is for byte-level BPE in a GGUF file, not for {GGML}model = {model!r}")
+        raise ValueError(f"pattern is for byte-level BPE in a GGUF file, not for {GGML}model = {(model or '')[:40]!r}")
     if embedded is not None:
         return _from_huggingface(metadata, embedded)
     if model is None:
         raise TokenizerFileError(f"{GGML}model: missing; the file has no tokenizer")
     if model not in ("gpt2", *_MODELS):
-        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}model = {model!r:.60}")
+        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}model = {model[:40]!r}")
     vocabulary = read_vocabulary(metadata)
     if model == "gpt2":
         spec = gguf_models.byte_level_bpe(metadata, vocabulary, pattern)
@@ -107,7 +120,7 @@ def chat_templates(metadata: Metadata) -> dict[str, str]:
             templates[key[len(_TEMPLATE) + 1 :] or "default"] = source
     for name in metadata.strings(_TEMPLATES) or ():
         if name not in templates:
-            raise TokenizerFileError(f"{_TEMPLATES}: there is no {_TEMPLATE}.{name:.60}")
+            raise TokenizerFileError(f"{_TEMPLATES}: there is no {_TEMPLATE}.{name[:40]}")
     return templates
 
 

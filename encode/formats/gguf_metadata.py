@@ -1,7 +1,8 @@
 """The metadata of a GGUF file, version 2 or 3, little-endian (ggml, docs/gguf.md).
 
-Only the pages that hold metadata are touched: the file is mapped and its tensors, which may be many gigabytes, are never
-read. One pass finds where each value lies; a value is decoded when it is asked for. No count, length or type is trusted.
+Only the pages that hold metadata are touched: the file is mapped, and its tensors, which may be many gigabytes, are
+never read. One pass finds where each value lies; a value is decoded when it is asked for. No count, length or type is
+trusted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
-MAX_BYTES = 1 << 30
+MAX_BYTES = 1 << 27
 """Metadata that reaches further into a file is refused; the largest known has 40 MB."""
 MAX_KEYS, MAX_KEY_BYTES = 1 << 16, (1 << 16) - 1
 MAX_STRINGS = 1 << 22

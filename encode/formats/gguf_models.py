@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf_around import around, flag, with_defaults
 from tokenweir.encode.formats.gguf_metadata import Metadata
@@ -63,7 +64,7 @@ def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | No
             "nothing says how text is split: give pattern="
         )
     elif name not in PRE or PRE[name].stages is None:
-        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}pre = {name!r}: give pattern=")
+        raise UnsupportedTokenizerError(f"a GGUF file with {GGML}pre = {name[:40]!r}: give pattern=")
     else:
         pre = PRE[name]
     notes = (f"{GGML}pre = {name!r}: {pre.doubt}",) if pre.doubt else ()
@@ -91,17 +92,15 @@ def _merges(metadata: Metadata) -> list[str | tuple[str, str]]:
 
 
 def _ranks(vocabulary: Vocabulary) -> RankBPE:
-    """tiktoken's ranks, spelled in GPT-2's alphabet: printable bytes are themselves, the others U+0100 and on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    alphabet = {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+    """tiktoken's ranks, spelled in GPT-2's alphabet."""
+    alphabet = {letter: byte for byte, letter in enumerate(_core.byte_alphabet())}
     ranks = {}
     for rank in vocabulary.of_type(NORMAL):
         try:
             ranks[bytes(map(alphabet.__getitem__, vocabulary.tokens[rank]))] = rank
         except KeyError as error:
             raise TokenizerFileError(
-                f"{GGML}tokens: token {rank} ({vocabulary.tokens[rank]!r:.60}) has a character outside GPT-2's alphabet"
+                f"{GGML}tokens: token {rank} is {vocabulary.tokens[rank][:40]!r}, not all of GPT-2's byte alphabet"
             ) from error
     return RankBPE(ranks)
 
@@ -142,7 +141,7 @@ def _has_byte_tokens(vocabulary: Vocabulary) -> bool:
     for token_id in vocabulary.of_type(BYTE):
         if vocabulary.tokens[token_id] not in _BYTE_TOKENS:
             raise TokenizerFileError(
-                f"{GGML}token_type: token {token_id} is {vocabulary.tokens[token_id]!r:.60}, typed as a byte"
+                f"{GGML}token_type: token {token_id} is {vocabulary.tokens[token_id][:40]!r}, typed as a byte"
             )
     present = len(set(_BYTE_TOKENS).intersection(vocabulary.tokens))
     if 0 < present < 256:

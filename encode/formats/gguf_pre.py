@@ -148,10 +148,10 @@ PRE: dict[str, Pre] = {
         )
     ),
     "command-r": Pre(stages=_DIGITS_GPT2, nfc=True),  # as in transformers 5, tokenization_cohere.py
+    "qwen35": Pre(stages=split(QWEN35), nfc=True),  # likewise, tokenization_qwen3_5.py
     # What follows was not compared with a file of the family.
     "olmo": Pre(stages=_GPT2, nfc=True, doubt=_ALIAS.format("GPT-2; as a descendant of GPT-NeoX it composes by NFC")),
     "starcoder": Pre(stages=_DIGITS_GPT2, doubt=_OWN),
-    "qwen35": Pre(stages=split(QWEN35), nfc=True, doubt=_QUOTED),
     "kimi-k2": Pre(
         stages=(Split(pattern=Pattern(Regex=KIMI_K2), behavior="Isolated", dialect="fancy-regex", unmatched="drop"),),
         ranks=True,

@@ -1,8 +1,8 @@
 """The tokens of a GGUF file, their types and the parts they play, the same for all of its models.
 
-The keys and their defaults are those of llama.cpp (src/llama-vocab.cpp, 2026-11), with two exceptions. An id outside the
-vocabulary is an error, where llama.cpp warns and goes on. A token that plays a part but is typed as ordinary text is not
-made a control token: some converters write `padding_token_id = 0` for want of a better one.
+The keys and their defaults are those of llama.cpp (src/llama-vocab.cpp, 2026-11), with two exceptions. An id outside
+the vocabulary is an error, where llama.cpp warns and goes on. A token that plays a part but is typed as ordinary text
+is not made a control token: some converters write `padding_token_id = 0` for want of a better one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf_metadata import Metadata
 from tokenweir.encode.spec import AddedToken
 
@@ -29,6 +29,8 @@ ROLE_KEYS = {
     "mask_token": ("mask_token_id",),
 }
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+MAX_TOKENS = (1 << 20) - 1
+"""As many ids as fit (build.MAX_IDS); refused before anything is made of them."""
 _NO_TOKEN = (-1, 0xFFFFFFFF)
 
 
@@ -86,11 +88,14 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
 
     Raises:
         TokenizerFileError: If a key is missing or of the wrong type, a token is there twice, or an id is outside.
+        UnsupportedTokenizerError: If there are more tokens than ids fit.
 
     """
     tokens = metadata.strings(GGML + "tokens")
     if not tokens:
         raise TokenizerFileError(f"{GGML}tokens: missing or empty; the file has no vocabulary")
+    if len(tokens) > MAX_TOKENS:
+        raise UnsupportedTokenizerError(f"{GGML}tokens: {len(tokens)} tokens; at most {MAX_TOKENS} fit")
     notes = []
     roles: dict[str, int] = {}
     for role, keys in ROLE_KEYS.items():
@@ -112,7 +117,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     _check_duplicates(tokens, padding)
     for role, token_id in roles.items():
         if types[token_id] == NORMAL:
-            notes.append(f"{role} is {tokens[token_id]!r}, which the file types as ordinary text: it stays text")
+            notes.append(f"{role} is {tokens[token_id][:40]!r}, which the file types as ordinary text: it stays text")
     return Vocabulary(tokens, types, frozenset(padding), roles, tuple(sorted(ends)), tuple(notes))
 
 
@@ -145,4 +150,4 @@ def _check_duplicates(tokens: Sequence[str], padding: Collection[int]) -> None:
     seen: dict[str, int] = {}
     for i, token in enumerate(tokens):
         if i not in padding and seen.setdefault(token, i) != i:
-            raise TokenizerFileError(f"{GGML}tokens: tokens {seen[token]} and {i} are both {token!r:.60}")
+            raise TokenizerFileError(f"{GGML}tokens: tokens {seen[token]} and {i} are both {token[:40]!r}")

@@ -60,8 +60,8 @@ def _with_continuations(vocabulary: Vocabulary) -> tuple[Vocabulary, tuple[str, 
         return vocabulary, ()
     if continuing == marked:
         raise UnsupportedTokenizerError(
-            f"a GGUF file of WordPiece tokens of which {marked} begin with U+2581 and as many with ##: nothing says which "
-            "continue a word"
+            f"a GGUF file of WordPiece tokens of which {marked} begin with U+2581 and as many with ##: nothing says "
+            "which continue a word"
         )
     tokens = [token if i in control else _respelled(token) for i, token in enumerate(vocabulary.tokens)]
     respelled = replace(vocabulary, tokens=tokens)

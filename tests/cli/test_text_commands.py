@@ -158,9 +158,12 @@ def test_errors_are_one_line(args, stdin, message):
 
 def test_what_is_not_supported_says_so(tmp_path):
     path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF")
+    path.write_bytes(b"GGUF\1" + bytes(19))
     result = run("encode", "--tokenizer", str(path), "x")
-    assert (result.exit_code, result.stderr) == (1, f"tokenweir: error: not supported: {path}: a GGUF file\n")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"tokenweir: error: not supported: {path}: a GGUF file of version 1\n",
+    )
 
 
 def test_ids_outside_the_vocabulary_are_errors():

@@ -81,6 +81,7 @@ def test_integers_of_every_width(kind, form):
         (header(1) + key("k", 9, array(8, U64)), "k: string 0 at byte 49 has no length: the data ends there"),
         (header(2) + key("k", 7, b"\1") * 2, "k: there twice, again at byte 38"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_refused(data, message):
     with pytest.raises(TokenizerFileError) as refusal:
