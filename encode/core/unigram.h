@@ -174,7 +174,7 @@ class Unigram : public Model {
     }
 
     // HuggingFace looks the whole run up once more, and falls back to its bytes if all are tokens; their place is the
-    // run. SentencePiece expands each character.
+    // run. SentencePiece expands each character; of its bytes the last one has its place, and all others none.
     void unknown() {
       const std::string_view whole(reinterpret_cast<const char*>(text + run), run_end - run);
       if constexpr (std::is_same_v<Score, double>) {
@@ -185,7 +185,10 @@ class Unigram : public Model {
         return push(model.unk_id_, run, run_end);
       Span place{run, run_end};
       for (size_t i = run; i < run_end; i++) {
-        if (std::is_same_v<Score, float> && !utf8_continues(text[i])) place = {i, i + utf8_length(text[i])};
+        if constexpr (std::is_same_v<Score, float>) {
+          if (!utf8_continues(text[i])) place.start = i;
+          place.end = i + 1 == run_end || !utf8_continues(text[i + 1]) ? i + 1 : place.start;
+        }
         push(byte_id(static_cast<char>(text[i])), place.start, place.end);
       }
     }
