@@ -12,7 +12,7 @@ inline void bind_wordpiece(nb::module_& m) {
           "__init__",
           [](WordPiece* self, nb::dict vocab, const std::string& unknown, const std::string& prefix,
              nb::handle max_chars, const std::vector<uint32_t>& control) {
-            std::vector<std::pair<std::string, uint32_t>> tokens;
+            std::vector<ByteTrie::Entry> tokens;  // the keys of `vocab` hold the text
             for (auto [name, value] : vocab) {
               const int64_t id = vocabulary_id(value);
               if (id < 0 || id > PairTable::kMaxId)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -25,12 +26,12 @@ class ByteTrie {
     size_t n;     // how many bytes
   };
 
-  // Of equal strings the first holds. The strings are not needed afterwards.
-  explicit ByteTrie(std::vector<Entry> entries) {
-    const auto before = [](const Entry& a, const Entry& b) { return a.first < b.first; };
-    std::stable_sort(entries.begin(), entries.end(), before);
-    const auto same = [](const Entry& a, const Entry& b) { return a.first == b.first; };
-    entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
+  // No two strings are equal. They are not needed afterwards.
+  explicit ByteTrie(const std::vector<Entry>& strings) {
+    std::vector<Sorted> entries;
+    entries.reserve(strings.size());
+    for (const auto& [string, id] : strings) entries.push_back({beginning(string), string, id});
+    std::sort(entries.begin(), entries.end());
     build(entries);
     std::fill(std::begin(root_), std::end(root_), kNone);
     for (uint32_t child = first_[0]; child < first_[1]; child++) root_[labels_[child]] = child;
@@ -56,8 +57,28 @@ class ByteTrie {
     return found < end && *found == byte ? static_cast<uint32_t>(found - labels_.data()) : kNone;
   }
 
+  // An entry with its first eight bytes as a number, which tell most strings apart and are near.
+  struct Sorted {
+    uint64_t beginning;
+    std::string_view string;
+    uint32_t id;
+
+    bool operator<(const Sorted& other) const {
+      return beginning != other.beginning ? beginning < other.beginning : string < other.string;
+    }
+    uint8_t byte(size_t i) const {
+      return static_cast<uint8_t>(i < 8 ? beginning >> (56 - 8 * i) : static_cast<uint64_t>(string[i]));
+    }
+  };
+
+  static uint64_t beginning(std::string_view string) {
+    uint64_t word = 0;
+    std::memcpy(&word, string.data(), std::min<size_t>(8, string.size()));
+    return __builtin_bswap64(word);
+  }
+
   // Level by level: the entries below a node are neighbours, since they are sorted.
-  void build(const std::vector<Entry>& entries) {
+  void build(const std::vector<Sorted>& entries) {
     std::vector<std::pair<size_t, size_t>> below{{0, entries.size()}}, next;
     labels_.push_back(0);
     ids_.push_back(kNone);
@@ -66,13 +87,13 @@ class ByteTrie {
       for (auto [begin, end] : below) {
         if (labels_.size() >= kNone) throw Unsupported("a vocabulary of 4 GiB or more");
         first_.push_back(static_cast<uint32_t>(labels_.size()));
-        if (begin < end && entries[begin].first.size() == depth) begin++;  // the node's own string is first
+        if (begin < end && entries[begin].string.size() == depth) begin++;  // the node's own string is first
         while (begin < end) {
-          const char byte = entries[begin].first[depth];
+          const uint8_t byte = entries[begin].byte(depth);
           size_t stop = begin + 1;
-          while (stop < end && entries[stop].first[depth] == byte) stop++;
-          labels_.push_back(static_cast<uint8_t>(byte));
-          ids_.push_back(entries[begin].first.size() == depth + 1 ? entries[begin].second : kNone);
+          while (stop < end && entries[stop].byte(depth) == byte) stop++;
+          labels_.push_back(byte);
+          ids_.push_back(entries[begin].string.size() == depth + 1 ? entries[begin].id : kNone);
           next.push_back({begin, stop});
           begin = stop;
         }

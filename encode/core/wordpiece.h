@@ -6,10 +6,10 @@
 // worst. Tokens of more characters than a piece may have are never met and are left out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "byte_trie.h"
@@ -21,10 +21,10 @@ namespace tokenweir {
 
 class WordPiece : public Model {
  public:
-  // `tokens`, with their ids, of which none is kNone; `max_chars`: longer pieces are unknown. The ids in `control`
+  // `tokens`: with their ids, of which none is kNone; not needed afterwards. `max_chars`: longer pieces are unknown. The ids in `control`
   // are never yielded with `guarded`, but for that of `unknown`.
-  WordPiece(const std::vector<std::pair<std::string, uint32_t>>& tokens, const std::string& unknown,
-            const std::string& prefix, uint64_t max_chars, const std::vector<uint32_t>& control)
+  WordPiece(const std::vector<ByteTrie::Entry>& tokens, std::string_view unknown, std::string_view prefix,
+            uint64_t max_chars, const std::vector<uint32_t>& control)
       : unknown_(id_of(tokens, unknown)),
         max_chars_(max_chars),
         first_(entries(tokens, "", max_chars)),
@@ -75,16 +75,17 @@ class WordPiece : public Model {
 
   bool longer(const uint8_t* p, size_t n) const { return n > max_chars_ && characters(p, n) > max_chars_; }
 
-  static uint32_t id_of(const std::vector<std::pair<std::string, uint32_t>>& tokens, const std::string& unknown) {
+  static uint32_t id_of(const std::vector<ByteTrie::Entry>& tokens, std::string_view unknown) {
     for (const auto& [token, id] : tokens)
       if (token == unknown) return id;
-    throw FileError("model: unk_token \"" + unknown + "\" is not in the vocabulary");
+    throw FileError("model: unk_token \"" + std::string(unknown) + "\" is not in the vocabulary");
   }
 
   // The tokens that begin with `prefix`, without it.
-  static std::vector<ByteTrie::Entry> entries(const std::vector<std::pair<std::string, uint32_t>>& tokens,
+  static std::vector<ByteTrie::Entry> entries(const std::vector<ByteTrie::Entry>& tokens,
                                               std::string_view prefix, uint64_t max_chars) {
     std::vector<ByteTrie::Entry> found;
+    found.reserve(tokens.size());
     for (const auto& [token, id] : tokens) {
       std::string_view rest = token;
       if (rest.size() <= prefix.size() || rest.substr(0, prefix.size()) != prefix) continue;
