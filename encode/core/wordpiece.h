@@ -21,8 +21,8 @@ namespace tokenweir {
 
 class WordPiece : public Model {
  public:
-  // `tokens`: with their ids, of which none is kNone; not needed afterwards. `max_chars`: longer pieces are unknown. The ids in `control`
-  // are never yielded with `guarded`, but for that of `unknown`.
+  // `tokens`: no two equal, no id kNone; not needed afterwards. `max_chars`: longer pieces are unknown. The ids in
+  // `control` are never yielded with `guarded`, but for that of `unknown`.
   WordPiece(const std::vector<ByteTrie::Entry>& tokens, std::string_view unknown, std::string_view prefix,
             uint64_t max_chars, const std::vector<uint32_t>& control)
       : unknown_(id_of(tokens, unknown)),
@@ -82,8 +82,8 @@ class WordPiece : public Model {
   }
 
   // The tokens that begin with `prefix`, without it.
-  static std::vector<ByteTrie::Entry> entries(const std::vector<ByteTrie::Entry>& tokens,
-                                              std::string_view prefix, uint64_t max_chars) {
+  static std::vector<ByteTrie::Entry> entries(const std::vector<ByteTrie::Entry>& tokens, std::string_view prefix,
+                                              uint64_t max_chars) {
     std::vector<ByteTrie::Entry> found;
     found.reserve(tokens.size());
     for (const auto& [token, id] : tokens) {
