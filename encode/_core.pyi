@@ -81,6 +81,59 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+class HuggingFaceUnigram(Model):
+    """Unigram as HuggingFace's `tokenizers` 0.23.3 computes it, in 64-bit arithmetic."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        unk_id: int | None,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
+        """Take pieces and scores by id. Ids in `control` are never produced for guarded or unparsed text.
+
+        Raises:
+            TokenizerFileError: For a score that is not finite, or an `unk_id` that is no piece.
+            UnsupportedTokenizerError: For a piece of more than 1,024 bytes.
+
+        """
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of a text that is one piece, and the (start, end) characters of each.
+
+        Raises:
+            UnsupportedTokenizerError: For text that no piece covers where there is no `unk_id`; the library fails too.
+
+        """
+
+    @property
+    def trie_bytes(self) -> int:
+        """The memory that the trie of pieces takes."""
+
+class SentencePieceUnigram(Model):
+    """Unigram as sentencepiece 0.2.3 computes it, in 32-bit arithmetic; text is normalized already."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        types: bytes,
+        unk_id: int,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
+        """Take pieces, scores and types (see `spec.SentencePiece`) by id, and the control ids as above.
+
+        Raises:
+            TokenizerFileError: For a model that contradicts itself, as the library does.
+            UnsupportedTokenizerError: For a piece of more than 1,024 bytes.
+
+        """
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of a text that is one piece, and the (start, end) characters of each."""
 
 class AddedTokens:
     """The search for added tokens in text."""

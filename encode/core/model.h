@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "id_buffer.h"
@@ -11,12 +12,22 @@
 
 namespace tokenweir {
 
+// The best way from the beginning of a text to one place of it, for a model that sums scores.
+template <class Score>
+struct BestPath {
+  Score score;
+  uint32_t id, start;  // of its last piece
+};
+
 // Buffers that a model reuses from piece to piece.
 struct ModelScratch {
   std::vector<uint32_t> ids, priorities, next, previous;  // the symbols of a piece while they merge
   std::vector<uint64_t> heap;
+  std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
 
-  size_t capacity() const { return ids.capacity() + heap.capacity(); }
+  size_t capacity() const {
+    return ids.capacity() + heap.capacity() + std::get<0>(lattices).capacity() + std::get<1>(lattices).capacity();
+  }
 };
 
 class Model {

@@ -4,6 +4,7 @@
 #include "bind_encoding.h"
 #include "bind_normalizer.h"
 #include "bind_wordpiece.h"
+#include "bind_unigram.h"
 
 using namespace tokenweir;
 
@@ -27,6 +28,7 @@ NB_MODULE(_core, m) {
   bind_normalizer(m);
   bind_parts(m);
   bind_wordpiece(m);
+  bind_unigram(m);
   bind_decoding(m);
   bind_encoder(m);
 }
