@@ -9,6 +9,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+def json_numbers(lines: bytes, where: str) -> list[float]:
+    """The numbers that the lines are, as serde_json reads them; `where[i]` is what errors call line i."""
+
 class NormalizerStep:
     """One step of a normalizer."""
 
@@ -81,6 +84,7 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
 class HuggingFaceUnigram(Model):
     """Unigram as HuggingFace's `tokenizers` 0.23.3 computes it, in 64-bit arithmetic."""
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw, Struct
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
     BPE,
@@ -33,7 +34,21 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 
-_Model = BPE | WordPiece | Unigram
+
+class _Unigram(Struct, tag="Unigram"):
+    """`Unigram` with the scores as they are written, since the library does not read them as the nearest numbers."""
+
+    vocab: list[tuple[str, Raw]]
+    unk_id: int | None = None
+    byte_fallback: bool = False
+
+    def read(self) -> Unigram:
+        scores = _core.json_numbers(b"\n".join([score for _, score in self.vocab]), "model.vocab")
+        pieces = zip((piece for piece, _ in self.vocab), scores, strict=True)
+        return Unigram(tuple(pieces), self.unk_id, self.byte_fallback)
+
+
+_Model = BPE | WordPiece | _Unigram
 
 
 class _Parts(Struct):
@@ -83,14 +98,14 @@ def read(data: bytes) -> TokenizerSpec:
         raise TokenizerFileError(f"not a tokenizer.json: {error}") from error
     if file.version != "1.0":
         raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
-    if isinstance(model, Unigram) and not (model.unk_id is None or 0 <= model.unk_id < len(model.vocab)):
+    if isinstance(model, _Unigram) and not (model.unk_id is None or 0 <= model.unk_id < len(model.vocab)):
         raise TokenizerFileError(f"model.unk_id: {model.unk_id} is not one of {len(model.vocab)} tokens")
     for name in ("normalizer", "pre_tokenizer", "decoder"):
         _check(getattr(file, name), name)
     if file.decoder is None and _ends_in_byte_level(file.pre_tokenizer):
         raise UnsupportedTokenizerError("a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder")
     return TokenizerSpec(
-        model=model,
+        model=model.read() if isinstance(model, _Unigram) else model,
         normalizer=file.normalizer,
         pre_tokenizer=file.pre_tokenizer,
         post_processor=file.post_processor,
