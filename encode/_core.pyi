@@ -9,8 +9,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-def json_numbers(lines: bytes, where: str) -> list[float]:
-    """The numbers that the lines are, as serde_json reads them; `where[i]` is what errors call line i."""
+def json_numbers(json: bytes) -> list[float]:
+    """The numbers in valid JSON, in order, as serde_json reads them."""
 
 class NormalizerStep:
     """One step of a normalizer."""

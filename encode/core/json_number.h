@@ -8,8 +8,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "errors.h"
 
@@ -17,18 +19,18 @@ namespace tokenweir {
 
 class JsonNumber {
  public:
-  // The number that `text` is. Throws FileError, which calls it `where`, if it is none or too large.
-  static double parse(std::string_view text, const std::string& where) {
+  // Nothing if `text` is no number, or too large.
+  static std::optional<double> parse(std::string_view text) {
     JsonNumber number(text);
     const bool negative = number.take('-');
-    if (!number.take_unsigned()) fail(where, text, " is not a number");
+    if (!number.take_unsigned()) return {};
     double value = static_cast<double>(number.digits_);
     for (; number.exponent_ < -kMaxPower && value != 0; number.exponent_ += kMaxPower) value /= power(kMaxPower);
     if (number.exponent_ < 0)
       value /= power(static_cast<int>(std::min<int64_t>(-number.exponent_, kMaxPower)));
     else if (value != 0)
       value *= number.exponent_ > kMaxPower ? HUGE_VAL : power(static_cast<int>(number.exponent_));
-    if (std::isinf(value)) fail(where, text, " is out of range");
+    if (std::isinf(value)) return {};
     return negative ? -value : value;
   }
 
@@ -37,10 +39,6 @@ class JsonNumber {
   static constexpr int64_t kMaxExponent = INT32_MAX;
 
   explicit JsonNumber(std::string_view text) : p_(text.data()), end_(p_ + text.size()) {}
-
-  [[noreturn]] static void fail(const std::string& where, std::string_view text, const char* what) {
-    throw FileError(where + ": " + std::string(text.substr(0, 60)) + what);
-  }
 
   // The nearest double to a power of ten.
   static double power(int exponent) {
@@ -91,5 +89,22 @@ class JsonNumber {
   int64_t exponent_ = 0;
   bool full_ = false;
 };
+
+// The numbers in JSON, in order, whatever they are in.
+inline std::vector<double> json_numbers(std::string_view json) {
+  std::vector<double> numbers;
+  for (size_t i = 0; i < json.size(); i++) {
+    if (json[i] == '"') {
+      for (i++; i < json.size() && json[i] != '"'; i++) i += json[i] == '\\';
+    } else if (json[i] == '-' || (json[i] >= '0' && json[i] <= '9')) {
+      const std::string_view text = json.substr(i, json.find_first_of(" \t\r\n,]}", i) - i);
+      const auto number = JsonNumber::parse(text);
+      if (!number) throw FileError(std::string(text.substr(0, 60)) + " is out of range");
+      numbers.push_back(*number);
+      i += text.size() - 1;
+    }
+  }
+  return numbers;
+}
 
 }  // namespace tokenweir

@@ -36,16 +36,23 @@ from tokenweir.encode.spec import (
 
 
 class _Unigram(Struct, tag="Unigram"):
-    """`Unigram` with the scores as they are written, since the library does not read them as the nearest numbers."""
+    """`Unigram` with the vocabulary as it is written, since the library does not read scores as the nearest numbers."""
 
-    vocab: list[tuple[str, Raw]]
+    vocab: Raw
     unk_id: int | None = None
     byte_fallback: bool = False
 
     def read(self) -> Unigram:
-        scores = _core.json_numbers(b"\n".join([score for _, score in self.vocab]), "model.vocab")
-        pieces = zip((piece for piece, _ in self.vocab), scores, strict=True)
-        return Unigram(tuple(pieces), self.unk_id, self.byte_fallback)
+        try:
+            pieces = [piece for piece, _ in msgspec.json.decode(self.vocab, type=list[tuple[str, float]])]
+            scores = _core.json_numbers(bytes(self.vocab))
+        except msgspec.ValidationError as error:
+            raise _refusal(error, within="model.vocab") from error
+        except TokenizerFileError as error:
+            raise TokenizerFileError(f"model.vocab: {error}") from error
+        if not (self.unk_id is None or 0 <= self.unk_id < len(pieces)):
+            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(pieces)} tokens")
+        return Unigram(tuple(zip(pieces, scores, strict=True)), self.unk_id, self.byte_fallback)
 
 
 _Model = BPE | WordPiece | _Unigram
@@ -98,14 +105,12 @@ def read(data: bytes) -> TokenizerSpec:
         raise TokenizerFileError(f"not a tokenizer.json: {error}") from error
     if file.version != "1.0":
         raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
-    if isinstance(model, _Unigram) and not (model.unk_id is None or 0 <= model.unk_id < len(model.vocab)):
-        raise TokenizerFileError(f"model.unk_id: {model.unk_id} is not one of {len(model.vocab)} tokens")
     for name in ("normalizer", "pre_tokenizer", "decoder"):
         _check(getattr(file, name), name)
     if file.decoder is None and _ends_in_byte_level(file.pre_tokenizer):
         raise UnsupportedTokenizerError("a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder")
     return TokenizerSpec(
-        model=model.read() if isinstance(model, _Unigram) else model,
+        model=model,
         normalizer=file.normalizer,
         pre_tokenizer=file.pre_tokenizer,
         post_processor=file.post_processor,
@@ -117,10 +122,10 @@ def read(data: bytes) -> TokenizerSpec:
     )
 
 
-def _decode(data: bytes) -> tuple[_Parts, _Model]:
+def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
     try:
         file = msgspec.json.decode(data, type=_File)
-        return file, file.model
+        return file, _spelled_out(file.model)
     except msgspec.ValidationError as error:
         if str(error) != "Object missing required field `type` - at `$.model`":
             raise _refusal(error) from error
@@ -131,9 +136,13 @@ def _decode(data: bytes) -> tuple[_Parts, _Model]:
     try:
         kind = _untold_type(msgspec.json.decode(old.model, type=_ModelKeys))
         tagged = b'{"type":"%b",%b' % (kind.encode(), bytes(old.model)[1:])
-        return old, msgspec.json.decode(tagged, type=_Model)
+        return old, _spelled_out(msgspec.json.decode(tagged, type=_Model))
     except msgspec.ValidationError as error:
         raise _refusal(error, within="model") from error
+
+
+def _spelled_out(model: _Model) -> BPE | WordPiece | Unigram:
+    return model.read() if isinstance(model, _Unigram) else model
 
 
 def _untold_type(keys: _ModelKeys) -> str:
@@ -152,7 +161,7 @@ def _untold_type(keys: _ModelKeys) -> str:
 def _refusal(error: msgspec.ValidationError, within: str = "") -> TokenizerFileError | UnsupportedTokenizerError:
     """A component of unknown type is unsupported; anything else of the wrong type or missing is a bad file."""
     message, _, place = str(error).partition(" - at ")
-    place = ".".join(filter(None, [within, place.strip("`").removeprefix("$").removeprefix(".")]))
+    place = (within + place.strip("`").removeprefix("$")).removeprefix(".")
     if place.endswith("type") and message.startswith("Invalid value"):
         return UnsupportedTokenizerError(f"{place.removesuffix('.type')}: {message.removeprefix('Invalid value ')}")
     return TokenizerFileError(f"{place or 'the file'}: {message}")
