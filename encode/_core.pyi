@@ -24,6 +24,8 @@ class CompiledPattern:
         context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None,
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
+def json_numbers(json: bytes) -> list[float]:
+    """The numbers in valid JSON, in order, as serde_json reads them."""
 
 class NormalizerStep:
     """One step of a normalizer."""
@@ -261,6 +263,18 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
+class HuggingFaceUnigram(Model):
+    """Unigram as HuggingFace's `tokenizers` 0.23.3 computes it, in 64-bit arithmetic."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        unk_id: int | None,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
         """Take pieces and scores by id. Ids in `control` are never produced for guarded or unparsed text.
 
         Raises:

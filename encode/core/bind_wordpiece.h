@@ -12,13 +12,13 @@ inline void bind_wordpiece(nb::module_& m) {
           "__init__",
           [](WordPiece* self, nb::dict vocab, const std::string& unknown, const std::string& prefix,
              nb::handle max_chars, const std::vector<uint32_t>& control) {
-            std::vector<std::pair<std::string, uint32_t>> tokens;
+            std::vector<Trie::Key> tokens;  // the keys of `vocab` hold the text
             for (auto [name, value] : vocab) {
               const int64_t id = vocabulary_id(value);
               if (id < 0 || id > PairTable::kMaxId)
                 throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " +
                                   std::to_string(PairTable::kMaxId) + " fit");
-              tokens.emplace_back(utf8(name, "a token"), static_cast<uint32_t>(id));
+              tokens.push_back({utf8(name, "a token"), static_cast<uint32_t>(id)});
             }
             const auto most = integer(max_chars);
             if (!most || *most < 0)

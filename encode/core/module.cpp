@@ -38,6 +38,7 @@ NB_MODULE(_core, m) {
   bind_pretokenizer(m);
   bind_parts(m);
   bind_wordpiece(m);
+  bind_json_number(m);
   bind_unigram(m);
   bind_bpe(m);
   bind_decoding(m);

@@ -34,12 +34,29 @@ class Trie {
   // Calls `found(key_end, value)` for each key that the text [p, end) begins with, the shortest first.
   template <class Found>
   void prefixes(const uint8_t* p, const uint8_t* end, Found&& found) const {
-    for (uint32_t base = root_; p < end; p++) {
+    prefixes(root_, p, end, found);
+  }
+
+  // The same for what follows in keys that begin with those bytes of which `from` is the `below`.
+  template <class Found>
+  void prefixes(uint32_t from, const uint8_t* p, const uint8_t* end, Found&& found) const {
+    for (uint32_t base = from; p < end; p++) {
       const Unit unit = units_[base ^ *p];
       if ((unit.tag & kLabelMask) != *p) return;
       if (unit.tag >> kLabelBits != kAbsent) found(p + 1, unit.tag >> kLabelBits);
       base = unit.base;
     }
+  }
+
+  // The place behind `bytes`, of which nothing follows if no key begins with them.
+  uint32_t below(std::string_view bytes) const {
+    uint32_t base = root_;
+    for (const char c : bytes) {
+      const Unit unit = units_[base ^ static_cast<uint8_t>(c)];
+      if ((unit.tag & kLabelMask) != static_cast<uint8_t>(c)) return 0;
+      base = unit.base;
+    }
+    return base;
   }
 
   // The key's value, or kAbsent.

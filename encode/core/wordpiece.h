@@ -1,34 +1,35 @@
 // WordPiece as HuggingFace's `tokenizers` 0.23 does it (models/wordpiece): the longest token first, from left to right.
 //
 // Tokens that do not begin a piece are spelled with a prefix ("##"). A piece that is too long, or at some place begins
-// with no token, is one unknown token whatever was found before. Two trees, of the tokens that may begin a piece and of
-// those that may follow, the latter without the prefix; so a piece takes its length times that of the longest token at
-// worst. Tokens of more characters than a piece may have are never met and are left out.
+// with no token, is one unknown token whatever was found before. In a trie of the tokens the first walk begins at the
+// root and the others behind the prefix; so a piece takes its length times that of the longest token at worst. Tokens of
+// more characters than a piece may have are never met and are left out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "byte_trie.h"
 #include "errors.h"
+#include "hash_table.h"
 #include "model.h"
+#include "trie.h"
 #include "utf8.h"
 
 namespace tokenweir {
 
 class WordPiece : public Model {
  public:
-  // `tokens`, with their ids, of which none is kNone; `max_chars`: longer pieces are unknown. The ids in `control`
-  // are never yielded with `guarded`, but for that of `unknown`.
-  WordPiece(const std::vector<std::pair<std::string, uint32_t>>& tokens, const std::string& unknown,
-            const std::string& prefix, uint64_t max_chars, const std::vector<uint32_t>& control)
+  // `tokens`: no two equal; not needed afterwards. `max_chars`: longer pieces are unknown. The ids in
+  // `control` are never yielded with `guarded`, but for that of `unknown`.
+  WordPiece(const std::vector<Trie::Key>& tokens, std::string_view unknown, std::string_view prefix,
+            uint64_t max_chars, const std::vector<uint32_t>& control)
       : unknown_(id_of(tokens, unknown)),
         max_chars_(max_chars),
-        first_(entries(tokens, "", max_chars)),
-        rest_(entries(tokens, prefix, max_chars)) {
+        trie_(within_reach(tokens, max_chars + characters(prefix))),
+        below_prefix_(trie_.below(prefix)) {
     size_t size = 0;
     for (const auto& [token, id] : tokens) size = std::max<size_t>(size, id + size_t{1});
     std::vector<bool> exists(size);
@@ -42,16 +43,26 @@ class WordPiece : public Model {
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
               std::vector<Span>* spans) const override {
-    const std::vector<bool>* skip = guarded && guards_ ? &control_ : nullptr;
+    guarded = guarded && guards_;
     const size_t first_span = spans ? spans->size() : 0;
     scratch.ids.clear();
-    bool known = !longer(p, n);
+    bool known = !too_long(p, n);
     for (size_t at = 0; known && at < n;) {
-      const ByteTrie::Match match = (at == 0 ? first_ : rest_).longest(p + at, n - at, skip);
-      known = match.id != kNone;
-      scratch.ids.push_back(match.id);
-      if (spans) spans->push_back({at, at + match.n});
-      at += match.n;
+      uint32_t id = kNone;
+      size_t end = at;
+      const auto longer = [&](const uint8_t* q, uint32_t found) {
+        if (guarded && control_[found]) return;
+        id = found;
+        end = static_cast<size_t>(q - p);
+      };
+      if (at == 0)
+        trie_.prefixes(p, p + n, longer);
+      else
+        trie_.prefixes(below_prefix_, p + at, p + n, longer);
+      known = id != kNone;
+      scratch.ids.push_back(id);
+      if (spans) spans->push_back({at, end});
+      at = end;
     }
     if (!known) {
       scratch.ids.assign(1, unknown_);
@@ -67,40 +78,40 @@ class WordPiece : public Model {
   // The walk from each place in a piece may take the length of the longest token.
   static constexpr size_t kMaxToken = 4096;
 
-  static uint64_t characters(const uint8_t* p, size_t n) {
+  static uint64_t characters(std::string_view text) {
     uint64_t count = 0;
-    for (size_t i = 0; i < n; i++) count += !utf8_continues(p[i]);
+    for (const char c : text) count += !utf8_continues(static_cast<uint8_t>(c));
     return count;
   }
 
-  bool longer(const uint8_t* p, size_t n) const { return n > max_chars_ && characters(p, n) > max_chars_; }
-
-  static uint32_t id_of(const std::vector<std::pair<std::string, uint32_t>>& tokens, const std::string& unknown) {
-    for (const auto& [token, id] : tokens)
-      if (token == unknown) return id;
-    throw FileError("model: unk_token \"" + unknown + "\" is not in the vocabulary");
+  bool too_long(const uint8_t* p, size_t n) const {
+    return n > max_chars_ && characters({reinterpret_cast<const char*>(p), n}) > max_chars_;
   }
 
-  // The tokens that begin with `prefix`, without it.
-  static std::vector<ByteTrie::Entry> entries(const std::vector<std::pair<std::string, uint32_t>>& tokens,
-                                              std::string_view prefix, uint64_t max_chars) {
-    std::vector<ByteTrie::Entry> found;
-    for (const auto& [token, id] : tokens) {
-      std::string_view rest = token;
-      if (rest.size() <= prefix.size() || rest.substr(0, prefix.size()) != prefix) continue;
-      rest.remove_prefix(prefix.size());
-      if (characters(reinterpret_cast<const uint8_t*>(rest.data()), rest.size()) > max_chars) continue;
-      if (rest.size() > kMaxToken)
-        throw Unsupported("model: a WordPiece token of " + std::to_string(rest.size()) + " bytes; at most " +
+  static uint32_t id_of(const std::vector<Trie::Key>& tokens, std::string_view unknown) {
+    for (const auto& [token, id] : tokens)
+      if (token == unknown) return id;
+    throw FileError("model: unk_token \"" + std::string(unknown) + "\" is not in the vocabulary");
+  }
+
+  // The tokens of at most `most` characters.
+  static std::vector<Trie::Key> within_reach(const std::vector<Trie::Key>& tokens, uint64_t most) {
+    std::vector<Trie::Key> found;
+    found.reserve(tokens.size());
+    for (const Trie::Key& token : tokens) {
+      if (token.bytes.size() > most && characters(token.bytes) > most) continue;
+      if (token.bytes.size() > kMaxToken)
+        throw Unsupported("model: a WordPiece token of " + std::to_string(token.bytes.size()) + " bytes; at most " +
                           std::to_string(kMaxToken) + " are possible");
-      found.push_back({rest, id});
+      found.push_back(token);
     }
     return found;
   }
 
   uint32_t unknown_;
   uint64_t max_chars_;
-  ByteTrie first_, rest_;
+  Trie trie_;
+  uint32_t below_prefix_;
   std::vector<bool> control_;  // by id
   bool guards_ = false;
 };

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -35,7 +34,28 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 
-_Model = BPE | WordPiece | Unigram
+
+class _Unigram(Struct, tag="Unigram"):
+    """`Unigram` with the vocabulary as it is written, since the library does not read scores as the nearest numbers."""
+
+    vocab: Raw
+    unk_id: int | None = None
+    byte_fallback: bool = False
+
+    def read(self) -> Unigram:
+        try:
+            pieces = [piece for piece, _ in msgspec.json.decode(self.vocab, type=list[tuple[str, float]])]
+            scores = _core.json_numbers(bytes(self.vocab))
+        except msgspec.ValidationError as error:
+            raise _refusal(error, within="model.vocab") from error
+        except TokenizerFileError as error:
+            raise TokenizerFileError(f"model.vocab: {error}") from error
+        if not (self.unk_id is None or 0 <= self.unk_id < len(pieces)):
+            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(pieces)} tokens")
+        return Unigram(tuple(zip(pieces, scores, strict=True)), self.unk_id, self.byte_fallback)
+
+
+_Model = BPE | WordPiece | _Unigram
 
 
 class _Parts(Struct):
@@ -53,15 +73,6 @@ class _Parts(Struct):
 
 class _File(_Parts, kw_only=True):
     model: _Model
-
-
-class _UnigramFile(Struct):
-    """The scores of a Unigram model as the file spells them."""
-
-    class Model(Struct):
-        vocab: list[tuple[Raw, Raw]]
-
-    model: Model
 
 
 class _OldFile(_Parts, kw_only=True):
@@ -94,13 +105,6 @@ def read(data: bytes) -> TokenizerSpec:
         raise TokenizerFileError(f"not a tokenizer.json: {error}") from error
     if file.version != "1.0":
         raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
-    if isinstance(model, Unigram):
-        spelled = msgspec.json.decode(data, type=_UnigramFile).model.vocab
-        scores = _core.json_numbers([bytes(score) for _, score in spelled])
-        vocab = tuple((piece, score) for (piece, _), score in zip(model.vocab, scores, strict=True))
-        model = replace(model, vocab=vocab)
-    if isinstance(model, Unigram) and not (model.unk_id is None or 0 <= model.unk_id < len(model.vocab)):
-        raise TokenizerFileError(f"model.unk_id: {model.unk_id} is not one of {len(model.vocab)} tokens")
     for name in ("normalizer", "pre_tokenizer", "decoder"):
         _check(getattr(file, name), name)
     if file.decoder is None and _ends_in_byte_level(file.pre_tokenizer):
@@ -118,10 +122,10 @@ def read(data: bytes) -> TokenizerSpec:
     )
 
 
-def _decode(data: bytes) -> tuple[_Parts, _Model]:
+def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
     try:
         file = msgspec.json.decode(data, type=_File)
-        return file, file.model
+        return file, _spelled_out(file.model)
     except msgspec.ValidationError as error:
         if str(error) != "Object missing required field `type` - at `$.model`":
             raise _refusal(error) from error
@@ -132,9 +136,13 @@ def _decode(data: bytes) -> tuple[_Parts, _Model]:
     try:
         kind = _untold_type(msgspec.json.decode(old.model, type=_ModelKeys))
         tagged = b'{"type":"%b",%b' % (kind.encode(), bytes(old.model)[1:])
-        return old, msgspec.json.decode(tagged, type=_Model)
+        return old, _spelled_out(msgspec.json.decode(tagged, type=_Model))
     except msgspec.ValidationError as error:
         raise _refusal(error, within="model") from error
+
+
+def _spelled_out(model: _Model) -> BPE | WordPiece | Unigram:
+    return model.read() if isinstance(model, _Unigram) else model
 
 
 def _untold_type(keys: _ModelKeys) -> str:
@@ -153,7 +161,7 @@ def _untold_type(keys: _ModelKeys) -> str:
 def _refusal(error: msgspec.ValidationError, within: str = "") -> TokenizerFileError | UnsupportedTokenizerError:
     """A component of unknown type is unsupported; anything else of the wrong type or missing is a bad file."""
     message, _, place = str(error).partition(" - at ")
-    place = ".".join(filter(None, [within, place.strip("`").removeprefix("$").removeprefix(".")]))
+    place = (within + place.strip("`").removeprefix("$")).removeprefix(".")
     if place.endswith("type") and message.startswith("Invalid value"):
         return UnsupportedTokenizerError(f"{place.removesuffix('.type')}: {message.removeprefix('Invalid value ')}")
     return TokenizerFileError(f"{place or 'the file'}: {message}")

@@ -107,6 +107,33 @@ def test_damaged_rank_file():
     assert 0 < sum(loaded) < len(loaded)
 
 
+def test_damaged_tekken_json():
+    tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc", "日".encode(), b" a"]
+    sizes = {"default_vocab_size": 268, "default_num_special_tokens": 8}
+    source = {
+        "config": {"pattern": PATTERN, **sizes, "version": "v13"},
+        "vocab": [{"rank": i, "token_bytes": base64.b64encode(token).decode()} for i, token in enumerate(tokens)],
+        "special_tokens": [{"rank": i, "token_str": token} for i, token in enumerate(["<s>", "</s>", "<m>"])],
+    }
+    data = json.dumps(source).encode()
+    assert load_or_refuse(data, "tekken")
+    loaded = [load_or_refuse(mutant, "tekken") for mutant in mutants(data, random.Random(4))]
+    assert 0 < sum(loaded) < len(loaded)
+    for way in places(source):
+        for wrong in VALUES if way else ():
+            load_or_refuse(json.dumps(changed(source, way, wrong)).encode(), "tekken")
+
+
+def changed(source, way, value):
+    """A copy with another value at a place."""
+    copy = json.loads(json.dumps(source))
+    place = copy
+    for key in way[:-1]:
+        place = place[key]
+    place[way[-1]] = value
+    return copy
+
+
 def places(value, way=()):
     """The paths of everything inside a JSON value, but of no more than three entries of each long container."""
     yield way
@@ -117,14 +144,8 @@ def places(value, way=()):
 
 def test_any_value_anywhere(source):
     pick = random.Random(3)
-    text = json.dumps(source)
     for way in places(source):
         if not way:
             continue
         for wrong in pick.sample(VALUES, 7):
-            changed = json.loads(text)
-            place = changed
-            for key in way[:-1]:
-                place = place[key]
-            place[way[-1]] = wrong
-            load_or_refuse(json.dumps(changed).encode(), "huggingface")
+            load_or_refuse(json.dumps(changed(source, way, wrong)).encode(), "huggingface")

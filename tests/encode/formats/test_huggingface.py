@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 
 import msgspec
 import pytest
@@ -139,6 +140,52 @@ def test_old_metaspace():
                 tokenizers.Tokenizer.from_str(
                     json.dumps({**source, "pre_tokenizer": None, place: source["pre_tokenizer"]})
                 )
+
+
+def random_number(pick):
+    """A JSON number, most with more digits than a double holds."""
+
+    def digits(least, most):
+        return "".join(pick.choices("0123456789", k=pick.randint(least, most)))
+
+    if pick.random() < 0.3:
+        return repr(-20 * pick.random())
+    text = pick.choice(["", "-"]) + pick.choice(["0", "7" + digits(0, 24), "1844674407370955161" + digits(0, 2)])
+    if pick.random() < 0.7:
+        text += "." + digits(1, 25)
+    if pick.random() < 0.4:
+        text += pick.choice(["e", "E-", "e+", "e-"]) + str(pick.choice([0, 5, 22, 23, 250, 283]))
+    return text
+
+
+def test_scores_are_the_numbers_that_the_library_reads():
+    """In the last bit, too: it does not read the nearest ones."""
+    pick = random.Random("numbers")
+    numbers = ["0", "-0.0", "1e-99999999999", "0e99999999999", "5e-324", "123e-330"]
+    numbers += [number for number in (random_number(pick) for _ in range(5000)) if abs(float(number)) < 1e300]
+    vocab = ", ".join(f'["{i} \\\\\\" -1,", {number}]' for i, number in enumerate(numbers))
+    for kind in ('"type": "Unigram", ', ""):
+        text = f'{{"version": "1.0", "model": {{{kind}"unk_id": 0, "vocab": [{vocab}]}}}}'
+        theirs = json.loads(tokenizers.Tokenizer.from_str(text).to_str())["model"]["vocab"]
+        assert [list(entry) for entry in huggingface.read(text.encode()).model.vocab] == theirs
+    assert sum(float(number) != score for number, (_, score) in zip(numbers, theirs, strict=True)) > 300
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        ("1e309", r"^model.vocab\[1\]\[1\]: Number out of range$"),
+        ("1797693134862315799999e287", r"^model.vocab: 1797693134862315799999e287 is out of range$"),
+        ('"1"', r"^model.vocab\[1\]\[1\]: Expected `float`, got `str`$"),
+        ("null", r"^model.vocab\[1\]\[1\]: Expected `float`, got `null`$"),
+        ("1, 2", r"^model.vocab\[1\]: Expected `array` of length 2$"),
+        ("NaN", r"^not a tokenizer.json: "),
+    ],
+)
+def test_scores_that_are_none(score, message):
+    text = f'{{"model": {{"type": "Unigram", "vocab": [["a", -1], ["b", {score}], ["c", -2]]}}}}'
+    with pytest.raises(TokenizerFileError, match=message):
+        huggingface.read(text.encode())
 
 
 def agrees(theirs, ours):
