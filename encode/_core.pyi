@@ -160,6 +160,74 @@ class Bpe(Model):
     def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
         """The pair whose concatenation has the lowest rank merges first."""
 
+class CharacterBpe(Model):
+    """Byte-pair encoding over characters, as HuggingFace's BPE does it in general; see `spec.BPE`."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: list[str | tuple[str, str]],
+        *,
+        unk_token: str | None = None,
+        continuing_subword_prefix: str = "",
+        end_of_word_suffix: str = "",
+        fuse_unk: bool = False,
+        byte_fallback: bool = False,
+        ignore_merges: bool = False,
+        control: Sequence[int] = (),
+    ) -> None:
+        """Merges in order of priority. Ids in `control` are never produced for guarded or unparsed text."""
+
+class SentencePieceBpe(Model):
+    """SentencePiece's BPE by scores; pieces of text are normalized."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        types: bytes,
+        unk_id: int,
+        byte_fallback: bool,
+        control: Sequence[int] = (),
+    ) -> None:
+        """See `spec.SentencePiece`."""
+
+class SentencePieceUnigram(Model):
+    """SentencePiece's Unigram, in 32-bit arithmetic; pieces of text are normalized."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        types: bytes,
+        unk_id: int,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
+        """See `spec.SentencePiece`."""
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
+def json_numbers(numbers: list[bytes]) -> list[float]:
+    """Numbers of a JSON file as serde_json rounds them."""
+
+class HuggingFaceUnigram(Model):
+    """HuggingFace's Unigram, in 64-bit arithmetic."""
+
+    def __init__(
+        self,
+        pieces: list[str],
+        scores: NDArray[np.float64],
+        unk_id: int | None,
+        byte_fallback: bool,
+        control: Sequence[int],
+    ) -> None:
+        """See `spec.Unigram`."""
+
+    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
 class WordPiece(Model):
     """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""
 

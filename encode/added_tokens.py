@@ -58,7 +58,7 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         known = [replace(t, id=vocab.get(t.content, t.id)) for t in tokens]
         free = count(max([size - 1, *(t.id for t in known if t.id is not None)]) + 1)
         given = [t if t.id is not None else replace(t, id=next(free)) for t in known]
-        others = (t.id for t in given if t.id in range(size) and t.content not in vocab)
+        others = (t.id for t in given if t.id is not None and t.id in range(size) and t.content not in vocab)
         return _with_given_ids(given, {i: repr(model.pieces[i]) for i in others})
     by_content: dict[str, AddedToken] = {}
     highest = -1

@@ -118,13 +118,13 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
                 model.vocab, model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word, control
             )
         case Unigram():
-            pieces, scores = zip(*model.vocab, strict=True) if model.vocab else ((), ())
-            return _core.HuggingFaceUnigram(
-                list(pieces), np.array(scores, np.float64), model.unk_id, model.byte_fallback, control
-            )
+            pieces = [piece for piece, _ in model.vocab]
+            log_probabilities = np.array([score for _, score in model.vocab], np.float64)
+            return _core.HuggingFaceUnigram(pieces, log_probabilities, model.unk_id, model.byte_fallback, control)
         case SentencePiece():
+            make: type[_core.SentencePieceBpe | _core.SentencePieceUnigram]
             make = _core.SentencePieceBpe if model.algorithm == "BPE" else _core.SentencePieceUnigram
-            scores = np.asarray(model.scores, np.float32)
+            scores = np.asarray(model.scores, np.float64)
             return make(list(model.pieces), scores, model.types, model.unk_id, model.byte_fallback, control)
 
 

@@ -7,7 +7,7 @@ everything, so what a decoder means depends on which of these came before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tokenweir.encode._core import FirstUntil, Spelling, TextStep, When
@@ -22,6 +22,7 @@ from tokenweir.encode.spec import (
     Fuse,
     Metaspace,
     Model,
+    Pattern,
     RankBPE,
     Replace,
     SentencePiece,
@@ -45,8 +46,20 @@ CLEANUP = (
 )
 """What `WordPieceDecoder(cleanup=True)` replaces, in this order."""
 
-UNKNOWN, CONTROL, BYTE = 2, 3, 6
-"""Types of SentencePiece's pieces that do not decode to what they are spelled."""
+CONTROL, BYTE = 3, 6
+"""Types of SentencePiece's pieces that do not decode to what they are spelled; nor does the unknown one."""
+
+METACHARACTERS = frozenset(r"\.^$|?*+()[]{}")
+"""An expression without any of them is plain text."""
+
+MAX_STEPS = 32
+"""So many decoders in a sequence; real ones have up to 4."""
+
+MAX_GROWTH = 4096
+"""How many times as long replacing may make a text, all in all; real decoders make it shorter."""
+
+MAX_STRIP = 1 << 30
+"""More copies of a character than any text has at an end."""
 
 
 class Decoding(NamedTuple):
@@ -85,7 +98,7 @@ def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Deco
     """
     if isinstance(model, RankBPE):
         if decoder is not None and not isinstance(decoder, ByteLevel):
-            raise UnsupportedTokenizerError(f"decoder: {type(decoder).__name__} for a rank file")
+            raise UnsupportedTokenizerError(f"decoder: {_tag(decoder)} for a rank file")
         return Decoding([], Spelling.BYTES, [], [])
     if isinstance(decoder, SentencePieceDecoder):
         if not isinstance(model, SentencePiece):
@@ -95,30 +108,42 @@ def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Deco
         if byte_level and isinstance(model, BPE):
             return Decoding([], Spelling.ALPHABET, [], [])
         return Decoding([TextStep.join()], Spelling.TEXT, [], [])
-    return _chain(list(_flat(decoder)))
+    return _chain(_flat(decoder))
 
 
-def _flat(decoder: Decoder) -> Iterator[Decoder]:
-    if isinstance(decoder, DecoderSequence):
-        for part in decoder.decoders:
-            yield from _flat(part)
-    else:
-        yield decoder
+def _tag(decoder: Decoder) -> str:
+    return str(decoder.__struct_config__.tag)
+
+
+def _flat(decoder: Decoder) -> list[Decoder]:
+    parts: list[Decoder] = []
+    stack = [decoder]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, DecoderSequence):
+            stack += reversed(part.decoders)
+        else:
+            parts.append(part)
+    return parts
 
 
 def _chain(parts: list[Decoder]) -> Decoding:
     """HuggingFace's decoders, one after the other."""
+    if len(parts) > MAX_STEPS:
+        raise UnsupportedTokenizerError(
+            f"decoder: a Sequence of {len(parts)} decoders; at most {MAX_STEPS} are possible"
+        )
+    growth = 1
     result = Decoding([], Spelling.TEXT, [], [])
     spelling, steps = Spelling.TEXT, result.token
     words_end = False  # a BPEDecoder, which needs to know the last token
     for part in parts:
-        name = type(part).__name__
         fused, runs = steps is result.text, steps is result.run
         match part:
             case ByteLevel() | ByteFallback():
                 if fused or runs or words_end:
                     before = "BPEDecoder" if words_end else "Fuse or ByteLevel" if fused else "ByteFallback"
-                    raise UnsupportedTokenizerError(f"decoder: {name} after {before}")
+                    raise UnsupportedTokenizerError(f"decoder: {_tag(part)} after {before}")
                 if isinstance(part, ByteLevel):
                     spelling, steps = Spelling.ALPHABET, result.text
                 else:
@@ -126,11 +151,13 @@ def _chain(parts: list[Decoder]) -> Decoding:
             case Fuse():
                 steps = result.text
             case Replace():
-                if not part.pattern.String:
-                    pattern = "no pattern" if part.pattern.Regex is None else f"the pattern {part.pattern.Regex!r}"
-                    pattern = "an empty pattern" if part.pattern.String == "" else pattern
-                    raise UnsupportedTokenizerError(f"decoder: Replace with {pattern}")
-                steps.append(TextStep.replace(part.pattern.String, part.content))
+                pattern = _plain(part.pattern)
+                growth *= max(1, -(-len(part.content.encode()) // len(pattern.encode())))
+                if growth > MAX_GROWTH:
+                    raise UnsupportedTokenizerError(
+                        f"decoder: Replace makes a text {growth} times as long; at most {MAX_GROWTH} times is possible"
+                    )
+                steps.append(TextStep.replace(pattern, part.content))
             case StripDecoder():
                 if len(part.content) != 1:
                     raise TokenizerFileError(f"decoder: Strip with content {part.content!r}; one character is expected")
@@ -161,12 +188,20 @@ def _chain(parts: list[Decoder]) -> Decoding:
                 steps.append(TextStep.replace(part.suffix, " ", When.NOT_LAST))
                 steps.append(TextStep.replace(part.suffix, "", When.LAST))
             case _:
-                raise UnsupportedTokenizerError(f"decoder: {name} in a Sequence")
+                raise UnsupportedTokenizerError(f"decoder: {_tag(part)} in a Sequence")
     return result._replace(spelling=spelling)
 
 
-MAX_STRIP = 1 << 30
-"""More copies of a character than any text has at an end."""
+def _plain(pattern: Pattern) -> str:
+    """The text that a pattern looks for."""
+    text = pattern.String
+    if text is None:
+        text = pattern.Regex or ""
+        if not METACHARACTERS.isdisjoint(text):
+            raise UnsupportedTokenizerError(f"decoder: Replace of the expression {text!r}")
+    if not text:
+        raise UnsupportedTokenizerError("decoder: Replace of an empty text")
+    return text
 
 
 def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decoding:
@@ -178,7 +213,7 @@ def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decod
     for token_id, kind in enumerate(model.types):
         if kind == CONTROL:
             fixed.append((token_id, b"", False))
-        elif kind == UNKNOWN:
+        elif token_id == model.unk_id:
             fixed.append((token_id, model.unk_surface.encode(), False))
         elif kind == BYTE:
             piece = model.pieces[token_id]

@@ -80,8 +80,10 @@ inline void bind_parts(nb::module_& m) {
       })
       .def_static("plain", [](nb::handle tokens) {
         Vocabulary vocabulary(false, true);
-        if (PyDict_Check(tokens.ptr())) {
-          for (auto [name, id] : nb::cast<nb::dict>(tokens)) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
+        if (nb::hasattr(tokens, "keys")) {
+          nb::dict ids;
+          ids.update(tokens);
+          for (auto [name, id] : ids) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
         } else {
           int64_t id = 0;
           for (nb::handle name : tokens) vocabulary.add(utf8(name, "a token"), id++);

@@ -1,9 +1,9 @@
 // Normalizers that look at one character at a time: Lowercase, StripAccents and the steps of BertNormalizer, by the
 // tables of HuggingFace's `tokenizers` 0.23, whose versions of Unicode and whose slips are its own.
 //
-// A map is a set of rules, laid down one over the other in a two-level table when it is built (about a millisecond).
-// Text is skipped 16 bytes at a time where lead bytes tell that it stays. ASCII that becomes other ASCII is copied along
-// and translated in place, so that capitals and line feeds do not break up the copying.
+// A map is a set of rules, laid down one over the other in a two-level table when it is built (which takes two
+// milliseconds). Text is skipped 16 bytes at a time where lead bytes tell that it stays. ASCII that becomes other ASCII
+// is copied along and translated in place, so that capitals and line feeds do not break up the copying.
 #pragma once
 
 #include <array>

@@ -70,7 +70,8 @@ class DecodeState {
   void follow(size_t n, IdAt&& id) {
     std::string shown;
     size_t next = 0;
-    const bool all = !tokens_->run_steps().empty() || tokens_->text_steps().remember();
+    const bool all = tokens_->text_steps().remember();
+    const bool whole_runs = whole_runs_ || !tokens_->run_steps().empty();
     for (; next < n && (all || first_ || !tokens_->text_steps().rest(text_states_)); shown.clear())
       take(id(next++), shown);
     size_t from = n, bytes = 0;
@@ -80,7 +81,7 @@ class DecodeState {
       if (skips(token)) continue;
       const std::string_view content = tokens_->content(token);
       if (tokens_->is_bytes(token))
-        clean = (bytes += content.size()) >= 3 && !whole_runs_;
+        clean = (bytes += content.size()) >= 3 && !whole_runs;
       else
         clean = !content.empty() || !tokens_->all_bytes();
     }

@@ -111,7 +111,7 @@ inline uint32_t composite(uint32_t first, uint32_t second) {
   return at != std::end(kCompositions) && at->first == first && at->second == second ? at->composite : 0;
 }
 
-// -- a decomposed segment ------------------------------------------------------------------------------------------------------
+// -- a decomposed segment ---------------------------------------------------------------------------------------------
 
 // Sorts each run of marks by combining class; marks of one class keep their order.
 inline void order_marks(std::vector<Element>& elements) {

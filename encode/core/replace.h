@@ -1,8 +1,8 @@
 // Replace: other text in place of what a string or a pattern matches, from left to right, as HuggingFace's `tokenizers`
 // 0.23 does it. What is put in stands at the last character of the match.
 //
-// Both searches are linear in the text (a pattern's as far as its automaton's walk is, see encode/pattern), whatever a
-// file says: the string's is that of Knuth, Morris and Pratt (1977), and its first byte is looked for 16 bytes at a time.
+// The search for a string is that of Knuth, Morris and Pratt (1977), linear whatever a file says; its first byte is
+// looked for 16 bytes at a time. That for a pattern is linear as far as its automaton's walk is (see encode/pattern).
 #pragma once
 
 #include <string>
@@ -54,8 +54,8 @@ class StringSearch {
 
  private:
   std::string text_;
-  ByteSet others_;               // all bytes but the first
-  std::vector<size_t> border_;  // of the first n bytes: the length of the longest proper end that is also their beginning
+  ByteSet others_;              // all bytes but the first
+  std::vector<size_t> border_;  // of the first n bytes: the longest proper end that is also their beginning
 };
 
 // The matches of a compiled pattern.
@@ -82,7 +82,8 @@ class PatternSearch {
   bool is_barren(uint32_t c) const {
     const Automaton& tables = pattern_.automaton();
     const uint32_t width = tables.n_classes + 1;
-    const uint16_t state = tables.transitions[tables.class_pages[tables.class_index[c >> 8] * 256u + (c & 0xFF)]] & kStateMask;
+    const uint8_t symbol_of_c = tables.class_pages[tables.class_index[c >> 8] * 256u + (c & 0xFF)];
+    const uint16_t state = tables.transitions[symbol_of_c] & kStateMask;
     if (state == kDead) return false;
     for (uint32_t symbol = 0; symbol < width; symbol++)
       if (tables.transitions[state * width + symbol] != (kMatchEnds | kGap | kDead)) return false;

@@ -5,6 +5,7 @@
 // change: the beginning of a pattern, or characters that go if the text ends with them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -80,6 +81,12 @@ class TextStep {
 
   // What the step does here may depend on text from long ago, not only on whether there was any.
   bool remembers() const { return kind_ != Kind::kStrip || stop_ > 0; }
+
+  // How many times as long a text may become, at most.
+  double growth() const {
+    if (kind_ != Kind::kReplace) return 1;
+    return std::max(1.0, static_cast<double>(content_.size()) / static_cast<double>(pattern_.size()));
+  }
 
   size_t pending(const State& state) const { return kind_ == Kind::kStrip ? state.held * pattern_.size() : state.held; }
 
@@ -177,6 +184,12 @@ class TextSteps {
     for (const TextStep& step : steps_)
       if (step.remembers()) return true;
     return false;
+  }
+
+  double growth() const {
+    double growth = 1;
+    for (const TextStep& step : steps_) growth *= step.growth();
+    return growth;
   }
 
   bool rest(const States& states) const {

@@ -14,7 +14,9 @@ namespace tokenweir {
 class TextWriter {
  public:
   // `expected`: about how many bytes will come.
-  TextWriter(std::string& out, size_t expected) : out_(out), at_(out.data() + out.size()), limit_(at_) { grow(expected); }
+  TextWriter(std::string& out, size_t expected) : out_(out), at_(out.data() + out.size()), limit_(at_) {
+    grow(expected);
+  }
   TextWriter(const TextWriter&) = delete;
   ~TextWriter() { out_.resize(size()); }
 

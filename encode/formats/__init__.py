@@ -29,7 +29,7 @@ def read_file(
     """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
     if path.is_dir():
         path = _in_folder(path)
-    options = {"pattern": pattern, "special_tokens": special_tokens}
+    options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
     try:
         if gguf.is_gguf(path):  # it says everything itself
             return gguf.read_file(path, **_checked("gguf", options))

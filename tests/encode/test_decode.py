@@ -7,10 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.decode import BYTE_FALLBACK_MODES, DecodeStream
 from tokenweir.encode.errors import TokenIdError
-from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, TokenizerSpec
+from tokenweir.encode.spec import (
+    BPE,
+    AddedToken,
+    BPEDecoder,
+    ByteFallback,
+    ByteLevel,
+    DecoderSequence,
+    Fuse,
+    Pattern,
+    Replace,
+    StripDecoder,
+    TokenizerSpec,
+    WordPieceDecoder,
+)
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat_decoder import ChatDecoder
+from tokenweir.stream.events import TextDelta
 
 TOKENS = ["ab", "é", "日", "日本", " a", b"\xe6\x97", b"\xa5a", b"\xf0\x9f", b"\x98\x80", b"\xf0\x9f\x98", b"\x80\x80"]
 BYTES = [0x61, 0x80, 0xBF, 0xC0, 0xC3, 0xA9, 0xE0, 0xE4, 0xBD, 0xA0, 0xED, 0xF0, 0x9F, 0x98, 0xF4, 0x90, 0xF5, 0xFF]
@@ -181,3 +196,190 @@ def test_both_byte_fallback_modes_are_one_for_bytes(tok):
         tok.decode(ids, byte_fallback="strict")
     with pytest.raises(ValueError, match=message):
         DecodeStream(tok, byte_fallback="strict")
+
+
+# -- SentencePiece-style chains ----------------------------------------------------------------------------------------
+
+WORDS = ["▁", "▁Hello", "▁world", "▁leading", "天", "\n"]
+SPACE, HELLO, WORLD, LEADING, DAY, LINE = (256 + i for i in range(len(WORDS)))
+DASH, X = b"-x"
+CHAIN = DecoderSequence(
+    (Replace(Pattern(String="▁"), " "), ByteFallback(), Fuse(), StripDecoder(content=" ", start=1, stop=0))
+)
+
+
+def fallback(text):
+    """The ids of the text's bytes, as `<0xE4>` tokens."""
+    return [256 + len(WORDS) + byte for byte in (text.encode() if isinstance(text, str) else text)]
+
+
+def with_decoder(spell, decoder, *words):
+    """A tokenizer whose ids are 256 letters of the byte alphabet, `WORDS`, byte tokens, and `words`; the last is `<s>`."""
+    tokens = [spell(bytes([byte])) for byte in range(256)] + WORDS + [f"<0x{byte:02X}>" for byte in range(256)]
+    model = BPE(vocab={token: i for i, token in enumerate([*tokens, *words])}, merges=[])
+    pre_tokenizer, added = ByteLevel(add_prefix_space=False), (AddedToken("<s>", special=True),)
+    return Tokenizer.from_spec(
+        TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, decoder=decoder, added_tokens=added)
+    )
+
+
+@pytest.fixture(scope="module")
+def sp(spell):
+    return with_decoder(spell, CHAIN)
+
+
+def steps(tok, ids, **options):
+    stream = DecodeStream(tok, **options)
+    return [*map(stream.step, ids), stream.flush()]
+
+
+def test_lesson_1_a_prompt_that_ends_inside_a_character_is_not_sent_again(sp):  # vllm#48853
+    prompt = [HELLO, SPACE, *fallback("👩")]
+    for mode in BYTE_FALLBACK_MODES:
+        assert steps(sp, prompt[-1:], prompt_ids=prompt[:-1], byte_fallback=mode)[-2:] != ["", ""]
+        assert "".join(steps(sp, [*prompt[-1:], X], prompt_ids=prompt[:-1], byte_fallback=mode)) == "👩x"
+        assert steps(sp, [X], prompt_ids=prompt, byte_fallback=mode) == ["x", ""]
+
+
+@pytest.mark.parametrize("mode", BYTE_FALLBACK_MODES)
+def test_lesson_2_byte_tokens_between_words_raise_nothing_and_change_nothing_sent(sp, mode):  # vllm#17448
+    ids = [LINE, *fallback(b"\xe4"), DAY]
+    assert steps(sp, ids, byte_fallback=mode) == ["\n", "", "\ufffd天", ""]
+    assert sp.decode(ids, byte_fallback=mode) == "\n\ufffd天"
+
+
+def test_lesson_5_the_middle_of_a_prompt_is_not_looked_at(sp):  # vllm#16963
+    prompt = [HELLO, *[-1] * 100_000, DASH, *fallback("天")[:2]]  # ids that do not exist would raise
+    assert steps(sp, fallback("天")[2:], prompt_ids=prompt) == ["天", ""]
+    assert steps(sp, fallback("天")[2:], prompt_ids=prompt, byte_fallback="huggingface") == ["", "天"]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 39, 40, 41])
+@pytest.mark.parametrize("mode", BYTE_FALLBACK_MODES)
+def test_lesson_6_a_prompt_that_ends_in_many_byte_tokens(sp, length, mode):  # vllm PR#51281
+    text = "é天👩" * 5
+    ids = fallback(text)
+    for prompt in (ids[:length], [HELLO, *ids[:length]]):
+        complete = len(text.encode()[:length].decode(errors="ignore"))
+        assert "".join(steps(sp, ids[length:], prompt_ids=prompt, byte_fallback=mode)) == text[complete:]
+
+
+def test_lesson_8_tokens_that_complete_nothing_do_not_pile_up(sp):  # sglang#34740
+    for mode in BYTE_FALLBACK_MODES:
+        stream = DecodeStream(sp, byte_fallback=mode)
+        bad, control = fallback(b"\x80")[0], sp.special_tokens["<s>"]
+        assert [stream.step(control) for _ in range(10_000)] == [""] * 10_000
+        assert [stream.step(bad) for _ in range(10_000)] == ["\ufffd"] * 10_000
+        assert stream.pending == 0
+
+
+def test_lesson_13_and_15_only_the_texts_first_space_goes(sp):  # mlx-lm PR#1754, litgpt PR#2326
+    assert sp.decode([SPACE, LEADING]) == " leading"
+    assert steps(sp, [SPACE, LEADING]) == ["", " leading", ""]
+    assert steps(sp, [HELLO, WORLD]) == ["Hello", " world", ""]
+    assert steps(sp, [sp.special_tokens["<s>"], HELLO]) == ["", "Hello", ""]
+    assert steps(sp, [sp.special_tokens["<s>"], HELLO], skip_special_tokens=False) == ["<s>", " Hello", ""]
+    assert steps(sp, [WORLD], prompt_ids=[HELLO]) == [" world", ""]
+    assert steps(sp, [WORLD], prompt_ids=[sp.special_tokens["<s>"]]) == ["world", ""]
+    assert steps(sp, [HELLO], prompt_ids=[SPACE]) == [" Hello", ""]
+
+
+def test_lesson_16_spaces_after_a_line_end_stay(sp):  # transformers' streamers
+    ids = [HELLO, LINE, SPACE, SPACE, DASH, SPACE, X]
+    assert steps(sp, ids) == ["Hello", "\n", " ", " ", "-", " ", "x", ""]
+    assert sp.decode(ids) == "Hello\n  - x"
+
+
+def test_flush_in_mid_text_goes_on_as_after_a_prompt(sp):
+    for mode in BYTE_FALLBACK_MODES:
+        stream = DecodeStream(sp, byte_fallback=mode)
+        assert stream.flush() == ""
+        assert stream.feed([HELLO, *fallback(b"\xe4\xbd")]) + stream.flush() == "Hello\ufffd" + "\ufffd" * (
+            mode != "eager"
+        )
+        assert [stream.step(i) for i in (WORLD, *fallback(b"\xa0"), SPACE)] == [" world", "\ufffd", " "]
+
+
+def test_a_run_that_is_wrong_as_a_whole(sp):
+    ids = [HELLO, *fallback("天\n".encode() + b"\xe4"), X]
+    assert sp.decode(ids) == "Hello天\n\ufffdx"
+    assert sp.decode(ids, byte_fallback="huggingface") == "Hello\ufffd\ufffd\ufffd\ufffd\ufffdx"
+    assert steps(sp, ids) == ["Hello", "", "", "天", "\n", "", "\ufffdx", ""]
+    assert steps(sp, ids, byte_fallback="huggingface") == ["Hello", *[""] * 5, "\ufffd\ufffd\ufffd\ufffd\ufffdx", ""]
+    wrong = [*fallback(b"a\xff\xffa"), X]  # from the first wrong byte on, nothing is held
+    assert steps(sp, wrong, byte_fallback="huggingface") == ["", "\ufffd\ufffd", "\ufffd", "\ufffd", "x", ""]
+
+
+byte_runs = st.lists(st.sampled_from([*"é天👩a".encode(), 0xFF, 0xE4]), max_size=9).map(bytes)
+
+
+@given(byte_runs, byte_runs, st.booleans())
+@settings(max_examples=300)
+def test_a_run_that_the_prompt_cuts_is_sent_from_its_first_unfinished_character(sp, before, after, ended):
+    """What was whole in the prompt does not come again, whatever becomes of the run."""
+    prompt, ids = [HELLO, *fallback(before)], [*fallback(after), *[X] * ended]
+    rest = "".join(steps(sp, ids, prompt_ids=prompt, byte_fallback="huggingface"))
+    whole = sp.decode(prompt + ids, byte_fallback="huggingface")
+    run = before + after
+    try:
+        before.decode()
+        complete, wrong = len(before), False
+    except UnicodeDecodeError as error:
+        wrong = error.reason != "unexpected end of data"
+        complete = len(before) if wrong else error.start
+    valid = run.decode(errors="replace").encode() == run
+    sent = len(before[:complete].decode()) if valid and not wrong else complete
+    assert whole[len("Hello") + sent :] == rest
+
+
+def test_ids_ride_with_the_text_that_is_held(sp):
+    decoder = ChatDecoder(sp, byte_fallback="huggingface", reasoning=None)
+    run = fallback("天地")
+    assert decoder.feed([HELLO, *run]) == [TextDelta("Hello", [HELLO])]
+    assert decoder.feed([X]) == [TextDelta("天地x", [*run, X])]
+    decoder.feed(run)
+    assert decoder.finish()[0].text == "天地"
+
+
+# -- other decoders ----------------------------------------------------------------------------------------------------
+
+
+def test_a_wordpiece_answer(spell):
+    tok = with_decoder(spell, WordPieceDecoder(), "un", "##aff", "do", "n't")
+    un, aff, do, not_ = (tok.token_to_id(token) for token in ("un", "##aff", "do", "n't"))
+    assert steps(tok, [un, aff, do, not_]) == ["un", "aff", " do", "n't", ""]
+    assert steps(tok, [aff, un]) == ["##aff", " un", ""]
+    assert steps(tok, [aff, un], prompt_ids=[do]) == ["aff", " un", ""]
+    assert tok.token_bytes(un) == b" un"
+
+
+def test_the_end_of_a_word_is_held_until_another_follows(spell):
+    tok = with_decoder(spell, BPEDecoder(), "ab</w>", "</w>")
+    ab, c, end = (tok.token_to_id(token) for token in ("ab</w>", "c", "</w>"))
+    assert steps(tok, [ab, c, ab]) == ["ab", " c", "ab", ""]
+    assert steps(tok, [ab, end, end]) == ["ab", " ", " ", ""]
+    assert steps(tok, [c], prompt_ids=[c, ab]) == [" c", ""]
+    stream = DecodeStream(tok)
+    assert (stream.step(ab), stream.pending) == ("ab", 1)
+    decoder = ChatDecoder(tok, reasoning=None)
+    assert decoder.feed([ab]) == [TextDelta("ab", [])]
+    assert decoder.feed([c]) == [TextDelta(" c", [ab, c])]
+
+
+def test_spaces_that_the_end_of_the_text_takes_are_held(spell):
+    tok = with_decoder(spell, DecoderSequence((Replace(Pattern(String="▁"), " "), Fuse(), StripDecoder(" ", 0, 2))))
+    assert steps(tok, [X, SPACE, SPACE, SPACE, X, SPACE]) == ["x", "", "", " ", "  x", "", ""]
+    assert steps(tok, [SPACE, X], prompt_ids=[X, SPACE, SPACE]) == [" ", "  x", ""]
+
+
+def test_a_pattern_that_begins_in_one_token_and_ends_in_another(spell):
+    tok = with_decoder(spell, DecoderSequence((Fuse(), Replace(Pattern(String="xxx-"), "天"))))
+    assert steps(tok, [X, X, X, X, DASH, X, X]) == ["", "", "", "x", "天", "", "", "xx"]
+
+
+def test_a_control_token_is_skipped_by_its_normalized_spelling(both):
+    added = [{"content": "e\u0301", "normalized": True, "special": True}, {"content": "<s>", "special": True}]
+    mine, theirs = both(added=added, normalizer={"type": "NFC"})
+    ids = [mine.token_to_id(token["content"]) for token in added]
+    for skip in (True, False):
+        assert mine.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip_special_tokens=skip)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Collection, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,8 +98,8 @@ def _component(value: Any) -> Any:
         if len(value) > SPELLED_OUT:
             return len(value)
         return {str(name): _component(item) for name, item in value.items()}
-    if isinstance(value, Sized) and not isinstance(value, str):
-        return len(value) if len(value) > SPELLED_OUT else [_component(item) for item in iter(value)]
+    if isinstance(value, Collection) and not isinstance(value, str):
+        return len(value) if len(value) > SPELLED_OUT else [_component(item) for item in value]
     return value
 
 
@@ -152,7 +152,7 @@ def _parts(component: Struct | None) -> list[str]:
     words = []
     for field in fields(component):
         value = getattr(component, field.name)
-        if isinstance(value, Sized) and len(value) > _limit(value):
+        if isinstance(value, Collection) and len(value) > _limit(value):
             words.append(f"{field.name} {len(value)}")
         elif isinstance(value, bool | int | float | str) and value != field.default:
             words.append(f"{field.name} {str(value).lower() if isinstance(value, bool) else json.dumps(value)}")
