@@ -54,11 +54,11 @@ class Metadata:
         self._data = memoryview(data)[:MAX_BYTES]
         self._size = len(self._data)
         version = self._number("<I", 4, "the version")
-        if version & 0xFFFF == 0 or version == 1:
-            kind = "of version 1" if version == 1 else "in big-endian byte order"
-            raise UnsupportedTokenizerError(f"a GGUF file {kind}")
         if version not in (2, 3):
-            raise UnsupportedTokenizerError(f"a GGUF file of version {version}")
+            swapped = version.to_bytes(4, "little")[:3] == bytes(3) and version
+            raise UnsupportedTokenizerError(
+                f"a GGUF file {'in big-endian byte order' if swapped else f'of version {version}'}"
+            )
         count = self._number("<Q", 16, "the number of keys")
         if count > MAX_KEYS:
             raise TokenizerFileError(f"{count} keys; at most {MAX_KEYS} are read")

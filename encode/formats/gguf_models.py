@@ -127,7 +127,7 @@ def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: 
             merges=_merges(metadata),
             unk_token=unknown,
             fuse_unk=unknown is not None,
-            byte_fallback=_has_byte_tokens(vocabulary),
+            byte_fallback=_byte_tokens(vocabulary) > 0,  # Gemma's file lacks the tab's
         ),
         normalizer=normalizer,
         decoder=DecoderSequence(tuple(decoders)),
@@ -136,17 +136,14 @@ def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: 
     )
 
 
-def _has_byte_tokens(vocabulary: Vocabulary) -> bool:
-    """Whether every byte has a token; some but not all is an error."""
+def _byte_tokens(vocabulary: Vocabulary) -> int:
+    """How many bytes have a token."""
     for token_id in vocabulary.of_type(BYTE):
         if vocabulary.tokens[token_id] not in _BYTE_TOKENS:
             raise TokenizerFileError(
                 f"{GGML}token_type: token {token_id} is {vocabulary.tokens[token_id][:40]!r}, typed as a byte"
             )
-    present = len(set(_BYTE_TOKENS).intersection(vocabulary.tokens))
-    if 0 < present < 256:
-        raise TokenizerFileError(f"{GGML}tokens: {present} of the 256 byte tokens")
-    return present == 256
+    return len(set(_BYTE_TOKENS).intersection(vocabulary.tokens))
 
 
 # -- SentencePiece -----------------------------------------------------------------------------------------------------
@@ -194,6 +191,9 @@ def _sentencepiece(
     unknown = vocabulary.roles.get("unk_token")
     if unknown is None:
         raise TokenizerFileError(f"{GGML}unknown_token_id: missing")
+    byte_tokens = _byte_tokens(vocabulary)
+    if 0 < byte_tokens < 256:
+        raise TokenizerFileError(f"{GGML}tokens: {byte_tokens} of the 256 byte tokens")
     types = bytearray(vocabulary.types)
     for token_id in (*vocabulary.of_type(UNKNOWN), *vocabulary.padding):
         types[token_id] = CONTROL  # neither is reached by text
@@ -207,7 +207,7 @@ def _sentencepiece(
             scores=scores.tolist(),
             types=bytes(types),
             unk_id=unknown,
-            byte_fallback=_has_byte_tokens(vocabulary),
+            byte_fallback=byte_tokens > 0,
         ),
         normalizer=SentencePieceNormalizer(
             charsmap=b"" if charsmap is None else charsmap.tobytes(),
