@@ -75,7 +75,8 @@ class SentencePieceBpe : public Model {
   static constexpr uint32_t kFrozen = PairTable::kMaxId + 1;
   static constexpr size_t kMaxBytes = 1024;  // the parts of a piece take time in the square of its length
 
-  using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;  // UNUSED piece -> the pair that last spelled it
+  // UNUSED piece -> the pair that last spelled it.
+  using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;
 
   // -- a text ---------------------------------------------------------------------------------------------------------
 
