@@ -1,6 +1,11 @@
 // The models that merge pairs, as Python makes them.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "bpe.h"
 #include "character_bpe.h"
 #include "interop.h"
@@ -10,7 +15,8 @@
 namespace tokenweir {
 
 // A list of "left right" or (left, right).
-inline MergeReader read_merges(const Vocabulary& vocabulary, const nb::list& merges, size_t prefix = 0) {
+inline std::vector<std::array<uint32_t, 3>> read_merges(const Vocabulary& vocabulary, const nb::list& merges,
+                                                        size_t prefix = 0) {
   MergeReader reader(vocabulary, prefix);
   for (nb::handle merge : merges) {
     if (PyUnicode_Check(merge.ptr())) {
@@ -21,7 +27,7 @@ inline MergeReader read_merges(const Vocabulary& vocabulary, const nb::list& mer
       reader.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
     }
   }
-  return reader;
+  return reader.merges();
 }
 
 inline void bind_bpe(nb::module_& m) {
@@ -30,7 +36,7 @@ inline void bind_bpe(nb::module_& m) {
           "merges",
           [](const Vocabulary& vocabulary, nb::list merges, bool whole_first, const std::vector<uint32_t>& control) {
             auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
-            bpe->set_merges(read_merges(vocabulary, merges).merges());
+            bpe->set_merges(read_merges(vocabulary, merges));
             bpe->set_control(control);
             return bpe;
           },
@@ -48,11 +54,11 @@ inline void bind_bpe(nb::module_& m) {
   nb::class_<CharacterBpe, Model>(m, "CharacterBpe")
       .def(
           "__init__",
-          [](CharacterBpe* self, const Vocabulary& vocabulary, nb::list merges,
-             std::optional<std::string> unknown, std::string prefix, std::string suffix, bool fuse_unknown, bool byte_fallback, bool whole_first,
+          [](CharacterBpe* self, const Vocabulary& vocabulary, nb::list merges, std::optional<std::string> unknown,
+             std::string prefix, std::string suffix, bool fuse_unknown, bool byte_fallback, bool whole_first,
              const std::vector<uint32_t>& control) {
             const CharacterBpeOptions options{unknown, prefix, suffix, fuse_unknown, byte_fallback, whole_first};
-            new (self) CharacterBpe(vocabulary, read_merges(vocabulary, merges, prefix.size()).merges(), options,
+            new (self) CharacterBpe(vocabulary, read_merges(vocabulary, merges, prefix.size()), options,
                                     control);
           },
           "vocabulary"_a, "merges"_a, nb::kw_only(), "unk_token"_a = nb::none(), "continuing_subword_prefix"_a = "",

@@ -1,9 +1,10 @@
 // A queue of numbers from which the lowest is taken, for numbers that hardly ever are lower than one taken before.
 //
-// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path Problem", 1990): numbers lie
-// in buckets by the highest bit in which they differ from the last one taken. A bucket is spread over lower ones when
-// its turn comes, so each number moves down at most once for each of its bits, in order through memory; a binary heap
-// of a million numbers misses the cache at every level. Numbers below the last one taken go to a heap of their own.
+// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path Problem", 1990): numbers
+// lie in buckets by the highest bit in which they differ from the last one taken. A bucket is spread over lower ones
+// when its turn comes, so each number moves down at most once for each of its bits, in order through memory; a binary
+// heap of a million numbers misses the cache at every level. Numbers below the last one taken go to a heap of their
+// own, which they share with few.
 #pragma once
 
 #include <algorithm>

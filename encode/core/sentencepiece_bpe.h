@@ -73,9 +73,10 @@ class SentencePieceBpe : public Model {
   // Symbols: pieces; characters that are no pieces, from n_pieces_ on; frozen pieces, from kFrozen on; kNone for
   // characters that stand in no piece. The latter two never merge.
   static constexpr uint32_t kFrozen = PairTable::kMaxId + 1;
-  static constexpr size_t kMaxBytes = 4096;  // the parts of a piece take time in the square of its length
+  static constexpr size_t kMaxBytes = 1024;  // the parts of a piece take time in the square of its length
 
-  using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;  // UNUSED piece -> the pair that last spelled it
+  // UNUSED piece -> the pair that last spelled it.
+  using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;
 
   // -- a text ---------------------------------------------------------------------------------------------------------
 
@@ -207,7 +208,7 @@ class SentencePieceBpe : public Model {
           !(byte_fallback_ && pieces[id].size() == 1))
         throw FileError("piece " + std::to_string(id) + " has a null character");
       if (merges(id) && std::isnan(scores[id])) throw FileError(named(id, pieces[id]) + " has no number as its score");
-      if (merges(id) && pieces[id].size() > kMaxBytes)
+      if ((merges(id) || types_[id] == kUserDefined) && pieces[id].size() > kMaxBytes)
         throw Unsupported("a piece of " + std::to_string(pieces[id].size()) + " bytes; at most " +
                           std::to_string(kMaxBytes) + " are possible");
     }

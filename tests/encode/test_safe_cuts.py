@@ -5,8 +5,8 @@ That cuts change no ids is also compared in the tests of the models, on every te
 
 from __future__ import annotations
 
-import itertools
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -36,7 +36,7 @@ def assert_cut(model, *parts):
     """The text that the parts make is cut into them and into nothing smaller; the ids are those of the whole."""
     found = model.encode_cut("".join(parts))
     assert found == [model.encode(part)[0] for part in parts]
-    assert list(itertools.chain.from_iterable(found)) == model.encode("".join(parts))[0]
+    assert [token_id for part in found for token_id in part] == model.encode("".join(parts))[0]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_most_places_of_random_text_are_safe():
     pairs = {(pick.choice(letters), pick.choice(letters)) for _ in range(5000)}
     model = by_merges(letters, *(left + "+" + right for left, right in pairs))
     text = "".join(pick.choices(letters, k=50_000))
-    safe = sum(pair not in pairs for pair in itertools.pairwise(text))
+    safe = sum(pair not in pairs for pair in pairwise(text))
     parts = model.encode_cut(text)
-    assert list(itertools.chain.from_iterable(parts)) == model.encode(text)[0]
+    assert [token_id for part in parts for token_id in part] == model.encode(text)[0]
     assert 0.9 * safe < len(parts) - 1 <= safe
