@@ -71,6 +71,26 @@ struct SymbolAutomaton {
     length = utf8_length(*p);
     return transitions[state * width + symbols[p - text]];
   }
+
+  const uint8_t* token_end(const uint8_t* p, const uint8_t* stop, bool& gap, const uint8_t*& reached) const {
+    uint16_t flags = 0;
+    const uint8_t* last = p;
+    for (uint32_t state = 0;;) {
+      uint32_t length = 0;
+      const uint16_t entry = p < stop ? at(state, p, length) : at_end(state);
+      if (entry & kMatchEnds) {
+        last = p;
+        flags = entry;
+      }
+      state = entry & kStateMask;
+      if (state == kDead) break;
+      p += length;
+    }
+    gap = flags & kGap;
+    reached = p;
+    return last;
+  }
+
   uint16_t at_end(uint32_t state) const { return transitions[state * width + symbols[end - text]]; }
 };
 

@@ -1,6 +1,7 @@
 // A stage that cuts: an automaton finds matches, and a behaviour says what becomes of them and of the gaps between them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "errors.h"
 #include "failed_search.h"
 #include "frame.h"
+#include "vain_search.h"
 
 namespace tokenweir {
 
@@ -50,11 +52,12 @@ class Cut : public PreTokenizerStage {
       runs_.push_back(run(&ascii_[state * 128], state));
       if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
     }
-    const size_t vain = count_vain_states(transitions_, width);
-    if (vain > kMaxVainStates)
-      throw Unsupported("a pattern whose searches can fail late in " + std::to_string(vain) + " states; at most " +
-                        std::to_string(kMaxVainStates) + " are followed");
-    searches_in_vain_ = vain > 0;
+    for (size_t c = 0; c < n_classes; c++) starts_none_.push_back(!context_ && ends_at_once(transitions_[c], width));
+    const VainSearch vain(transitions_, width);
+    searches_in_vain_ = vain.may_repeat();
+    if (searches_in_vain_ && vain.n_states() > kMaxVainStates)
+      throw Unsupported("a pattern whose searches can fail late in " + std::to_string(vain.n_states()) +
+                        " states; at most " + std::to_string(kMaxVainStates) + " are followed");
     keeps_matches_ = behavior != Behavior::kRemoved || inverted;
     keeps_gaps_ = behavior != Behavior::kRemoved || !inverted;
     tables_ = {ascii_.data(),       transitions_.data(),
@@ -66,6 +69,21 @@ class Cut : public PreTokenizerStage {
   // Calls `piece(begin, end)` for each piece of [p, end), in order.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
+    if (searches_in_vain_ || context_ || behavior_ > Behavior::kRemoved) return split_rarely(p, end, piece);
+    const Automaton tables = tables_;
+    keep(p, end, piece, [&](const uint8_t* from, bool& gap) {
+      const uint8_t* next = tables.token_end(from, end, gap);
+      return gap ? skip_gap(next, end) : next;
+    });
+  }
+
+ private:
+  static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
+  static constexpr size_t kMaxVainStates = 256;
+
+  // The other cases.
+  template <class Piece>
+  void split_rarely(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
     if (context_) {
       const auto class_of = [&](const uint8_t* at) {
         uint32_t length;
@@ -78,16 +96,18 @@ class Cut : public PreTokenizerStage {
       behave(p, end, piece, [&](const uint8_t* from, bool& gap) { return searches.token_end(automaton, from, end, gap); });
     } else if (searches_in_vain_) {
       FailedSearches searches;
-      behave(p, end, piece, [&](const uint8_t* from, bool& gap) { return searches.token_end(tables_, from, end, gap); });
+      behave(p, end, piece, [&](const uint8_t* from, bool& gap) {
+        const uint8_t* next = searches.token_end(tables_, from, end, gap);
+        return gap ? skip_gap(next, end) : next;
+      });
     } else {
       const Automaton tables = tables_;
-      behave(p, end, piece, [&](const uint8_t* from, bool& gap) { return tables.token_end(from, end, gap); });
+      behave(p, end, piece, [&](const uint8_t* from, bool& gap) {
+        const uint8_t* next = tables.token_end(from, end, gap);
+        return gap ? skip_gap(next, end) : next;
+      });
     }
   }
-
- private:
-  static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
-  static constexpr size_t kMaxVainStates = 256;
 
   template <class Piece, class Walk>
   void behave(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
@@ -106,7 +126,7 @@ class Cut : public PreTokenizerStage {
 
   // Matches as they are and gaps joined; one or the other may be left out.
   template <class Piece, class Walk>
-  void keep(const uint8_t* p, const uint8_t* end, Piece& piece, Walk& walk) const {
+  void keep(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
     const bool keeps_gaps = keeps_gaps_, keeps_matches = keeps_matches_;
     const uint8_t* gap_start = nullptr;
     while (p < end) {
@@ -215,6 +235,22 @@ class Cut : public PreTokenizerStage {
     }
   };
 
+  // Whether a walk that begins so can only find that its first character is a gap.
+  bool ends_at_once(uint16_t entry, size_t width) const {
+    if ((entry & kMatchEnds) || (entry & kStateMask) == kDead) return false;
+    const uint16_t* row = &transitions_[(entry & kStateMask) * width];
+    return std::all_of(row, row + width, [](uint16_t next) { return next == (kMatchEnds | kGap | kDead); });
+  }
+
+  // Past the characters at `p` that no match begins with; they are the rest of a gap.
+  const uint8_t* skip_gap(const uint8_t* p, const uint8_t* end) const {
+    for (uint32_t length; p < end; p += length) {
+      const uint32_t c = utf8_decode(p, length);
+      if (!starts_none_[class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)]]) break;
+    }
+    return p;
+  }
+
   // The run of a state: of the entries that lead back to it, the one that most ASCII characters have.
   static Run run(const uint16_t* entries, size_t state) {
     Run best{};
@@ -237,6 +273,7 @@ class Cut : public PreTokenizerStage {
   std::vector<uint16_t> transitions_, class_index_, ascii_;
   std::vector<uint8_t> class_pages_;
   std::vector<Run> runs_;
+  std::vector<uint8_t> starts_none_;  // by class
   Behavior behavior_;
   bool inverted_, keeps_matches_, keeps_gaps_, searches_in_vain_;
   std::unique_ptr<const Context> context_;
