@@ -192,7 +192,7 @@ class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
         replacement: One character.
         prepend_scheme: Put `replacement` before a piece: each (`always`), the text's first (`first`), or none.
         split: Cut before each `replacement`.
-        add_prefix_space: What old files say in place of `prepend_scheme`: false means `never`.
+        add_prefix_space: What old files say besides; the library refuses false unless `prepend_scheme` is `never`.
         str_rep: What old files say besides; the replacement again.
 
     """

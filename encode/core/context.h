@@ -17,7 +17,8 @@ class Context {
  public:
   // `behind`: the row of the character before, by class, the last for the start of the text. `transitions` and
   // `symbols`: by state, row and class, whose last is the end of the text.
-  Context(std::vector<uint8_t> behind, std::vector<uint16_t> transitions, std::vector<uint8_t> symbols, size_t n_symbols)
+  Context(std::vector<uint8_t> behind, std::vector<uint16_t> transitions, std::vector<uint8_t> symbols,
+          size_t n_symbols)
       : behind_(std::move(behind)), transitions_(std::move(transitions)), symbols_(std::move(symbols)) {
     size_t rows = 0;
     for (const uint8_t row : behind_) rows = std::max<size_t>(rows, row + 1u);

@@ -1,4 +1,4 @@
-// A stage that cuts: an automaton finds matches, and a behaviour says what becomes of them and of the gaps between them.
+// A stage that cuts: an automaton finds matches, and a behaviour says what becomes of them and of the gaps between.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ class Cut : public PreTokenizerStage {
         inverted_(inverted),
         context_(std::move(context)) {
     const size_t width = n_classes + 1, n_states = transitions_.size() / width;
-    if (n_states == 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
+    if (n_states == 0 || transitions_.size() % width != 0 || class_index_.size() != 0x1100 ||
+        class_pages_.size() % 256 != 0)
       throw FileError("an automaton's tables have the wrong size");
     for (uint16_t page : class_index_)
       if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
@@ -93,7 +94,8 @@ class Cut : public PreTokenizerStage {
       const std::vector<uint8_t> symbols = context_->read(p, end, class_of);
       const SymbolAutomaton automaton{transitions_.data(), tables_.n_classes + size_t{1}, p, end, symbols.data()};
       FailedSearches searches;
-      behave(p, end, piece, [&](const uint8_t* from, bool& gap) { return searches.token_end(automaton, from, end, gap); });
+      behave(p, end, piece,
+             [&](const uint8_t* from, bool& gap) { return searches.token_end(automaton, from, end, gap); });
     } else if (searches_in_vain_) {
       FailedSearches searches;
       behave(p, end, piece, [&](const uint8_t* from, bool& gap) {

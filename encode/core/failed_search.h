@@ -1,7 +1,7 @@
 // Walks of an automaton that may search far, find nothing, and begin again one character later.
 //
-// Of `\s+$`, a walk reads a run of spaces to its end, and if text follows, only the first space is settled, as a gap. The
-// next walk would read the run again: quadratic time, which engines take. But a walk that comes to a place in a state
+// Of `\s+$`, a walk reads a run of spaces to its end, and if text follows, only the first space is settled, as a gap.
+// The next walk would read the run again: quadratic time, which engines take. But a walk that comes to a place in a state
 // in which an earlier one went on and found nothing more will find nothing more either (Reps 1998, "Maximal-munch"
 // tokenization in linear time). So the states of long vain searches are kept, by place, until the text is past them.
 // Costs two bytes of memory a byte of such text for each state that comes to a place.

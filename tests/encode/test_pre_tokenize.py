@@ -135,11 +135,11 @@ def test_text_that_is_changed_word_by_word_outlives_its_buffer():
 
 
 @pytest.mark.parametrize("character", " a1\n.\u2581\u00e9")
-@pytest.mark.parametrize("seed", range(6))
-def test_a_megabyte_of_one_character(character, seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_run_of_one_character(character, seed):
     part = in_a_row(*(cases.random_part(random.Random(seed * 10 + i), depth=3) for i in range(3)))
     core = cases.ours(part).core
-    assert sum(end - start for start, end in core.split(character * 500_000 + "a").tolist()) <= 1_000_002
+    assert sum(end - start for start, end in core.split(character * 300_000 + "a").tolist()) <= 600_002
 
 
 def test_trailing_space_is_searched_once():
