@@ -89,10 +89,11 @@ def _replace(replace: Replace) -> _core.NormalizerStep:
         if not replace.pattern.String:
             raise UnsupportedTokenizerError("normalizer: a Replace of the empty string")
         return _core.NormalizerStep.replace_string(replace.pattern.String, replace.content)
-    # A pattern that can match nothing at all is refused by the compiler: such matches make the library's alignment,
-    # and with it any further step, fail.
-    pattern = compile_pattern(replace.pattern.Regex or "", "oniguruma").in_core()
-    return _core.NormalizerStep.replace_pattern(pattern, replace.content)
+    # Empty matches make the library's alignment, and with it any further step, fail.
+    automaton = compile_pattern(replace.pattern.Regex or "", "oniguruma")
+    if automaton.matches_nothing:
+        raise UnsupportedTokenizerError(f"normalizer: a Replace of {replace.pattern.Regex!r}, which can match nothing")
+    return _core.NormalizerStep.replace_pattern(automaton.in_core(), replace.content)
 
 
 def _bert(bert: BertNormalizer) -> Iterator[_core.NormalizerStep]:

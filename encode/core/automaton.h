@@ -52,6 +52,12 @@ struct Automaton {
   // The end of the token that starts at `p` < `end`; `gap` tells whether the pattern leaves it unmatched.
   // Every compiled automaton matches at least one character of any text.
   TW_FN const uint8_t* token_end(const uint8_t* p, const uint8_t* end, bool& gap) const {
+    const uint8_t* reached;
+    return token_end(p, end, gap, reached);
+  }
+
+  // The same; the walk read what is before `reached`.
+  TW_FN const uint8_t* token_end(const uint8_t* p, const uint8_t* end, bool& gap, const uint8_t*& reached) const {
     const uint8_t* last = p;
     uint16_t flags = 0;
     uint32_t state = 0;
@@ -77,6 +83,7 @@ struct Automaton {
 #endif
     }
     gap = flags & kGap;
+    reached = p;
     return last;
   }
 

@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "failed_search.h"
 #include "utf8.h"
+#include "vain_search.h"
 
 namespace tokenweir {
 
@@ -26,7 +27,7 @@ class CompiledPattern {
         class_pages_(std::move(class_pages)),
         context_(std::move(context)) {
     const size_t width = n_classes + 1, n_states = transitions_.size() / width;
-    if (n_states == 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
+    if (n_states == 0 || transitions_.size() % width != 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
       throw FileError("an automaton's tables have the wrong size");
     for (uint16_t page : class_index_)
       if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
@@ -44,29 +45,23 @@ class CompiledPattern {
       runs_.push_back(run(&ascii_[state * 128], state));
       if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
     }
-    const size_t vain = count_vain_states(transitions_, width);
-    if (vain > kMaxVainStates)
-      throw Unsupported("a pattern whose searches can fail late in " + std::to_string(vain) + " states; at most " +
-                        std::to_string(kMaxVainStates) + " are followed");
-    searches_in_vain_ = vain > 0;
+    for (size_t c = 0; c < n_classes; c++) starts_none_.push_back(!context_ && ends_at_once(transitions_[c], width));
+    const VainSearch vain(transitions_, width);
+    searches_in_vain_ = vain.may_repeat();
+    if (searches_in_vain_ && vain.n_states() > kMaxVainStates)
+      throw Unsupported("a pattern whose searches can fail late in " + std::to_string(vain.n_states()) +
+                        " states; at most " + std::to_string(kMaxVainStates) + " are followed");
     tables_ = {ascii_.data(),       transitions_.data(),
                class_index_.data(), class_pages_.data(),
                static_cast<uint32_t>(n_classes), runs_.data(), run_states};
   }
   CompiledPattern(const CompiledPattern&) = delete;
 
-  // Whether no match begins with a character, whatever stands around it: a gap ends after it.
-  bool is_barren(uint32_t c) const {
-    if (context_) return false;
-    const uint32_t width = tables_.n_classes + 1;
-    const uint16_t state = transitions_[class_of(c)] & kStateMask;
-    if (state == kDead) return false;
-    for (uint32_t symbol = 0; symbol < width; symbol++)
-      if (transitions_[state * width + symbol] != (kMatchEnds | kGap | kDead)) return false;
-    return true;
-  }
+  // Whether no match begins with a character, whatever stands around it.
+  bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
 
-  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it.
+  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it, but a
+  // gap may be several.
   template <class Use>
   void walk(const uint8_t* p, const uint8_t* end, Use&& use) const {
     if (context_) {
@@ -79,10 +74,16 @@ class CompiledPattern {
       use([&](const uint8_t* at, bool& gap) { return searches.token_end(automaton, at, end, gap); });
     } else if (searches_in_vain_) {
       FailedSearches searches;
-      use([&](const uint8_t* at, bool& gap) { return searches.token_end(tables_, at, end, gap); });
+      use([&](const uint8_t* at, bool& gap) {
+        const uint8_t* next = searches.token_end(tables_, at, end, gap);
+        return gap ? skip_gap(next, end) : next;
+      });
     } else {
       const Automaton tables = tables_;
-      use([&](const uint8_t* at, bool& gap) { return tables.token_end(at, end, gap); });
+      use([&](const uint8_t* at, bool& gap) {
+        const uint8_t* next = tables.token_end(at, end, gap);
+        return gap ? skip_gap(next, end) : next;
+      });
     }
   }
 
@@ -91,6 +92,22 @@ class CompiledPattern {
   static constexpr size_t kMaxVainStates = 256;
 
   uint8_t class_of(uint32_t c) const { return class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)]; }
+
+  // Whether a walk that begins so can only find that its first character is a gap.
+  bool ends_at_once(uint16_t entry, size_t width) const {
+    if ((entry & kMatchEnds) || (entry & kStateMask) == kDead) return false;
+    const uint16_t* row = &transitions_[(entry & kStateMask) * width];
+    return std::all_of(row, row + width, [](uint16_t next) { return next == (kMatchEnds | kGap | kDead); });
+  }
+
+  // Past the characters at `p` that no match begins with; they are the rest of a gap.
+  const uint8_t* skip_gap(const uint8_t* p, const uint8_t* end) const {
+    for (uint32_t length; p < end; p += length) {
+      const uint32_t c = utf8_decode(p, length);
+      if (!starts_none_[class_of(c)]) break;
+    }
+    return p;
+  }
 
   // The run of a state: of the entries that lead back to it, the one that most ASCII characters have.
   static Run run(const uint16_t* entries, size_t state) {
@@ -114,6 +131,7 @@ class CompiledPattern {
   std::vector<uint16_t> transitions_, class_index_, ascii_;
   std::vector<uint8_t> class_pages_;
   std::vector<Run> runs_;
+  std::vector<bool> starts_none_;  // by class: no match begins with it
   bool searches_in_vain_;
   std::unique_ptr<const Context> context_;
   Automaton tables_;

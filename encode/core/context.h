@@ -17,7 +17,8 @@ class Context {
  public:
   // `behind`: the row of the character before, by class, the last for the start of the text. `transitions` and
   // `symbols`: by state, row and class, whose last is the end of the text.
-  Context(std::vector<uint8_t> behind, std::vector<uint16_t> transitions, std::vector<uint8_t> symbols, size_t n_symbols)
+  Context(std::vector<uint8_t> behind, std::vector<uint16_t> transitions, std::vector<uint8_t> symbols,
+          size_t n_symbols)
       : behind_(std::move(behind)), transitions_(std::move(transitions)), symbols_(std::move(symbols)) {
     size_t rows = 0;
     for (const uint8_t row : behind_) rows = std::max<size_t>(rows, row + 1u);
@@ -71,6 +72,26 @@ struct SymbolAutomaton {
     length = utf8_length(*p);
     return transitions[state * width + symbols[p - text]];
   }
+
+  const uint8_t* token_end(const uint8_t* p, const uint8_t* stop, bool& gap, const uint8_t*& reached) const {
+    uint16_t flags = 0;
+    const uint8_t* last = p;
+    for (uint32_t state = 0;;) {
+      uint32_t length = 0;
+      const uint16_t entry = p < stop ? at(state, p, length) : at_end(state);
+      if (entry & kMatchEnds) {
+        last = p;
+        flags = entry;
+      }
+      state = entry & kStateMask;
+      if (state == kDead) break;
+      p += length;
+    }
+    gap = flags & kGap;
+    reached = p;
+    return last;
+  }
+
   uint16_t at_end(uint32_t state) const { return transitions[state * width + symbols[end - text]]; }
 };
 

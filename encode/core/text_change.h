@@ -27,6 +27,18 @@ class TextChange : public PreTokenizerStage {
 
   // Appends what becomes of [p, end), a part of `frame` that is not empty.
   virtual void apply(const uint8_t* p, const uint8_t* end, const Frame& frame, bool spans, ChangedText& out) const = 0;
+
+ protected:
+  // Appends [p, end) as it is.
+  static void copy(const uint8_t* p, const uint8_t* end, const Frame& frame, bool spans, ChangedText& out) {
+    const uint8_t* const first_end = std::clamp(frame.first_end, p, end);
+    if (p < first_end) out.put(reinterpret_cast<const char*>(p), static_cast<size_t>(first_end - p), true);
+    if (first_end < end) out.put(reinterpret_cast<const char*>(first_end), static_cast<size_t>(end - first_end), false);
+    for (uint32_t length; spans && p < end; p += length) {
+      length = utf8_length(*p);
+      out.put_origin(length, frame.original(p, p + length));
+    }
+  }
 };
 
 enum class Prefix : uint8_t { kAlways, kFirst, kNever };  // before each piece, before the text's first one, before none
@@ -74,18 +86,6 @@ class Spaces : public TextChange {
     return *p != ' ' && (static_cast<size_t>(end - p) < sign_.size() || std::memcmp(p, sign_.data(), sign_.size()) != 0);
   }
 
-  static void copy(const uint8_t* p, const uint8_t* end, const Frame& frame, bool spans, ChangedText& out) {
-    const uint8_t* const first_end = std::clamp(frame.first_end, p, end);
-    const auto put = [&](const uint8_t* b, const uint8_t* e, bool first) {
-      if (b < e) out.put(reinterpret_cast<const char*>(b), static_cast<size_t>(e - b), first);
-    };
-    put(p, first_end, true);
-    put(first_end, end, false);
-    for (uint32_t length; spans && p < end; p += length) {
-      length = utf8_length(*p);
-      out.put_origin(length, frame.original(p, p + length));
-    }
-  }
 };
 
 // Spells each byte as a character of the byte alphabet.
@@ -96,47 +96,56 @@ class Spell : public TextChange {
     for (uint32_t byte = 0; byte < 256; byte++) letters_[byte] = alphabet.letter(static_cast<uint8_t>(byte));
   }
 
-  bool keeps(const uint8_t* p, const uint8_t* end, bool) const override {
-    return std::all_of(p, end, [](uint8_t byte) { return byte > 0x20 && byte < 0x7F; });
-  }
+  bool keeps(const uint8_t* p, const uint8_t* end, bool) const override { return std::all_of(p, end, is_its_letter); }
 
   size_t room(const uint8_t* p, const uint8_t* end) const override { return 2 * static_cast<size_t>(end - p); }
 
   void apply(const uint8_t* p, const uint8_t* end, const Frame& frame, bool spans, ChangedText& out) const override {
-    while (p < end) {
-      const uint8_t* const next = p + utf8_length(*p);
-      const bool first = p < frame.first_end;
-      const Span origin = spans ? frame.original(p, next) : Span{};
-      for (; p < next; p++) {
-        const std::string& letter = letters_[*p];
-        out.put(letter.data(), letter.size(), first);
-        if (spans) out.put_origin(letter.size(), origin);
-      }
+    for (const uint8_t* next; p < end; p = next) {
+      next = std::find_if_not(p, end, is_its_letter);
+      copy(p, next, frame, spans, out);
+      if (next == end) return;
+      p = next;
+      next += utf8_length(*p);
+      char letters[8];
+      size_t n = 0;
+      for (const uint8_t* byte = p; byte < next; byte++)
+        for (const char part : letters_[*byte]) letters[n++] = part;
+      out.put(letters, n, p < frame.first_end);
+      if (spans) out.put_origin(n, frame.original(p, next));
     }
   }
 
  private:
+  static bool is_its_letter(uint8_t byte) { return byte > 0x20 && byte < 0x7F; }
+
   std::array<std::string, 256> letters_;
 };
 
 // Takes spelled text back to bytes, which are no longer UTF-8: for a model that knows the alphabet by itself.
 class Unspell : public TextChange {
  public:
-  bool keeps(const uint8_t* p, const uint8_t* end, bool) const override {
-    return std::all_of(p, end, [](uint8_t byte) { return byte < 0x80; });
-  }
+  bool keeps(const uint8_t* p, const uint8_t* end, bool) const override { return std::all_of(p, end, is_ascii); }
 
   size_t room(const uint8_t* p, const uint8_t* end) const override { return static_cast<size_t>(end - p); }
 
   void apply(const uint8_t* p, const uint8_t* end, const Frame& frame, bool spans, ChangedText& out) const override {
-    for (uint32_t length; p < end; p += length) {
+    while (p < end) {
+      const uint8_t* const letter = std::find_if_not(p, end, is_ascii);
+      copy(p, letter, frame, spans, out);
+      if (letter == end) return;
+      uint32_t length;
+      p = letter;
       const char byte = static_cast<char>(alphabet_.byte(utf8_decode(p, length)));
       out.put(&byte, 1, p < frame.first_end);
       if (spans) out.put_origin(1, frame.original(p, p + length));
+      p += length;
     }
   }
 
  private:
+  static bool is_ascii(uint8_t byte) { return byte < 0x80; }
+
   ByteAlphabet alphabet_;
 };
 

@@ -86,6 +86,11 @@ class Automaton:
         """Whether some text may hold characters that the pattern does not match."""
         return bool((self.transitions & GAP).any())
 
+    @property
+    def matches_nothing(self) -> bool:
+        """Whether a match can be empty."""
+        return bool(((self.transitions[0] & (MATCH | GAP)) == MATCH).any())
+
     def classes(self, text: str) -> NDArray[np.uint8]:
         """The class of each character of a text."""
         code_points = np.frombuffer(text.encode("utf-32-le"), "<u4")

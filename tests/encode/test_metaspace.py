@@ -15,7 +15,7 @@ from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import Metaspace
 
-both = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))
+cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))
 
 MARK = "\u2581"
 TEXTS = [" a", "a b", "  a  b ", "a", MARK, f"{MARK}a {MARK}b", "\u00e9 \u00e9", "\u4e2d", "\ta b", "_a b_", " "]
@@ -34,39 +34,39 @@ def in_a_row(*parts):
 @pytest.mark.parametrize("scheme", ["always", "first", "never"])
 @pytest.mark.parametrize("replacement", [MARK, "_", " ", "\u00e9", "\U0001f600", "]", "^"])
 def test_every_option(scheme, split, replacement, text):
-    both.same(metaspace(scheme, split=split, replacement=replacement), text)
+    cases.same(metaspace(scheme, split=split, replacement=replacement), text)
 
 
 def test_pieces_by_hand():
-    assert both.same(metaspace(), "a b") == [f"{MARK}a", f"{MARK}b"]
-    assert both.same(metaspace("never"), "a  b") == ["a", MARK, f"{MARK}b"]
-    assert both.same(metaspace(split=False), "a b") == [f"{MARK}a{MARK}b"]
-    assert both.same(metaspace(), " a") == [f"{MARK}a"]
+    assert cases.same(metaspace(), "a b") == [f"{MARK}a", f"{MARK}b"]
+    assert cases.same(metaspace("never"), "a  b") == ["a", MARK, f"{MARK}b"]
+    assert cases.same(metaspace(split=False), "a b") == [f"{MARK}a{MARK}b"]
+    assert cases.same(metaspace(), " a") == [f"{MARK}a"]
 
 
 def test_words_have_their_own_prefix():
     words = {"type": "WhitespaceSplit"}
-    assert both.same(in_a_row(words, metaspace()), "\u00e9a  b") == [f"{MARK}\u00e9a", f"{MARK}b"]
-    assert both.same(in_a_row(words, metaspace("first")), "\u00e9a  b") == [f"{MARK}\u00e9a", "b"]
-    assert both.same(in_a_row(words, metaspace("first")), " \u00e9a  b") == ["\u00e9a", "b"]
+    assert cases.same(in_a_row(words, metaspace()), "\u00e9a  b") == [f"{MARK}\u00e9a", f"{MARK}b"]
+    assert cases.same(in_a_row(words, metaspace("first")), "\u00e9a  b") == [f"{MARK}\u00e9a", "b"]
+    assert cases.same(in_a_row(words, metaspace("first")), " \u00e9a  b") == ["\u00e9a", "b"]
 
 
 def test_first_is_whatever_stands_for_the_first_character():
     # The space that ByteLevel puts in front, the letter after it, and the parts that it spells a character in.
     byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}
     letters = {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": False}
-    spelled = both.same(in_a_row(byte_level, letters, metaspace("first")), "\u00e9\u00e9")
+    spelled = cases.same(in_a_row(byte_level, letters, metaspace("first")), "\u00e9\u00e9")
     assert spelled == [f"{MARK}\u0120", f"{MARK}\u00c3", f"{MARK}\u00a9", "\u00c3", "\u00a9"]
 
 
 def test_what_old_files_say():
-    assert both.same(metaspace("never", add_prefix_space=False, str_rep="x"), "a b") == ["a", f"{MARK}b"]
-    assert both.same(metaspace("first", add_prefix_space=True), "a b") == [f"{MARK}a", f"{MARK}b"]
+    assert cases.same(metaspace("never", add_prefix_space=False, str_rep="x"), "a b") == ["a", f"{MARK}b"]
+    assert cases.same(metaspace("first", add_prefix_space=True), "a b") == [f"{MARK}a", f"{MARK}b"]
     for scheme in ("always", "first"):
         with pytest.raises(Exception, match="add_prefix_space does not match declared prepend_scheme"):
-            both.huggingface(metaspace(scheme, add_prefix_space=False))
+            cases.huggingface(metaspace(scheme, add_prefix_space=False))
         with pytest.raises(TokenizerFileError) as error:
-            both.ours(metaspace(scheme, add_prefix_space=False))
+            cases.ours(metaspace(scheme, add_prefix_space=False))
         expected = f"pre_tokenizer: Metaspace with add_prefix_space = False and prepend_scheme = {scheme!r}"
         assert str(error.value) == expected
 

@@ -136,10 +136,11 @@ def test_no_pattern_is_one_piece():
     ("change", "message"),
     [
         ({"transitions": np.zeros((0, 0), np.uint16)}, "^an automaton's tables have the wrong size$"),
+        ({"transitions": np.zeros((9, 9), np.uint16)}, "^an automaton's tables have the wrong size$"),
         ({"class_index": np.zeros(4351, np.uint16)}, "^an automaton's tables have the wrong size$"),
         ({"class_index": np.full(4352, 9999, np.uint16)}, "^an automaton's class page is out of range$"),
         ({"class_pages": np.full((300, 256), 200, np.uint8)}, "^an automaton's class is out of range$"),
-        ({"transitions": np.full((9, 9), 0x3FF0, np.uint16)}, "^an automaton's state is out of range$"),
+        ({"transitions": np.full((9, 11), 0x3FF0, np.uint16)}, "^an automaton's state is out of range$"),
     ],
 )
 def test_tables_that_lead_outside_themselves_are_refused(change, message):

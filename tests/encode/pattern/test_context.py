@@ -218,3 +218,17 @@ def test_the_core_trusts_no_context(place, value, message):
 def test_a_hostile_lookahead_is_refused_for_the_work_it_would_be(pattern, message):
     with pytest.raises(UnsupportedTokenizerError, match=message):
         build(pattern, "oniguruma")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\s+x|\s", r"(?:\s{7})+x", r"\s*a\s*b|\s|a", r"\s*\n|\s+", r"(?:ab)+c|a", r"(?:\s\s)+$"]
+)
+def test_a_search_that_fails_late_is_followed_exactly(pattern):
+    pick = random.Random(3)
+    automaton = build(pattern, "oniguruma")
+    core = core_of(automaton)
+    for _ in range(150):
+        runs = (pick.choice([" ", "ab", "a", "x", "\n", "c"]) * pick.choice([1, 2, 70, 71, 150]) for _ in range(8))
+        text = "".join(runs)
+        expected = [[start, end] for start, end, _ in automaton.split(text)]
+        assert core.split(text).tolist() == expected, text
