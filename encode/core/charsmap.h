@@ -75,7 +75,7 @@ class Charsmap {
  private:
   static constexpr size_t kMostHits = 32;
   static constexpr uint32_t kMostBytes = 1 << 24;  // the largest known has 0.3 MB
-  static constexpr uint32_t kLongest = 1024;  // of a rule, in bytes: so many may be looked at from every place of a text
+  static constexpr uint32_t kLongest = 1024;  // of a rule, in bytes: so many may be looked at from each place of a text
   static constexpr uint32_t kUnused = 0x80000000, kNone = 0xFFFFFFFF;
 
   static bool has_value(uint32_t unit) { return unit >> 8 & 1; }

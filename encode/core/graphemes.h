@@ -1,5 +1,5 @@
-// Extended grapheme clusters (UAX #29) as Rust's unicode-segmentation inside HuggingFace's `tokenizers` 0.23 finds them,
-// with the tables of Unicode 17.
+// Extended grapheme clusters (UAX #29) as Rust's unicode-segmentation inside HuggingFace's `tokenizers` 0.23 finds
+// them, with the tables of Unicode 17.
 //
 // The only use of clusters there is Precompiled, to which a cluster of six bytes or more is its characters. Regional
 // indicators have four bytes each, so whether two of them belong together is not asked.
@@ -18,7 +18,7 @@ namespace graphemes {
 
 using namespace grapheme_tables;
 // kControl: nothing belongs to it, but a line feed to a carriage return. kPrepend: belongs to what follows.
-// kPictographic: emoji, that a joiner may link. kConsonant: that a linker may link. kL to kLVT: Hangul, by syllable type.
+// kPictographic: emoji, that a joiner may link. kConsonant: that a linker may link. kL to kLVT: Hangul, by type.
 // From kSpacingMark on, all belong to what they follow. kConjunctExtend and kLinker extend, and a conjunct as well.
 
 inline Class class_of(uint32_t c) {

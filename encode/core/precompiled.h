@@ -1,5 +1,5 @@
-// HuggingFace's normalizer `Precompiled` (tokenizers 0.23, spm_precompiled 0.1.4): a SentencePiece character map, applied
-// by other rules than SentencePiece's own.
+// HuggingFace's normalizer `Precompiled` (tokenizers 0.23, spm_precompiled 0.1.4): a SentencePiece character map,
+// applied by other rules than SentencePiece's own.
 //
 // It walks grapheme clusters. One of less than six bytes that begins with a rule's key is replaced as a whole, the
 // shortest such key deciding; so marks vanish with their base. Any other cluster is treated so character by character.

@@ -120,8 +120,8 @@ struct SentencePieceFile {
                                                   ProtobufMessage::kVarint};
       constexpr const char* kNames[] = {"piece", "score", "type"};
       if (field.wire != kWires[field.number - 1])
-        ProtobufMessage::fail(path, std::string(kNames[field.number - 1]) + " of wire type " + std::to_string(field.wire),
-                              field.start);
+        ProtobufMessage::fail(
+            path, std::string(kNames[field.number - 1]) + " of wire type " + std::to_string(field.wire), field.start);
       if (field.number == 1) piece = file.substr(field.at, field.end - field.at);
       if (field.number == 2) std::memcpy(&score, file.data() + field.at, sizeof score);
       if (field.number == 3) type = field.varint;
