@@ -24,6 +24,7 @@ class CompiledPattern:
         context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None,
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
+
 def json_numbers(json: bytes) -> list[float]:
     """The numbers in valid JSON, in order, as serde_json reads them."""
 
@@ -223,6 +224,7 @@ def json_numbers(numbers: list[bytes]) -> list[float]:
 
 class HuggingFaceUnigram(Model):
     """HuggingFace's Unigram, in 64-bit arithmetic."""
+
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
     """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
 

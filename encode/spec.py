@@ -10,9 +10,12 @@ its reader decodes straight into them and an unknown component is refused with i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+Character = Annotated[str, Meta(min_length=1, max_length=1)]
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class AddedToken(Struct, frozen=True):
@@ -197,7 +200,7 @@ class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
 
     """
 
-    replacement: str = "\u2581"
+    replacement: Character = "\u2581"
     prepend_scheme: Literal["always", "first", "never"] = "always"
     split: bool = True
     add_prefix_space: bool | None = None
@@ -231,7 +234,7 @@ class BertPreTokenizer(Struct, frozen=True, tag="BertPreTokenizer"):
 class CharDelimiterSplit(Struct, frozen=True, tag="CharDelimiterSplit"):
     """What stands between occurrences of a character."""
 
-    delimiter: str
+    delimiter: Character
 
 
 class PreTokenizerSequence(Struct, frozen=True, tag="Sequence"):
@@ -347,7 +350,7 @@ class WordPiece(Struct, frozen=True, tag="WordPiece", kw_only=True):
     vocab: Mapping[str, int]
     unk_token: str = "[UNK]"
     continuing_subword_prefix: str = "##"
-    max_input_chars_per_word: int = 100
+    max_input_chars_per_word: Count = 100
 
 
 Model = BPE | RankBPE | SentencePiece | Unigram | WordPiece
@@ -372,7 +375,7 @@ class SpecialTokenIds(Struct, frozen=True):
     tokens: tuple[str, ...] = ()
 
 
-class BertProcessing(Struct, frozen=True, tag="BertProcessing"):
+class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
     """`cls` before and `sep` after, each (token, id)."""
 
     sep: tuple[str, int]
@@ -380,12 +383,12 @@ class BertProcessing(Struct, frozen=True, tag="BertProcessing"):
 
 
 class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
-    """The same, with the byte-level trimming of offsets."""
+    """The same, with the byte-level trimming of offsets. (Only these two fields tell it from the former, not its name.)"""
 
     sep: tuple[str, int]
     cls: tuple[str, int]
-    trim_offsets: bool = True
-    add_prefix_space: bool = True
+    trim_offsets: bool
+    add_prefix_space: bool
 
 
 class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):
@@ -408,9 +411,9 @@ class Fuse(Struct, frozen=True, tag="Fuse"):
 class StripDecoder(Struct, frozen=True, tag="Strip"):
     """Removes up to `start` times `content` at the beginning of each token, and `stop` times at its end."""
 
-    content: str
-    start: int
-    stop: int
+    content: Character
+    start: Count
+    stop: Count
 
 
 class WordPieceDecoder(Struct, frozen=True, tag="WordPiece"):
@@ -429,14 +432,16 @@ class BPEDecoder(Struct, frozen=True, tag="BPEDecoder"):
 class SentencePieceDecoder(Struct, frozen=True, tag="SentencePieceDecoder", kw_only=True):
     """SentencePiece's own decoding (sentencepiece 0.2.3): U+2581 is a space, but for the dummy one.
 
+    The library takes nothing from the end, whatever `treat_whitespace_as_suffix` says.
+
     Attributes:
-        strip_prefix: The first space is a dummy prefix and goes.
-        strip_suffix: The last space goes (`treat_whitespace_as_suffix`).
+        strip_prefix: The U+2581 that the first piece begins with is a dummy prefix and goes (`add_dummy_prefix`).
+        strip_extra: One goes from each piece until there is text (`remove_extra_whitespaces`).
 
     """
 
     strip_prefix: bool = True
-    strip_suffix: bool = False
+    strip_extra: bool = False
 
 
 class DecoderSequence(Struct, frozen=True, tag="Sequence"):
