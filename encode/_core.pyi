@@ -9,9 +9,6 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-def json_numbers(json: bytes) -> list[float]:
-    """The numbers in valid JSON, in order, as serde_json reads them."""
-
 class NormalizerStep:
     """One step of a normalizer."""
 

@@ -2,7 +2,6 @@
 
 #include "bind_decoding.h"
 #include "bind_encoding.h"
-#include "bind_json_number.h"
 #include "bind_normalizer.h"
 #include "bind_wordpiece.h"
 #include "bind_unigram.h"
@@ -29,7 +28,6 @@ NB_MODULE(_core, m) {
   bind_normalizer(m);
   bind_parts(m);
   bind_wordpiece(m);
-  bind_json_number(m);
   bind_unigram(m);
   bind_decoding(m);
   bind_encoder(m);
