@@ -81,6 +81,16 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
+    """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
+
+    Args:
+        literals: As they stand in the JSON file.
+
+    Raises:
+        TokenizerFileError: For one that is no JSON number, or too large for 64 bits of floating point.
+
+    """
 
 class HuggingFaceUnigram(Model):
     """Unigram as HuggingFace's `tokenizers` 0.23.3 computes it, in 64-bit arithmetic."""

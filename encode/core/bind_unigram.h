@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "interop.h"
+#include "json_number.h"
 #include "unigram.h"
 
 namespace tokenweir {
@@ -31,6 +32,21 @@ nb::tuple encode_piece(const Unigram<Score>& model, nb::handle source, bool guar
 }
 
 inline void bind_unigram(nb::module_& m) {
+  m.def(
+      "json_numbers",
+      [](nb::list literals) {
+        const size_t n = nb::len(literals);
+        std::unique_ptr<double[]> numbers(new double[n]);
+        for (size_t i = 0; i < n; i++) {
+          const auto literal = nb::cast<nb::bytes>(nb::handle(literals[i]));
+          const auto number = JsonNumber::read({literal.c_str(), literal.size()});
+          if (!number) throw FileError("the score of piece " + std::to_string(i) + " is not a number within range");
+          numbers[i] = *number;
+        }
+        return to_numpy(std::move(numbers), {n});
+      },
+      "literals"_a);
+
   nb::class_<Unigram<double>, Model>(m, "HuggingFaceUnigram")
       .def(
           "__init__",

@@ -1,9 +1,9 @@
 // A trie over byte strings: which keys begin at a place of a text.
 //
 // A double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989), with XOR in
-// place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No two
-// nodes have the same base, so the label alone tells whose child a unit is. A unit is 8 bytes and a node of a natural
-// vocabulary costs little more than one; where children do not fit into gaps after a few attempts, 256 units are added.
+// place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No
+// two nodes have the same base, so the label alone tells whose child a unit is. A unit is 8 bytes and a node of a
+// natural vocabulary costs little more than one; where children fit into no gap that is tried, 256 units are added.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Trie {
   // Of equal keys the last holds; the empty key is never found.
   explicit Trie(const std::vector<Key>& keys) : Trie(Sorted(keys)) {}
 
-  // Calls `found(end, value)` for each key that [p, end) begins with, the shortest first; `end` is behind its last byte.
+  // Calls `found(key_end, value)` for each key that the text [p, end) begins with, the shortest first.
   template <class Found>
   void prefixes(const uint8_t* p, const uint8_t* end, Found&& found) const {
     prefixes(root_, p, end, found);

@@ -2,11 +2,11 @@
 // Regularization", 2018), by the Viterbi algorithm over a trie of the pieces.
 //
 // A character that is no piece by itself is also offered as an unknown one, for the worst score less ten, and competes
-// with longer pieces. Of equal sums the path holds whose last piece begins earlier. Sums are rounded from left to right,
-// so arithmetic decides between cuts that are mathematically equal ("...." as "." "..." or "..." "."), and it is what the
-// type stands for: Unigram<double> is HuggingFace's `Unigram` (tokenizers 0.23.3), Unigram<float> is SentencePiece's
-// (0.2.3), which begins again from zero wherever the sum so far is beyond 100,000. For the same reason a document is
-// never cut further, and no word of it is looked up.
+// with longer pieces. Of equal sums the path holds whose last piece begins earlier. Sums are rounded from left to
+// right, so arithmetic decides between cuts that are mathematically equal ("...." as "." "..." or "..." "."), and it is
+// what the type stands for: Unigram<double> is HuggingFace's `Unigram` (tokenizers 0.23.3), Unigram<float> that of
+// SentencePiece (0.2.3), which begins again from zero wherever the sum so far is beyond 100,000. For the same reason a
+// document is never cut into words to be looked up.
 //
 // Where no piece crosses a place, every path goes through it: there the best one is traced back and the lattice begins
 // anew, with the sum so far. So the lattice is as long as a word or two, unless the text is one letter over and over.
@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -111,6 +110,7 @@ class Unigram : public Model {
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
   static constexpr Score kUnknownPenalty = 10, kMostSum = 100000;
   static constexpr size_t kLongest = 1024;  // where text repeats a piece, each character may cost the piece's length
+  static constexpr size_t kLongestCharacter = 4;
 
   Unigram(const std::vector<Trie::Key>& keys, std::vector<Score> scores, Score lowest, uint32_t unk_id,
           const std::vector<uint32_t>& control)
@@ -258,8 +258,6 @@ class Unigram : public Model {
     for (uint32_t begin = 0, at = next; begin < end; begin = at, at = lattice[at].start)
       output.piece(lattice[at].id, shift + begin, shift + at);
   }
-
-  static constexpr size_t kLongestCharacter = 4;
 
   Trie trie_;
   std::vector<Score> scores_;  // by id

@@ -78,6 +78,10 @@ def test_huggingface_on_random_vocabularies(seed):
         unk_id = None if pick.random() < 0.1 else pick.randrange(len(vocab))
         tokenizer = Tokenizer(models.Unigram(vocab, unk_id=unk_id, byte_fallback=byte_fallback))
         model = huggingface(vocab, unk_id, byte_fallback)
+        control = {piece for piece, _ in vocab if pick.random() < 0.2 and not piece.startswith("<0x")}
+        guarded = huggingface(vocab, unk_id, byte_fallback, [i for i, (p, _) in enumerate(vocab) if p in control])
+        hidden = [(f"\U0010ffff{i}" if piece in control else piece, score) for i, (piece, score) in enumerate(vocab)]
+        without_control = huggingface(hidden, unk_id, byte_fallback)
         if pick.random() < 0.6:
             letters = [*letters, "z", "é", "<unk>"]
         for _ in range(20):
@@ -90,6 +94,9 @@ def test_huggingface_on_random_vocabularies(seed):
                     model.encode(text)
             else:
                 assert encoded(model, text) == expected, (vocab, unk_id, byte_fallback, text)
+                if unk_id is not None:
+                    assert encoded(guarded, text, guarded=True) == encoded(without_control, text)
+                assert encoded(guarded, text) == expected
     assert errors > 0
 
 
