@@ -81,6 +81,7 @@ class WordPiece(Model):
 
     def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
         """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
     """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
 
