@@ -25,8 +25,16 @@ class CompiledPattern:
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
-def json_numbers(json: bytes) -> list[float]:
-    """The numbers in valid JSON, in order, as serde_json reads them."""
+def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
+    """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
+
+    Args:
+        literals: As they stand in the JSON file.
+
+    Raises:
+        TokenizerFileError: For one that is no JSON number, or too large for 64 bits of floating point.
+
+    """
 
 class NormalizerStep:
     """One step of a normalizer."""
@@ -203,7 +211,7 @@ class SentencePieceBpe(Model):
         """Take pieces, scores and types by id; `control` as in `CharacterBpe`."""
 
 class SentencePieceUnigram(Model):
-    """SentencePiece's Unigram, in 32-bit arithmetic; pieces of text are normalized."""
+    """Unigram as sentencepiece 0.2.3 computes it, in 32-bit arithmetic; text is normalized already."""
 
     def __init__(
         self,
@@ -214,57 +222,13 @@ class SentencePieceUnigram(Model):
         byte_fallback: bool,
         control: Sequence[int],
     ) -> None:
-        """See `spec.SentencePiece`."""
+        """Take pieces, scores and types (see `spec.SentencePiece`) by id, and the control ids as above.
 
-    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
+        Raises:
+            TokenizerFileError: For a model that contradicts itself, as the library does.
+            UnsupportedTokenizerError: For a piece of more than 1,024 bytes.
 
-def json_numbers(numbers: list[bytes]) -> list[float]:
-    """Numbers of a JSON file as serde_json rounds them."""
-
-class HuggingFaceUnigram(Model):
-    """HuggingFace's Unigram, in 64-bit arithmetic."""
-
-def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
-    """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
-
-    Args:
-        literals: As they stand in the JSON file.
-
-    Raises:
-        TokenizerFileError: For one that is no JSON number, or too large for 64 bits of floating point.
-
-    """
-
-class HuggingFaceUnigram(Model):
-    """Unigram as HuggingFace's `tokenizers` 0.23.3 computes it, in 64-bit arithmetic."""
-
-    def __init__(
-        self,
-        pieces: list[str],
-        scores: NDArray[np.float64],
-        unk_id: int | None,
-        byte_fallback: bool,
-        control: Sequence[int],
-    ) -> None:
-        """See `spec.Unigram`."""
-
-    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
-
-class WordPiece(Model):
-    """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""
-
-    def __init__(
-        self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
-    ) -> None:
-        """`prefix` begins tokens that do not begin a piece; pieces of more than `max_chars` characters are unknown.
-
-        Ids in `control`, but for that of `unk_token`, are never produced for guarded or unparsed text.
         """
-
-    def encode(self, text: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
-        """The ids of one piece and the (start, end) characters of each; shape (n, 2)."""
 
 class HuggingFaceUnigram(Model):
     """Unigram as HuggingFace's `tokenizers` 0.23.3 computes it, in 64-bit arithmetic."""
@@ -285,40 +249,21 @@ class HuggingFaceUnigram(Model):
 
         """
 
-    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of a text that is one piece, and the (start, end) characters of each.
-
-        Raises:
-            UnsupportedTokenizerError: For text that no piece covers where there is no `unk_id`; the library fails too.
-
-        """
 
     @property
     def trie_bytes(self) -> int:
         """The memory that the trie of pieces takes."""
 
-class SentencePieceUnigram(Model):
-    """Unigram as sentencepiece 0.2.3 computes it, in 32-bit arithmetic; text is normalized already."""
+class WordPiece(Model):
+    """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""
 
     def __init__(
-        self,
-        pieces: list[str],
-        scores: NDArray[np.float64],
-        types: bytes,
-        unk_id: int,
-        byte_fallback: bool,
-        control: Sequence[int],
+        self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
     ) -> None:
-        """Take pieces, scores and types (see `spec.SentencePiece`) by id, and the control ids as above.
+        """`prefix` begins tokens that do not begin a piece; pieces of more than `max_chars` characters are unknown.
 
-        Raises:
-            TokenizerFileError: For a model that contradicts itself, as the library does.
-            UnsupportedTokenizerError: For a piece of more than 1,024 bytes.
-
+        Ids in `control`, but for that of `unk_token`, are never produced for guarded or unparsed text.
         """
-
-    def encode(self, text: str, guarded: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of a text that is one piece, and the (start, end) characters of each."""
 
 class AddedTokens:
     """The search for added tokens in text."""

@@ -25,20 +25,7 @@ inline void bind_wordpiece(nb::module_& m) {
               throw FileError("model: max_input_chars_per_word is " + nb::cast<std::string>(nb::str(max_chars)));
             new (self) WordPiece(tokens, unknown, prefix, static_cast<uint64_t>(*most), control);
           },
-          "vocab"_a, "unk_token"_a, "prefix"_a, "max_chars"_a, "control"_a)
-      .def(
-          "encode",
-          [](const WordPiece& self, nb::handle source, bool guarded) {
-            const std::string_view text = utf8(source);
-            ModelScratch scratch;
-            IdBuffer ids;
-            std::vector<Span> spans;
-            if (!text.empty())
-              self.encode(reinterpret_cast<const uint8_t*>(text.data()), text.size(), guarded, scratch, ids, &spans);
-            return nb::make_tuple(std::vector<int32_t>(ids.data(), ids.data() + ids.size()),
-                                  character_offsets(text, spans));
-          },
-          "text"_a, "guarded"_a = false);
+          "vocab"_a, "unk_token"_a, "prefix"_a, "max_chars"_a, "control"_a);
 }
 
 }  // namespace tokenweir

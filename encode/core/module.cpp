@@ -5,7 +5,6 @@
 #include "bind_decoding.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
-#include "bind_json_number.h"
 #include "bind_normalizer.h"
 #include "bind_pattern.h"
 #include "bind_wordpiece.h"
@@ -31,14 +30,12 @@ NB_MODULE(_core, m) {
     }
   });
 
-  bind_json_number(m);
   bind_pattern(m);
   bind_normalizer(m);
   bind_charsmap(m);
   bind_pretokenizer(m);
   bind_parts(m);
   bind_wordpiece(m);
-  bind_json_number(m);
   bind_unigram(m);
   bind_bpe(m);
   bind_decoding(m);

@@ -38,20 +38,18 @@ from tokenweir.encode.spec import (
 class _Unigram(Struct, tag="Unigram"):
     """`Unigram` with the vocabulary as it is written, since the library does not read scores as the nearest numbers."""
 
-    vocab: Raw
+    vocab: list[tuple[str, Raw]]
     unk_id: int | None = None
     byte_fallback: bool = False
 
     def read(self) -> Unigram:
+        if not (self.unk_id is None or 0 <= self.unk_id < len(self.vocab)):
+            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(self.vocab)} tokens")
         try:
-            pieces = [piece for piece, _ in msgspec.json.decode(self.vocab, type=list[tuple[str, float]])]
-            scores = _core.json_numbers(bytes(self.vocab))
-        except msgspec.ValidationError as error:
-            raise _refusal(error, within="model.vocab") from error
+            scores = _core.json_numbers([bytes(score) for _, score in self.vocab]).tolist()
         except TokenizerFileError as error:
             raise TokenizerFileError(f"model.vocab: {error}") from error
-        if not (self.unk_id is None or 0 <= self.unk_id < len(pieces)):
-            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(pieces)} tokens")
+        pieces = (piece for piece, _ in self.vocab)
         return Unigram(tuple(zip(pieces, scores, strict=True)), self.unk_id, self.byte_fallback)
 
 

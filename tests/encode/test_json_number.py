@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 
 import numpy as np
 import pytest
@@ -40,15 +39,15 @@ def test_scores_are_read_as_the_library_reads_them():
     literals += ["18446744073709551616.5", "-9223372036854775809", "17976931348623157e292"]
     tokenizer = Tokenizer.from_str(model_file(literals, [f"p{i}" for i in range(len(literals))]))
     expected = [score for _, score in json.loads(tokenizer.to_str())["model"]["vocab"]]
-    read = json_numbers(f"[{', '.join(literals)}]".encode())
+    read = json_numbers([literal.encode() for literal in literals]).tolist()
     assert list(map(repr, read)) == list(map(repr, map(float, expected)))  # repr tells 0.0 from -0.0
     assert read != list(map(float, literals))
 
 
-@pytest.mark.parametrize("literal", ["-", "01", "-01", "1.", "1e", "1e+", "1e309"])
+@pytest.mark.parametrize("literal", ["", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "0x1", '"1"', "NaN", "1e309"])
 def test_what_is_no_score(literal):
-    with pytest.raises(TokenizerFileError, match=f"^{re.escape(literal)} is out of range$"):
-        json_numbers(f'[["a", -1.5], ["1\\"2", {literal}]]'.encode())
+    with pytest.raises(TokenizerFileError, match="the score of piece 1 is not a number within range"):
+        json_numbers([b"-1.5", literal.encode()])
 
 
 def test_ties_depend_on_how_scores_are_read():

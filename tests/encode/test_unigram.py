@@ -317,7 +317,7 @@ def test_sentencepiece_on_documents(data, name, corpora):
             normal = processor.normalize(document)
             if normal:
                 found, _ = model.encode(normal)
-                assert np.array_equal(found, processor.encode(document, return_type="numpy"))
+                assert found == processor.encode(document)
 
 
 @pytest.mark.parametrize(
@@ -349,5 +349,5 @@ def test_very_long_text_of_one_letter():
     """No place of it is free of pieces that cross, so the lattice is as long as the text."""
     pieces = [("<unk>", 0.0, UNKNOWN), ("a", -1.0, NORMAL), ("aa", -1.5, NORMAL), ("aaa", -2.0, NORMAL)]
     ids, offsets = sentencepiece(pieces).encode("a" * 300_001)
-    assert ids.tolist() == sentencepiece_reference(pieces).encode("a" * 300_001)
+    assert ids == sentencepiece_reference(pieces).encode("a" * 300_001)
     assert offsets[-1].tolist()[1] == 300_001
