@@ -9,9 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "errors.h"
 #include "hash_table.h"
