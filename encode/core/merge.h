@@ -4,15 +4,11 @@
 // pieces (a heap) and quadratic with a tiny constant below kShort symbols, where shifting arrays beats a heap.
 //
 // `rules.priority(left, right)` is the priority of a pair, kNone if it does not merge; it is asked once for each pair
-// that comes to stand in the text, from left to right at first and then, after a merge, before the one that the new
-// symbol ends and the one that it begins. `rules.merged(left, right, priority)` is the symbol that a pair becomes.
+// that comes to stand in the text. `rules.merged(left, right, priority)` is the symbol that a pair becomes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "errors.h"
 #include "hash_table.h"
@@ -35,15 +31,18 @@ size_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, size_t n) 
     ids[i] = rules.merged(ids[i], ids[i + 1], best);
     n--;
     std::copy(ids + i + 2, ids + n + 1, ids + i + 1);
-    if (i + 1 < n) std::copy(priorities + i + 2, priorities + n, priorities + i + 1);
+    if (i + 1 < n) {
+      std::copy(priorities + i + 2, priorities + n, priorities + i + 1);
+      priorities[i] = rules.priority(ids[i], ids[i + 1]);
+    }
     if (i > 0) priorities[i - 1] = rules.priority(ids[i - 1], ids[i]);
-    if (i + 1 < n) priorities[i] = rules.priority(ids[i], ids[i + 1]);
   }
   return n;
 }
 
 // Merges the first `n` symbols of `s.ids`. Those that are left stand where they began: the first at 0, the one after i
-// at s.next[i], until that is `n`.
+// at s.next[i], until that is `n`. Priorities are asked from left to right at first and then, after a merge, for the pair
+// that the new symbol ends and the one that it begins.
 template <class Rules>
 void merge_long(Rules& rules, ModelScratch& s, size_t n) {
   if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");

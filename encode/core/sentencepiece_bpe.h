@@ -125,7 +125,7 @@ class SentencePieceBpe : public Model {
   template <bool Ties, class Output>
   void merge(size_t count, bool guarded, ModelScratch& s, Splits& splits, Output& output) const {
     Rules<Ties> rules{*this, guarded, splits};
-    if (count <= kShort) {
+    if (count <= kShort && !whole_text_) {
       uint32_t priorities[kShort];
       for (size_t i = 0; i + 1 < count; i++) priorities[i] = rules.priority(s.ids[i], s.ids[i + 1]);
       count = merge_short(rules, s.ids.data(), priorities, count);
