@@ -249,7 +249,6 @@ class HuggingFaceUnigram(Model):
 
         """
 
-
     @property
     def trie_bytes(self) -> int:
         """The memory that the trie of pieces takes."""

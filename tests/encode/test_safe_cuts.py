@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from tokenweir.encode import _core
@@ -29,7 +30,9 @@ def by_scores(pieces, byte_fallback=False, types=None):
     names = ["<unk>", *pieces, *(BYTES if byte_fallback else [])]
     kinds = {"<unk>": UNKNOWN, **dict.fromkeys(BYTES, BYTE), **(types or {})}
     scores = [-float(i) for i in range(len(names))]
-    return _core.SentencePieceBpe(names, scores, bytes(kinds.get(n, NORMAL) for n in names), 0, byte_fallback)
+    return _core.SentencePieceBpe(
+        names, np.array(scores, float), bytes(kinds.get(n, NORMAL) for n in names), 0, byte_fallback
+    )
 
 
 def assert_cut(model, *parts):

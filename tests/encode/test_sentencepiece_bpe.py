@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import struct
 
+import numpy as np
 import pytest
 
 from tokenweir.encode import _core
@@ -51,7 +52,9 @@ def unknown_of(pieces):
 
 def ours(pieces, byte_fallback=False, control=()):
     names, scores, types = zip(*pieces, strict=True)
-    return _core.SentencePieceBpe(names, scores, bytes(types), unknown_of(pieces), byte_fallback, control)
+    return _core.SentencePieceBpe(
+        names, np.array(scores, float), bytes(types), unknown_of(pieces), byte_fallback, control
+    )
 
 
 def random_model(pick, letters):
@@ -218,14 +221,14 @@ def test_bad_models(pieces, byte_fallback, message):
 
 def test_bad_numbers_of_scores_types_and_unknown():
     with pytest.raises(TokenizerFileError, match="1 pieces with 2 scores and 1 types"):
-        _core.SentencePieceBpe(["<unk>"], [0.0, 1.0], b"\2", 0, False)
+        _core.SentencePieceBpe(["<unk>"], np.array([0.0, 1.0]), b"\2", 0, False)
     with pytest.raises(TokenizerFileError, match="1 pieces with 1 scores and 2 types"):
-        _core.SentencePieceBpe(["<unk>"], [0.0], b"\2\1", 0, False)
+        _core.SentencePieceBpe(["<unk>"], np.array([0.0]), b"\2\1", 0, False)
     for unknown in (-1, 1, 1 << 40):
         with pytest.raises(TokenizerFileError, match=f"the unknown piece {unknown} is none of 1"):
-            _core.SentencePieceBpe(["<unk>"], [0.0], b"\2", unknown, False)
+            _core.SentencePieceBpe(["<unk>"], np.array([0.0]), b"\2", unknown, False)
     with pytest.raises(TokenizerFileError, match="the unknown piece 0 is not of type 2"):
-        _core.SentencePieceBpe(["a"], [0.0], b"\1", 0, False)
+        _core.SentencePieceBpe(["a"], np.array([0.0]), b"\1", 0, False)
 
 
 @pytest.mark.parametrize("kind", [NORMAL, USER_DEFINED, UNUSED])
