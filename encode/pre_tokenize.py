@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton, compile_pattern
-from tokenweir.encode.pattern.source import Dialect
+from tokenweir.encode.pattern.source import Dialect, shown
 from tokenweir.encode.spec import (
     BertPreTokenizer,
     ByteLevel,
@@ -90,20 +90,26 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
     core: list[_core.PreTokenizerStage] = []
     for stage in stages:
         if isinstance(stage, _Cut):
-            automaton = compile_pattern(stage.pattern, stage.dialect)
-            automata.append(automaton)
-            context = automaton.context
-            stage = _core.Cut(
-                automaton.transitions,
-                automaton.class_index,
-                automaton.class_pages,
-                automaton.n_classes,
-                stage.behavior,
-                stage.inverted,
-                None if context is None else (context.behind, context.transitions, context.symbols),
-            )
+            automata.append(compile_pattern(stage.pattern, stage.dialect))
+            stage = _core_cut(automata[-1], stage.behavior, stage.inverted)
         core.append(stage)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
+
+
+def _core_cut(automaton: Automaton, behavior: SplitBehavior, inverted: bool) -> _core.Cut:
+    context = automaton.context
+    try:
+        return _core.Cut(
+            automaton.transitions,
+            automaton.class_index,
+            automaton.class_pages,
+            automaton.n_classes,
+            behavior,
+            inverted,
+            None if context is None else (context.behind, context.transitions, context.symbols),
+        )
+    except UnsupportedTokenizerError as error:
+        raise UnsupportedTokenizerError(f"pattern {shown(automaton.pattern)} ({automaton.dialect}): {error}") from None
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:

@@ -57,7 +57,7 @@ class Cut : public PreTokenizerStage {
     const VainSearch vain(transitions_, width);
     searches_in_vain_ = vain.may_repeat();
     if (searches_in_vain_ && vain.n_states() > kMaxVainStates)
-      throw Unsupported("a pattern whose searches can fail late in " + std::to_string(vain.n_states()) +
+      throw Unsupported("its searches can fail late in " + std::to_string(vain.n_states()) +
                         " states; at most " + std::to_string(kMaxVainStates) + " are followed");
     keeps_matches_ = behavior != Behavior::kRemoved || inverted;
     keeps_gaps_ = behavior != Behavior::kRemoved || !inverted;
