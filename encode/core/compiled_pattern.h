@@ -49,7 +49,7 @@ class CompiledPattern {
     const VainSearch vain(transitions_, width);
     searches_in_vain_ = vain.may_repeat();
     if (searches_in_vain_ && vain.n_states() > kMaxVainStates)
-      throw Unsupported("a pattern whose searches can fail late in " + std::to_string(vain.n_states()) +
+      throw Unsupported("its searches can fail late in " + std::to_string(vain.n_states()) +
                         " states; at most " + std::to_string(kMaxVainStates) + " are followed");
     tables_ = {ascii_.data(),       transitions_.data(),
                class_index_.data(), class_pages_.data(),

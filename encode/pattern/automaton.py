@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.context import Context
 from tokenweir.encode.pattern.determinize import DEAD, GAP, MATCH
-from tokenweir.encode.pattern.source import DIALECTS, Dialect
+from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
 from tokenweir.encode.unicode import categories
 
 FORMAT_VERSION = 2
@@ -133,15 +133,23 @@ class Automaton:
         return pieces
 
     def in_core(self) -> _core.CompiledPattern:
-        """The same automaton in the core."""
+        """The same automaton in the core.
+
+        Raises:
+            UnsupportedTokenizerError: If its walks could not be kept linear.
+
+        """
         context = self.context
-        return _core.CompiledPattern(
-            self.transitions,
-            self.class_index,
-            self.class_pages,
-            self.n_classes,
-            None if context is None else (context.behind, context.transitions, context.symbols),
-        )
+        try:
+            return _core.CompiledPattern(
+                self.transitions,
+                self.class_index,
+                self.class_pages,
+                self.n_classes,
+                None if context is None else (context.behind, context.transitions, context.symbols),
+            )
+        except UnsupportedTokenizerError as error:
+            raise UnsupportedTokenizerError(f"pattern {shown(self.pattern)} ({self.dialect}): {error}") from None
 
     def to_bytes(self) -> bytes:
         """The automaton as a file: magic, SHA-256 of the rest, then msgpack."""
