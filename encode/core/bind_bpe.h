@@ -68,7 +68,7 @@ inline void bind_bpe(nb::module_& m) {
   nb::class_<SentencePieceBpe, Model>(m, "SentencePieceBpe")
       .def(
           "__init__",
-          [](SentencePieceBpe* self, const nb::list& pieces, const ScoreArray& scores, nb::bytes types,
+          [](SentencePieceBpe* self, const nb::sequence& pieces, const ScoreArray& scores, nb::bytes types,
              int64_t unknown, bool byte_fallback, const std::vector<uint32_t>& control) {
             std::vector<std::string> names;
             for (nb::handle piece : pieces) names.emplace_back(utf8(piece, "a piece"));

@@ -51,7 +51,7 @@ def huggingface(vocab, unk_id=0, byte_fallback=False, control=()):
 
 def encoded(model, text, guarded=False):
     ids, offsets = model.encode(text, guarded)
-    return ids.tolist(), [tuple(span) for span in offsets.tolist()]
+    return ids, [tuple(span) for span in offsets.tolist()]
 
 
 def huggingface_reference(tokenizer, text):
