@@ -280,6 +280,8 @@ def main() -> int:
                 results[name] = future.result()
             except UnsupportedTokenizerError as error:
                 refused[name] = error
+            found = sum(len(row.differences) for row in results.get(name, []))
+            print(f"{name}: {'refused' if name in refused else f'{found} differences'}", file=sys.stderr)
 
     refusals = "\n".join([f"Refused: {len(refused)} of {len(names)}.", *(f"- {e}" for e in refused.values())])
     print(machine(), details(results), summary(results), refusals, sep="\n\n")
