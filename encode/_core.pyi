@@ -96,8 +96,11 @@ class Normalizer:
 
     def __init__(self, steps: Sequence[NormalizerStep]) -> None: ...
     def normalize(self, text: str) -> str: ...
-    def normalize_with_origin(self, text: str) -> tuple[str, NDArray[np.int64]]:
-        """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2)."""
+    def normalize_with_origin(self, text: str, all: bool = False) -> tuple[str, NDArray[np.int64]]:
+        """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2).
+
+        With `all`, those that it may have been made from, where the library has it stand at one of them.
+        """
 
 class PreTokenizerStage:
     """One step from text to pieces, applied to each piece of the step before."""
@@ -373,9 +376,13 @@ class Encoder:
         model: Model,
         raw: AddedTokens,
         normalized: AddedTokens,
+        own: AddedTokens,
         tokens: TokenBytes,
     ) -> None:
-        """`raw` tokens are searched in the text as it is, `normalized` ones after the normalizer."""
+        """`raw` tokens are searched in the text as it is, `normalized` ones after the normalizer.
+
+        `own` are control tokens that the model takes from text by itself; where they cover a guarded character it must not.
+        """
 
     def encode(
         self, text: str, parse_special: bool, guarded: Sequence[int], prefix: Sequence[int], suffix: Sequence[int]

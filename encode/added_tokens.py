@@ -11,6 +11,8 @@ from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece
 from tokenweir.encode.vocabulary import token_ids
 
+_USER_DEFINED = 4  # the type of a SentencePiece piece
+
 END_NAMES = frozenset(
     [
         "<|eot_id|>",
@@ -86,6 +88,29 @@ def _with_given_ids(tokens: Iterable[AddedToken], taken: dict[int, str]) -> tupl
             raise TokenizerFileError(f"special token {token.content!r} has the id {token.id} of {taken[token.id]}")
         taken[token.id] = repr(token.content)
     return tokens
+
+
+def is_control(token: AddedToken) -> bool:
+    """Whether an added token controls the model: a special one, or any that has some punctuation.
+
+    Added tokens of white space or of letters and digits alone (Gemma's runs of line feeds, words of a domain) are
+    ordinary vocabulary that user text may use.
+    """
+    return token.special or not is_plain(token.content)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text has letters, digits and white space only; U+2581 is SentencePiece's space."""
+    return all(c.isalnum() or c.isspace() or c == "\u2581" for c in text)
+
+
+def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, ...]:
+    """The user-defined pieces of a SentencePiece model that control it by the same rule and are no added tokens."""
+    if not isinstance(model, SentencePiece):
+        return ()
+    listed = {t.content for t in added}
+    pieces = (model.pieces[i] for i, piece_type in enumerate(model.types) if piece_type == _USER_DEFINED)
+    return tuple(piece for piece in pieces if not is_plain(piece) and piece not in listed)
 
 
 def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokenweir.encode import _core
+from tokenweir.encode.added_tokens import is_control, own_control_texts
 from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.normalize import normalizer_core
@@ -49,7 +50,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
     if size > MAX_IDS:
         raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
-    control = [t.id for t in added if t.special and t.id is not None]
+    control = [t.id for t in added if is_control(t) and t.id is not None]
     model = _model(spec.model, vocabulary, control, byte_level=byte_level)
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
     spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
@@ -67,6 +68,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         model,
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if not t.normalized),
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
+        _searchable((AddedToken(piece, id=0), piece) for piece in own_control_texts(spec.model, added)),
         tokens,
     )
     return Core(encoder, tokens, pre_tokenizer.automata)

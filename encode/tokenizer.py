@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tokenweir.encode import formats
-from tokenweir.encode.added_tokens import inferred_end_ids, with_real_ids
+from tokenweir.encode.added_tokens import inferred_end_ids, is_control, own_control_texts, with_real_ids
 from tokenweir.encode.build import build_core
 from tokenweir.encode.decode import check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged
@@ -36,9 +36,10 @@ class Tokenizer:
     - `add_bos`, `add_eos`: Add that token or not, whatever the files say; None leaves it to them.
     - `parse_special`: Text that spells an added token becomes that token. If False, no added token is matched and the
       model yields no control token either: the text is plain data. (A control token that is the only one for its single
-      byte still stands for that byte.)
-    - `guarded`: Ascending character offsets at which text from a user stands. No added token that covers one of them
-      is matched, while those elsewhere are.
+      byte still stands for that byte.) User-defined pieces of a SentencePiece model are ordinary text to sentencepiece
+      and so here; with `guarded` they are not.
+    - `guarded`: Ascending character offsets at which text from a user stands. Nothing of `control_texts` that covers one
+      of them is matched, nor covers what the normalizer makes of one, while those elsewhere are.
 
     Attributes:
         spec: What it was made from.
@@ -46,6 +47,8 @@ class Tokenizer:
         vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
         added_tokens: The added tokens with the ids they really have.
         special_tokens: Control tokens to ids.
+        control_texts: What user text must not become: control tokens, other added tokens with some punctuation
+            (`<think>`), and user-defined pieces of a SentencePiece model that have some.
         bos_id: The beginning-of-text token, if there is one; `unk_id` and `pad_id` likewise.
         eos_ids: The ids that end a generation.
         eos_inferred: No file says which they are; they were found by their names.
@@ -63,6 +66,10 @@ class Tokenizer:
         self.vocab_size = len(self.token_table)
         self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
         self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}
+        self.control_texts = (
+            *(t.content for t in self.added_tokens if is_control(t)),
+            *own_control_texts(spec.model, self.added_tokens),
+        )
         self.bos_id = self._role("bos_token")
         self.unk_id = self._role("unk_token")
         self.pad_id = self._role("pad_token")

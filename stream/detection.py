@@ -9,7 +9,6 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.styles import STYLES, ReasoningStyle
-from tokenweir.templates.guard import control_texts
 
 
 class PromptReading(NamedTuple):
@@ -79,7 +78,7 @@ def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[Reaso
     if not prompt_ids:
         return "", False
     tags = {token for style in styles for token in style.tokens}
-    controls = {tok.token_to_id(text) for text in control_texts(tok.added_tokens) if text not in tags}
+    controls = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
     ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
     start = len(prompt_ids)
     while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):

@@ -17,7 +17,7 @@ from tokenweir.templates import analysis, limits
 from tokenweir.templates.continuation import append_tag, cut_at_tag
 from tokenweir.templates.environment import ChatEnvironment, as_template_error, compile_tree
 from tokenweir.templates.files import read_template_files
-from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard, control_texts
+from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
 from tokenweir.templates.messages import (
     ROLES,
     Message,
@@ -160,7 +160,7 @@ class ChatTemplate:
         """
         source = _choose(tokenizer.spec.chat_templates, name, "the tokenizer")
         options.setdefault("special_tokens", tokenizer.spec.special_roles)
-        options.setdefault("control_tokens", control_texts(tokenizer.added_tokens))
+        options.setdefault("control_tokens", tokenizer.control_texts)
         return cls(source, name=name, **options)
 
     def render(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from tokenweir.encode.added_tokens import is_control, is_plain
 from tokenweir.encode.spec import AddedToken
 
 MARK = "\ufdd0"  # a noncharacter: Unicode keeps U+FDD0..U+FDEF for such internal use
@@ -44,7 +45,8 @@ class Guard:
 
         """
         self.characters = frozenset(characters) | {telltale(token) for token in control_tokens}
-        lookalikes = {c for c, form in _lookalikes().items() if not self.characters.isdisjoint(form)}
+        forms = {f for c in self.characters for f in _forms(c)}
+        lookalikes = {c for c, form in _lookalikes().items() if not forms.isdisjoint(form)} | forms
         self._marked = self.characters | lookalikes
         self._exempt = tuple((self._mark_text(tag), tag) for tag in exempt)
 
@@ -98,36 +100,35 @@ class Guard:
 
 
 def control_texts(added_tokens: Iterable[AddedToken]) -> tuple[str, ...]:
-    """The texts of the added tokens that control the model.
-
-    These are the special ones and all others that have some punctuation. Added tokens of white space or of letters and
-    digits alone (Gemma's runs of line feeds, words of a domain) are ordinary vocabulary that user text may use.
-    """
-    return tuple(token.content for token in added_tokens if token.special or not _is_plain(token.content))
+    """The texts of the added tokens that control the model, by the rule of `Tokenizer.control_texts`."""
+    return tuple(token.content for token in added_tokens if is_control(token))
 
 
 def telltale(token: str) -> str:
     """The character of a control token by which user text that spells it is noticed.
 
-    Any one would do. Rare is best, as marks are in the way of templates that look into the text: the first that is
-    neither a letter, a digit nor plain punctuation, else the first that is no space.
+    Rare is best, as marks are in the way of templates that look into the text: the first that is neither a letter, a
+    digit nor plain punctuation, else the first that is no space. (U+2581 is one: a normalizer may make it of a space.)
     """
-    return next((c for c in token if not (_is_plain(c) or c in _ORDINARY)), token.strip()[:1] or token[0])
-
-
-def _is_plain(text: str) -> bool:
-    return all(c.isalnum() or c.isspace() for c in text)
+    spaceless = token.strip(" \t\r\n\u2581")
+    return next((c for c in token if not (is_plain(c) or c in _ORDINARY)), spaceless[:1] or token[0])
 
 
 @cache
 def _lookalikes() -> Mapping[str, str]:
-    """Characters that a normalizer (NFKC, NFKD, stripped accents) turns into others, such as the full-width `＜`.
+    """Characters that a normalizer (NFKC, NFKD, lower case, stripped accents) turns into others, such as the full-width `＜`.
 
     Only tokens with `normalized=True` match in normalized text, so this matters to few tokenizers; it costs 30 ms, once.
     Above the Basic Multilingual Plane are only forms of letters, digits and the punctuation of numbered lists.
     """
-    forms = ((chr(code), unicodedata.normalize("NFKD", chr(code))) for code in range(0xA0, 0x10000))
-    return {c: form for c, form in forms if form != c}
+    forms = ((chr(code), _forms(chr(code))) for code in range(0xA0, 0x10000))
+    return {c: form for c, form in forms if form != {c}}
+
+
+def _forms(character: str) -> frozenset[str]:
+    """What a normalizer may make of a character, one at a time, and for a letter both cases of it."""
+    form = unicodedata.normalize("NFKD", character)
+    return frozenset(form + form.lower() + form.upper()) if form.isalpha() else frozenset(form)
 
 
 def _map(value: Any, change: Callable[[str], str]) -> Any:

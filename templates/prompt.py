@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates.guard import Guard, control_texts
+from tokenweir.templates.guard import Guard
 
 
 @dataclass(frozen=True)
@@ -102,5 +102,5 @@ def _uncovered(guard: Guard, tokenizer: Tokenizer) -> str | None:
     """`guard.uncovered`, once for each tokenizer: some have thousands of added tokens."""
     known = _checked.setdefault(tokenizer, {})
     if guard.characters not in known:
-        known[guard.characters] = guard.uncovered(control_texts(tokenizer.added_tokens))
+        known[guard.characters] = guard.uncovered(tokenizer.control_texts)
     return known[guard.characters]

@@ -48,6 +48,23 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
 
+  // Cuts [begin, end) of `text` into `part(begin, end)`, so that no occurrence of a token that covers one of `guards`
+  // stays in one part: each is cut behind its first character.
+  template <class Part>
+  void tear(const uint8_t* text, size_t begin, size_t end, const std::vector<size_t>& guards, Part&& part) const {
+    auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
+    for (size_t at = begin; !tokens_.empty() && (at = next_candidate(text, at, end)) < end; at++) {
+      while (guard != guards.end() && *guard < at) ++guard;
+      if (guard == guards.end()) break;
+      const AddedToken* found = longest(text, at, end);
+      if (!found || *guard >= at + found->content.size()) continue;
+      const size_t cut = at + utf8_length(text[at]);
+      part(begin, cut);
+      begin = cut;
+    }
+    if (begin < end) part(begin, end);
+  }
+
   // Cuts [text, text + n) into `rest(begin, end)` and `token(id, begin, end)`, in order; byte offsets.
   //
   // `guards`, sorted, are byte offsets of characters that no match may cover: one that would is not a match, and a

@@ -141,12 +141,12 @@ inline void bind_encoder(nb::module_& m) {
           "__init__",
           [](PyEncoder* self, std::shared_ptr<Normalizer> normalizer, std::shared_ptr<PreTokenizer> pre_tokenizer,
              std::shared_ptr<Model> model, const AddedTokens& raw, const AddedTokens& normalized,
-             const PyTokenBytes& tokens) {
+             const AddedTokens& own, const PyTokenBytes& tokens) {
             new (self) PyEncoder{
-                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized),
+                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized, own),
                 ObjectCache(tokens.table.size())};
           },
-          "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "tokens"_a)
+          "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a)
       .def(
           "encode",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,

@@ -78,13 +78,17 @@ inline void bind_normalizer(nb::module_& m) {
              self.apply(reinterpret_cast<const uint8_t*>(text.data()), text.size(), out, nullptr);
              return out;
            })
-      .def("normalize_with_origin", [](const Normalizer& self, nb::handle source) {
-        const std::string_view text = utf8(source);
-        std::string out;
-        std::vector<Span> origin;
-        self.apply(reinterpret_cast<const uint8_t*>(text.data()), text.size(), out, &origin);
-        return nb::make_tuple(out, character_offsets(text, origin));
-      });
+      .def(
+          "normalize_with_origin",
+          [](const Normalizer& self, nb::handle source, bool all) {
+            const std::string_view text = utf8(source);
+            std::string out;
+            std::vector<Span> origin;
+            self.apply(reinterpret_cast<const uint8_t*>(text.data()), text.size(), out, &origin,
+                       all ? Origin::kAll : Origin::kLibrary);
+            return nb::make_tuple(out, character_offsets(text, origin));
+          },
+          "text"_a, "all"_a = false);
 }
 
 }  // namespace tokenweir

@@ -52,7 +52,7 @@ class CharacterMap : public NormalizerStep {
     return true;
   }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin) const override {
     const uint8_t *p = text, *const end = text + n;
     TextWriter writer(out, n);
     while (p < end) {

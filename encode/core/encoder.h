@@ -74,14 +74,16 @@ class WorkspacePool {
 
 class Encoder {
  public:
-  // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer.
+  // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer. `own` are control tokens that
+  // the model takes from text by itself.
   Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
-          std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized)
+          std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own)
       : normalizer_(std::move(normalizer)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)),
         raw_(std::move(raw)),
-        normalized_(std::move(normalized)) {}
+        normalized_(std::move(normalized)),
+        own_(std::move(own)) {}
 
   WorkspacePool& pool() const { return pool_; }
 
@@ -136,35 +138,41 @@ class Encoder {
     size_t n = end - begin;
     const bool second = options.parse_special && !normalized_.empty();
     Position position{begin, {}, {}};
+    std::vector<size_t> guards;
+    if (second || !own_.empty()) guards = guards_within(p, begin, end, options.guards);
     std::string normal;
     if (!normalizer_->keeps(p, n)) {
-      const bool follow = Spans || (second && !options.guards.empty()) || pre_tokenizer_->looks_at_beginning();
+      const bool follow = Spans || pre_tokenizer_->looks_at_beginning();
       normalizer_->apply(p, n, normal, follow ? &position.origins : nullptr);
       p = reinterpret_cast<const uint8_t*>(normal.data());
       n = normal.size();
       for (size_t i = 0, c = 0; follow && i < n; i++) position.characters.push_back(utf8_continues(p[i]) ? c - 1 : c++);
     }
-    if (!second) return pieces<Spans>(p, 0, n, position, options, w);
+    const auto rest = [&](size_t b, size_t e) {
+      if (guards.empty()) return pieces<Spans>(p, b, e, position, options, w);
+      own_.tear(p, b, e, guards, [&](size_t from, size_t to) { pieces<Spans>(p, from, to, position, options, w); });
+    };
+    if (!second) return rest(0, n);
     normalized_.split(
-        p, n, guards_within(p, n, position, options.guards),
-        [&](size_t b, size_t e) { pieces<Spans>(p, b, e, position, options, w); },
+        p, n, guards, rest,
         [&](uint32_t id, size_t b, size_t e) { match<Spans>(id, position.original(b, e), w); });
   }
 
-  // The guards in the coordinates of a segment: every character that a guarded one may have become part of. The spans
-  // of composed characters end at their base, so each is taken to reach to where the next one begins.
-  static std::vector<size_t> guards_within(const uint8_t* p, size_t n, const Position& position,
-                                           const std::vector<size_t>& guards) {
+  // The guards in a segment, [begin, end) of a text of which `p` is the beginning of the segment, as offsets in what the
+  // normalizer makes of it: every character that a guarded one may have become part of.
+  std::vector<size_t> guards_within(const uint8_t* p, size_t begin, size_t end, const std::vector<size_t>& guards) const {
+    auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
     std::vector<size_t> within;
-    size_t until = SIZE_MAX;  // of the stretch that belongs to the character at i, from behind
-    for (size_t i = guards.empty() ? 0 : n; i-- > 0;) {
-      if (utf8_continues(p[i])) continue;
-      const size_t from = position.original(i, i + 1).start;
-      const auto guard = std::lower_bound(guards.begin(), guards.end(), from);
-      if (guard != guards.end() && *guard < until) within.push_back(i);
-      until = std::min(until, from);
+    if (guard == guards.end() || *guard >= end) return within;
+    std::string normal;
+    std::vector<Span> origins;
+    normalizer_->apply(p, end - begin, normal, &origins, Origin::kAll);
+    size_t character = 0;
+    for (size_t i = 0; i < normal.size(); i += utf8_length(static_cast<uint8_t>(normal[i]))) {
+      const Span& from = origins[character++];
+      guard = std::lower_bound(guards.begin(), guards.end(), begin + from.start);
+      if (guard != guards.end() && *guard < begin + from.end) within.push_back(i);
     }
-    std::reverse(within.begin(), within.end());
     return within;
   }
 
@@ -264,7 +272,7 @@ class Encoder {
   std::shared_ptr<const Normalizer> normalizer_;
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;
   std::shared_ptr<const Model> model_;
-  AddedTokens raw_, normalized_;
+  AddedTokens raw_, normalized_, own_;
   mutable WorkspacePool pool_;
 };
 

@@ -43,6 +43,7 @@ struct Element {
   uint32_t c;
   uint8_t rank;    // of its combining class
   uint8_t inputs;  // how many characters of the text it stands for: only the first of a decomposition counts one
+  Span from{};     // those of which it is made, where somebody asks
 };
 
 // The properties and decompositions of the canonical or of the compatibility forms.
@@ -132,6 +133,7 @@ inline void compose(std::vector<Element>& elements) {
       if (const uint32_t c = composite(elements[starter].c, element.c)) {
         elements[starter].c = c;
         elements[starter].inputs = static_cast<uint8_t>(elements[starter].inputs + element.inputs);
+        elements[starter].from.end = std::max(elements[starter].from.end, element.from.end);
         continue;
       }
     }
@@ -183,7 +185,7 @@ class NormalForm : public NormalizerStep {
     return segment.begin == segment.end;
   }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     using namespace normalization;
     const uint8_t* const end = text + n;
     std::vector<Element> elements, next;
@@ -194,7 +196,9 @@ class NormalForm : public NormalizerStep {
       if constexpr (Composed) compose(elements);
       for (const Element& element : elements) {
         writer.append_character(element.c);
-        if (origin) origin->push_back(cursor.pass(element.inputs));
+        if (!origin) continue;
+        const Span library = cursor.pass(element.inputs);
+        origin->push_back(kind == Origin::kAll ? element.from : library);
       }
       elements.clear();
     };
@@ -207,6 +211,8 @@ class NormalForm : public NormalizerStep {
       for (p = segment.begin; p < segment.end; p += length) {
         const size_t first = elements.size();
         Tables::decompose(utf8_decode(p, length), elements);
+        for (size_t i = first; kind == Origin::kAll && i < elements.size(); i++)
+          elements[i].from = {static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length};
         if (first < kMany || Tables::properties(elements[first].c) & (kRank | kComposes)) continue;
         next.assign(elements.begin() + static_cast<ptrdiff_t>(first), elements.end());
         elements.resize(first);

@@ -1,6 +1,7 @@
 // The normalizer: steps, one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,14 @@
 
 namespace tokenweir {
 
+// What a step says of where a character comes from.
+enum class Origin {
+  kLibrary,  // the bytes of the one character of the text at which HuggingFace's alignment has it stand, or {0, 0} for one
+             // inserted before all others (SentencePiece's own normalizer aligns differently: with several, or with none)
+  kAll,      // the bytes of every character of the text that it may have been made from, and perhaps of neighbours;
+             // an empty span for one that is inserted
+};
+
 class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
@@ -19,10 +28,9 @@ class NormalizerStep {
   virtual bool keeps(const uint8_t* text, size_t n) const = 0;
 
   // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
-  // null, one span of `text` to it for each *character* appended: the bytes of the one character of `text` at which
-  // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others. (SentencePiece's own normalizer
-  // aligns differently: with several characters, or with none.)
-  virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const = 0;
+  // null, one span of `text` to it for each *character* appended, of the kind that is asked for.
+  virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
+                     Origin kind = Origin::kLibrary) const = 0;
 };
 
 // Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
@@ -44,7 +52,8 @@ class Normalizer {
   }
 
   // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
+             Origin kind = Origin::kLibrary) const {
     out.assign(reinterpret_cast<const char*>(text), n);
     std::string next;
     std::vector<Span> from;
@@ -54,8 +63,8 @@ class Normalizer {
       if (step->keeps(p, out.size())) continue;
       next.clear();
       from.clear();
-      step->apply(p, out.size(), next, origin ? &from : nullptr);
-      if (origin && !as_it_was) follow(out, from, *origin);
+      step->apply(p, out.size(), next, origin ? &from : nullptr, kind);
+      if (origin && !as_it_was) follow(out, from, *origin, kind);
       if (origin) origin->swap(from);
       out.swap(next);
       as_it_was = false;
@@ -65,12 +74,23 @@ class Normalizer {
 
  private:
   // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
-  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin) {
+  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
     std::vector<size_t> character(text.size());
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
-    for (Span& span : from)
-      if (span.start < span.end) span = {origin[character[span.start]].start, origin[character[span.end - 1]].end};
+    for (Span& span : from) {
+      if (span.start == span.end) continue;
+      size_t c = character[span.start];
+      const size_t last = character[span.end - 1];
+      span = {origin[c].start, origin[last].end};
+      if (kind == Origin::kLibrary) continue;
+      for (bool found = false; c <= last; c++) {  // spans may overlap, and inserted characters have none
+        const Span& own = origin[c];
+        if (own.start == own.end) continue;
+        span = found ? Span{std::min(span.start, own.start), std::max(span.end, own.end)} : own;
+        found = true;
+      }
+    }
   }
 
   std::vector<std::shared_ptr<const NormalizerStep>> steps_;

@@ -29,26 +29,38 @@ class Precompiled : public NormalizerStep {
 
   bool keeps(const uint8_t* text, size_t n) const override { return plain_end(text, text + n) == text + n; }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     const uint8_t* const end = text + n;
-    Alignment alignment{normalization::Cursor(text), origin};
+    Alignment alignment{normalization::Cursor(text), kind == Origin::kAll ? nullptr : origin};
+    size_t done = out.size();  // what lies before it has its origin
+    const auto made_of = [&](const uint8_t* b, const uint8_t* e) {
+      if (!origin || kind != Origin::kAll) return;
+      origin->insert(origin->end(), count(out.data() + done, out.size() - done),
+                     {static_cast<size_t>(b - text), static_cast<size_t>(e - text)});
+      done = out.size();
+    };
     for (const uint8_t* p = text; p < end;) {
       const uint8_t* plain = plain_end(p, end);
       if (plain < end && plain > p && *plain >= 0x80) plain--;  // what follows may belong to the last character
       if (plain > p) {
         out.append(reinterpret_cast<const char*>(p), static_cast<size_t>(plain - p));
         alignment.put(static_cast<size_t>(plain - p), static_cast<size_t>(plain - p));
+        if (origin && kind == Origin::kAll) stand(p, plain, text, *origin);
+        done = out.size();
         p = plain;
       }
       const uint8_t* const next = p < end ? grapheme_end(p, end) : end;
       if (next - p < kWhole && replace(p, next, out, alignment)) {
+        made_of(p, next);
         p = next;
         continue;
       }
       for (; p < next; p += utf8_length(*p)) {
-        if (replace(p, p + utf8_length(*p), out, alignment)) continue;
-        out.append(reinterpret_cast<const char*>(p), utf8_length(*p));
-        alignment.put(1, 1);
+        if (!replace(p, p + utf8_length(*p), out, alignment)) {
+          out.append(reinterpret_cast<const char*>(p), utf8_length(*p));
+          alignment.put(1, 1);
+        }
+        made_of(p, p + utf8_length(*p));
       }
     }
   }

@@ -1,5 +1,5 @@
 // Replace: other text in place of what a string or a pattern matches, from left to right, as HuggingFace's `tokenizers`
-// 0.23 does it. What is put in stands at the last character of the match.
+// 0.23 does it. The library has what is put in stand at the last character of the match.
 //
 // The search for a string is that of Knuth, Morris and Pratt (1977), linear whatever a file says; its first byte is
 // looked for 16 bytes at a time. That for a pattern is linear as far as its automaton's walk is (see encode/pattern).
@@ -98,7 +98,7 @@ class Replace : public NormalizerStep {
     return !found;
   }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     const uint8_t* done = text;
     TextWriter writer(out, n);
     const auto copy = [&](const uint8_t* until) {
@@ -109,9 +109,10 @@ class Replace : public NormalizerStep {
       copy(begin);
       writer.append(content_.data(), content_.size());
       if (origin) {
-        const uint8_t* last = end - 1;
-        while (utf8_continues(*last)) last--;
-        origin->insert(origin->end(), characters_, {static_cast<size_t>(last - text), static_cast<size_t>(end - text)});
+        const uint8_t* from = begin;
+        if (kind == Origin::kLibrary)
+          for (from = end - 1; utf8_continues(*from);) from--;
+        origin->insert(origin->end(), characters_, {static_cast<size_t>(from - text), static_cast<size_t>(end - text)});
       }
       done = end;
       return true;

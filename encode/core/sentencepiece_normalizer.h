@@ -47,7 +47,7 @@ class SentencePieceText : public NormalizerStep {
 
   bool keeps(const uint8_t*, size_t) const override { return false; }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     Output output{out, origin, rules_.escape_whitespaces ? std::string_view("\u2581") : std::string_view(" "),
                   out.size(), origin ? origin->size() : 0};
     size_t at = 0;
@@ -69,7 +69,10 @@ class SentencePieceText : public NormalizerStep {
       auto [result, length] = next(text + at, n - at);
       while (after_space && !result.empty() && result[0] == ' ') result.remove_prefix(1);
       if (!result.empty()) {
+        const size_t before = origin ? origin->size() : 0;
         output.add(result, at);
+        for (size_t i = before; origin && kind == Origin::kAll && i < origin->size(); i++)
+          (*origin)[i].end = at + length;
         after_space = rules_.remove_extra_whitespaces && result.back() == ' ';
       }
       at += length;

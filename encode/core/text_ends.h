@@ -19,7 +19,7 @@ class Strip : public NormalizerStep {
     return middle.start == 0 && middle.end == n;
   }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin) const override {
     const Span middle = find(text, n);
     out.append(reinterpret_cast<const char*>(text) + middle.start, middle.end - middle.start);
     if (origin) stand(text + middle.start, text + middle.end, text, *origin);
@@ -53,13 +53,17 @@ class Prepend : public NormalizerStep {
 
   bool keeps(const uint8_t*, size_t n) const override { return n == 0; }
 
-  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     if (n == 0) return;
     out.reserve(out.size() + content_.size() + n);
     out += content_;
     out.append(reinterpret_cast<const char*>(text), n);
     if (!origin) return;
     const uint32_t first = utf8_length(text[0]);
+    if (kind == Origin::kAll) {
+      origin->insert(origin->end(), characters_, Span{0, 0});
+      return stand(text, text + n, text, *origin);
+    }
     origin->insert(origin->end(), characters_ + 1, content_.empty() ? Span{0, 0} : Span{0, first});
     stand(text + first, text + n, text, *origin);
   }

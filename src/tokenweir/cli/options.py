@@ -70,12 +70,11 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
 def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
     """Load the chat template at `path` for `tokenizer`, or the one that came with it."""
     from tokenweir.templates.chat_template import ChatTemplate
-    from tokenweir.templates.guard import control_texts
 
     if path is None:
         return ChatTemplate.from_tokenizer(tokenizer)
     return ChatTemplate.from_file(
-        path, special_tokens=tokenizer.spec.special_roles, control_tokens=control_texts(tokenizer.added_tokens)
+        path, special_tokens=tokenizer.spec.special_roles, control_tokens=tokenizer.control_texts
     )
 
 
