@@ -7,7 +7,10 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tokenweir.encode import formats
+from tokenweir.encode.added_tokens import own_control_texts
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.formats.gguf import chat_templates, is_gguf
@@ -15,6 +18,8 @@ from tokenweir.encode.formats.gguf_metadata import Metadata
 from tokenweir.encode.formats.gguf_vocabulary import GGML, read_vocabulary
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.templates.guard import control_texts
+
+_OTHERS = ("tokenizer.model", "tekken.json", "*.gguf")  # that say themselves which tokens play a role
 
 
 class TemplateFiles(Struct, frozen=True):
@@ -54,11 +59,27 @@ def read_template_files(path: Path) -> TemplateFiles:
         added = list(beside.added_tokens)
         if (tokenizer := path / "tokenizer.json").exists():
             added += msgspec.json.decode(tokenizer.read_bytes(), type=_AddedTokens).added_tokens
+        elif any(next(path.glob(pattern), None) for pattern in _OTHERS):
+            return _with_tokenizer(path, beside.chat_templates)
     except TokenizerFileError:
         raise
     except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
     return TemplateFiles(beside.chat_templates, beside.special_roles, control_texts(added) if added else None)
+
+
+def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:
+    """What a folder says whose tokenizer is no tokenizer.json; `templates` are those beside it."""
+    path = formats.find_in_folder(folder)
+    if is_gguf(path):
+        inside = _in_gguf(path)
+        return replace(inside, templates={**inside.templates, **templates})
+    try:
+        spec = formats.read_file(path)
+    except UnsupportedTokenizerError as error:
+        raise TokenizerFileError(str(error)) from error
+    control = (*control_texts(spec.added_tokens), *own_control_texts(spec.model, spec.added_tokens))
+    return TemplateFiles(spec.chat_templates, spec.special_roles, control)
 
 
 def _in_gguf(path: Path) -> TemplateFiles:

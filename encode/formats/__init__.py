@@ -28,7 +28,7 @@ def read_file(
 ) -> TokenizerSpec:
     """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
     if path.is_dir():
-        path = _in_folder(path)
+        path = find_in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
     try:
         if gguf.is_gguf(path):  # it says everything itself
@@ -81,7 +81,13 @@ def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _in_folder(folder: Path) -> Path:
+def find_in_folder(folder: Path) -> Path:
+    """The tokenizer file of a model folder: what comes first in the order of the message below, if there is one of it.
+
+    Raises:
+        TokenizerFileError: If there is none, or several of one kind.
+
+    """
     for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json", "*.gguf"):
         found = sorted(folder.glob(pattern))
         if len(found) > 1:

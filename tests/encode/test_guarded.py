@@ -31,6 +31,7 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.templates.guard import Guard
 
 RULES = charsmap({"\u00ad": "", "＜": "<", "≪": "<<", "‼": "!!", "s̸": "s", "ſ": "s", "〱": "<s>", "＞": ">", "\t": " "})
 NORMALIZERS = {
@@ -115,6 +116,19 @@ def test_no_control_id_comes_from_guarded_text(small_tokenizers, normalizer, nor
         assert encoded.ids == tok.encode(text, guarded=guarded)
         succeeded += bool(controls & set(tok.encode(user)))
     assert succeeded > 100
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_the_characters_that_templates_mark_are_enough(small_tokenizers, normalizer):
+    """They are one of each control token, and what Unicode's forms make of it."""
+    tok = small_tokenizers[normalizer, True]
+    guard = Guard(tok.control_texts)
+    controls = {tok.token_to_id(token) for token in tok.control_texts}
+    pick = random.Random(normalizer)
+    parts = [part for part in PARTS if part != "〱"] + ["\u00ad" * 5, "end‼"]
+    for _ in range(1500):
+        user = "".join(pick.choices(parts, k=pick.randint(1, 6)))
+        assert not controls & set(tok.encode(user, guarded=guard.locate(guard.mark(user), user))), user
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 import pytest
+from sentencepiece_files import USER, piece, small_model
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -339,6 +340,37 @@ def test_from_a_folder(tmp_path):
     (tmp_path / "chat_template.jinja").write_text("from its own file")
     assert ChatTemplate.from_file(tmp_path).source == "from its own file"
     assert ChatTemplate.from_file(tmp_path, name="tool_use").source == "tools"
+
+
+def test_from_a_folder_whose_tokenizer_is_a_sentencepiece_model(tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(small_model(piece("<|x|>", 0.0, USER)))
+    with pytest.raises(TemplateError, match="has no chat template$"):
+        ChatTemplate.from_file(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{{ bos_token }}é{{ eos_token }}", "utf-8")
+    template = ChatTemplate.from_file(tmp_path)
+    assert template.render(HI).text == "<s>é</s>"
+    assert template.control_tokens == ("<s>", "</s>", "<|x|>")
+    assert ChatTemplate.from_tokenizer(Tokenizer.from_file(tmp_path)).control_tokens == template.control_tokens
+    (tmp_path / "tokenizer.model").write_bytes(small_model(piece("x", 0.0, USER), trainer={3: 4}))
+    with pytest.raises(TokenizerFileError, match="tokenizer.model: .*a model of characters"):
+        ChatTemplate.from_file(tmp_path)
+
+
+def test_from_a_folder_whose_tokenizer_is_a_gguf_file(tmp_path, gguf):
+    keys = {"model": "llama", "tokens": ["<unk>", "<s>", "</s>", "▁"], "token_type": [2, 3, 3, 1], "scores": [0.0] * 4}
+    source = {f"tokenizer.ggml.{key}": value for key, value in keys.items()}
+    source["tokenizer.ggml.bos_token_id"] = 1
+    (tmp_path / "x.gguf").write_bytes(gguf(source | {"tokenizer.chat_template": "inside {{ bos_token }}"}))
+    for template in (
+        ChatTemplate.from_file(tmp_path),
+        ChatTemplate.from_file(tmp_path / "x.gguf"),
+        ChatTemplate.from_tokenizer(Tokenizer.from_file(tmp_path)),
+    ):
+        assert template.render(HI).text == "inside <s>"
+    (tmp_path / "chat_template.jinja").write_text("beside {{ bos_token }}")
+    template = ChatTemplate.from_file(tmp_path)
+    assert template.render(HI).text == "beside <s>"
+    assert template.control_tokens == ("<unk>", "<s>", "</s>")
 
 
 def test_what_cannot_be_loaded(tmp_path):

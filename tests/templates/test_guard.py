@@ -44,7 +44,16 @@ def test_no_control_tokens():
 
 @pytest.mark.parametrize(
     ("token", "character"),
-    [("<|end|>", "<"), ("[INST]", "["), ("_<EOT>", "<"), ("▁<PRE>", "<"), ("▁EOT", "E"), ("EOS", "E"), (" x", "x"), ("]~b]", "]")],
+    [
+        ("<|end|>", "<"),
+        ("[INST]", "["),
+        ("_<EOT>", "<"),
+        ("▁<PRE>", "<"),
+        ("▁EOT", "E"),
+        ("EOS", "E"),
+        (" x", "x"),
+        ("]~b]", "]"),
+    ],
 )
 def test_telltale(token, character):
     assert telltale(token) == character
