@@ -115,14 +115,14 @@ def telltale(token: str) -> str:
 
 
 @cache
-def _lookalikes() -> Mapping[str, str]:
+def _lookalikes() -> Mapping[str, frozenset[str]]:
     """Characters that a normalizer (NFKC, NFKD, lower case, stripped accents) turns into others, such as the full-width `＜`.
 
     Only tokens with `normalized=True` match in normalized text, so this matters to few tokenizers; it costs 30 ms, once.
     Above the Basic Multilingual Plane are only forms of letters, digits and the punctuation of numbered lists.
     """
     forms = ((chr(code), _forms(chr(code))) for code in range(0xA0, 0x10000))
-    return {c: form for c, form in forms if form != {c}}
+    return {c: form for c, form in forms if form != frozenset(c)}
 
 
 def _forms(character: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ def data_path(name: str) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data():
     return data_path
 
