@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tokenweir.encode.added_tokens import is_control, is_plain
@@ -46,7 +46,8 @@ class Guard:
         """
         self.characters = frozenset(characters) | {telltale(token) for token in control_tokens}
         forms = {f for c in self.characters for f in _forms(c)}
-        lookalikes = {c for c, form in _lookalikes().items() if not forms.isdisjoint(form)} | forms
+        letters = any(c.isalpha() for c in forms)
+        lookalikes = {c for c, form in _lookalikes(letters).items() if not forms.isdisjoint(form)} | forms
         self._marked = self.characters | lookalikes
         self._exempt = tuple((self._mark_text(tag), tag) for tag in exempt)
 
@@ -115,20 +116,25 @@ def telltale(token: str) -> str:
 
 
 @cache
-def _lookalikes() -> Mapping[str, frozenset[str]]:
-    """Characters that a normalizer (NFKC, NFKD, lower case, stripped accents) turns into others, such as the full-width `＜`.
+def _lookalikes(letters: bool) -> Mapping[str, str]:
+    """Characters that a normalizer (NFKC, NFKD, stripped accents) turns into others, such as the full-width `＜`.
 
     Only tokens with `normalized=True` match in normalized text, so this matters to few tokenizers; it costs 30 ms, once.
-    Above the Basic Multilingual Plane are only forms of letters, digits and the punctuation of numbered lists.
+
+    Args:
+        letters: With both cases of each letter, for a normalizer may make one of the other, and with the forms above the
+            Basic Multilingual Plane, which are of letters, digits and the punctuation of numbered lists only.
+
     """
-    forms = ((chr(code), _forms(chr(code))) for code in range(0xA0, 0x10000))
-    return {c: form for c, form in forms if form != frozenset(c)}
+    form = _forms if letters else partial(unicodedata.normalize, "NFKD")
+    forms = ((chr(code), form(chr(code))) for code in range(0xA0, 0x20000 if letters else 0x10000))
+    return {c: form for c, form in forms if form != c}
 
 
-def _forms(character: str) -> frozenset[str]:
+def _forms(character: str) -> str:
     """What a normalizer may make of a character, one at a time, and for a letter both cases of it."""
     form = unicodedata.normalize("NFKD", character)
-    return frozenset(form + form.lower() + form.upper()) if form.isalpha() else frozenset(form)
+    return form + form.lower() + form.upper() if form.isalpha() else form
 
 
 def _map(value: Any, change: Callable[[str], str]) -> Any:

@@ -30,6 +30,15 @@ def test_lookalikes_are_marked():
         assert guard.mark(character) == character + MARK
 
 
+def test_letters_are_marked_in_every_form():
+    """Lower case and compatibility forms: a normalizer may turn one into another."""
+    guard = Guard(["EOS"])
+    for character in "EeＥｅ𝐄éÉ":
+        assert guard.mark(character) == character + MARK
+    assert guard.mark("os") == "os"
+    assert Guard(["｜end｜"]).mark("|") == f"|{MARK}"
+
+
 def test_tags_stay_unmarked_in_an_assistants_content():
     guard = Guard(["<think>", "</think>", "<s>"], exempt=["<think>", "</think>"])
     assert guard.mark_assistant("<think>a<b</think><s>") == f"<think>a<{MARK}b</think><{MARK}s>"
