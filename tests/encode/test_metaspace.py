@@ -89,6 +89,7 @@ class Bytes:
             _core.Bpe.ranks(vocabulary, []),
             _core.AddedTokens([("<x>", 256, False, False, False)], []),
             _core.AddedTokens([("<n>", 257, False, False, False)], []),
+            _core.AddedTokens([], []),
             _core.TokenBytes(
                 vocabulary,
                 [(256, "<x>", True), (257, "<n>", False)],

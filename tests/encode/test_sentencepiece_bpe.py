@@ -184,7 +184,7 @@ def encoder(model, size):
     tokens = _core.TokenBytes(
         _core.Vocabulary.plain({}), [], size, *decoding(None, WordPiece(vocab={}), byte_level=False)
     )
-    return _core.Encoder(_core.Normalizer([]), _core.PreTokenizer([]), model, none, none, tokens)
+    return _core.Encoder(_core.Normalizer([]), _core.PreTokenizer([]), model, none, none, none, tokens)
 
 
 def test_an_encoder_agrees_with_its_model():
