@@ -25,6 +25,12 @@ class CompiledPattern:
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
+def read_ranks(data: bytes) -> dict[bytes, int] | None:
+    """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
+
+def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
+    """Read a tokenizer.json's list of [piece, score]; None if anything else is in it."""
+
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
     """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
 

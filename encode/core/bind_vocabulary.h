@@ -2,6 +2,7 @@
 #pragma once
 
 #include "interop.h"
+#include "rank_file.h"
 #include "vocabulary.h"
 
 namespace tokenweir {
@@ -47,6 +48,27 @@ inline void bind_vocabulary(nb::module_& m) {
     for (int byte = 0; byte < 256; byte++) letters += ByteAlphabet().letter(static_cast<uint8_t>(byte));
     return letters;
   });
+
+  m.def(
+      "read_ranks",
+      [](const nb::bytes& data) -> std::optional<nb::dict> {
+        RankFile file({data.c_str(), data.size()});
+        nb::dict ranks;
+        std::string token;
+        std::vector<bool> seen;
+        size_t lines = 0;
+        for (int64_t rank; !file.ended(); lines++) {
+          if (!file.line(token, rank) || rank > PairTable::kMaxId) return {};
+          const size_t at = static_cast<size_t>(rank);
+          if (at >= seen.size()) seen.resize(std::max(at + 1, 2 * seen.size()));
+          if (seen[at]) return {};
+          seen[at] = true;
+          ranks[nb::bytes(token.data(), token.size())] = rank;
+        }
+        if (lines == 0 || ranks.size() != lines) return {};
+        return ranks;
+      },
+      "data"_a);
 
   nb::class_<TokenIds>(m, "TokenIds")
       .def("__init__", [](TokenIds* self, nb::dict tokens) { new (self) TokenIds(token_ids(tokens)); }, "tokens"_a)

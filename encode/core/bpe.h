@@ -51,16 +51,23 @@ class Bpe : public Model {
   void set_ranks() {
     check_priority(tokens_.size());
     std::vector<std::array<uint32_t, 3>> splits;
+    std::vector<TokenTable::Search> halves;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const std::string_view token = tokens_[id];
       if (token.size() > kMaxRanked)
         throw Unsupported("a ranked token of " + std::to_string(token.size()) + " bytes; at most " +
                           std::to_string(kMaxRanked) + " are possible");
       merged_.push_back(id);
+      halves.clear();
       for (size_t cut = 1; cut < token.size(); cut++) {
-        const uint32_t left = table_->find(token.substr(0, cut));
+        halves.push_back(table_->search(token.substr(0, cut)));
+        halves.push_back(table_->search(token.substr(cut)));
+      }
+      for (const auto& half : halves) table_->approach(half);
+      for (size_t i = 0; i < halves.size(); i += 2) {
+        const uint32_t left = table_->finish(halves[i]);
         if (left == kNone) continue;
-        const uint32_t right = table_->find(token.substr(cut));
+        const uint32_t right = table_->finish(halves[i + 1]);
         if (right != kNone) splits.push_back({left, right, id});
       }
     }

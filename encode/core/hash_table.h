@@ -90,7 +90,7 @@ class TokenTable {
     return filter_.may_have(h) ? slots_[slot_of(token, h)].id : kNone;
   }
 
-  // The same in three steps, for many tokens that are likely to be there: each step fetches the memory that the next
+  // `find` in three steps, for many tokens that are likely to be there: each step fetches the memory that the next
   // one reads.
   struct Search {
     std::string_view token;

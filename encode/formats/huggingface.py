@@ -42,19 +42,22 @@ _T = TypeVar("_T")
 class _Unigram(Struct, tag="Unigram"):
     """`Unigram` with the vocabulary as it is written, since the library does not read scores as the nearest numbers."""
 
-    vocab: list[tuple[str, Raw]]
+    vocab: Raw
     unk_id: int | None = None
     byte_fallback: bool = False
 
     def read(self) -> Unigram:
-        if not (self.unk_id is None or 0 <= self.unk_id < len(self.vocab)):
-            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(self.vocab)} tokens")
-        try:
-            scores = _core.json_numbers([bytes(score) for _, score in self.vocab]).tolist()
-        except TokenizerFileError as error:
-            raise TokenizerFileError(f"model.vocab: {error}") from error
-        pieces = (piece for piece, _ in self.vocab)
-        return Unigram(tuple(zip(pieces, scores, strict=True)), self.unk_id, self.byte_fallback)
+        vocab = _core.scored_pieces(memoryview(self.vocab))
+        if vocab is None:
+            pairs = _decode_field(self.vocab, list[tuple[str, Raw]], "model.vocab")
+            try:
+                scores = _core.json_numbers([bytes(score) for _, score in pairs]).tolist()
+            except TokenizerFileError as error:
+                raise TokenizerFileError(f"model.vocab: {error}") from error
+            vocab = tuple(zip((piece for piece, _ in pairs), scores, strict=True))
+        if not (self.unk_id is None or 0 <= self.unk_id < len(vocab)):
+            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(vocab)} tokens")
+        return Unigram(vocab, self.unk_id, self.byte_fallback)
 
 
 class _BPE(Struct, tag="BPE", kw_only=True):
