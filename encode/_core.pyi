@@ -3,7 +3,7 @@
 Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets are characters, ascending.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Literal, overload
 
@@ -24,6 +24,12 @@ class CompiledPattern:
         context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None,
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
+
+def read_ranks(data: bytes) -> dict[bytes, int] | None:
+    """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
+
+def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
+    """Read a tokenizer.json's list of [piece, score]; None if anything else is in it."""
 
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
     """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
@@ -139,6 +145,32 @@ class PreTokenizer:
 def byte_alphabet() -> str:
     """GPT-2's 256 letters, in the order of the bytes that they stand for."""
 
+class TokenIds(Mapping[str, int]):
+    """A vocabulary as a mapping of tokens to ids, in the order of ids, that is no Python object for each of them."""
+
+    def __init__(self, tokens: dict[str, int]) -> None: ...
+    @staticmethod
+    def from_json(json: memoryview) -> TokenIds | None:
+        """Read a tokenizer.json's vocabulary; None if it is not an object of different names and whole numbers."""
+
+    def __getitem__(self, name: str) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
+class Merges(Sequence[tuple[str, str]]):
+    """Pairs of tokens in order of priority, as a sequence that is no Python object for each of them."""
+
+    def __init__(self, merges: Sequence[str | tuple[str, str]]) -> None: ...
+    @staticmethod
+    def from_json(json: memoryview) -> Merges | None:
+        """Read a tokenizer.json's list of "left right" or ["left", "right"]; None if anything else is in it."""
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[str, str]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[tuple[str, str]]: ...
+    def __len__(self) -> int: ...
+
 class Vocabulary:
     """A model's tokens as bytes."""
 
@@ -171,7 +203,7 @@ class Bpe(Model):
 
     @staticmethod
     def merges(
-        vocabulary: Vocabulary, merges: list[str | tuple[str, str]], whole_first: bool, control: Sequence[int]
+        vocabulary: Vocabulary, merges: Sequence[str | tuple[str, str]], whole_first: bool, control: Sequence[int]
     ) -> Bpe:
         """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
 
@@ -185,7 +217,7 @@ class CharacterBpe(Model):
     def __init__(
         self,
         vocabulary: Vocabulary,
-        merges: list[str | tuple[str, str]],
+        merges: Sequence[str | tuple[str, str]],
         *,
         unk_token: str | None = None,
         continuing_subword_prefix: str = "",

@@ -53,7 +53,9 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
 
     """
     if isinstance(model, RankBPE):
-        return _with_given_ids(tokens, {rank: repr(token) for token, rank in model.ranks.items()})
+        tokens = tuple(tokens)
+        given_ids = {t.id for t in tokens}
+        return _with_given_ids(tokens, {r: repr(token) for token, r in model.ranks.items() if r in given_ids})
     vocab = token_ids(model)
     size = len(vocab)
     if isinstance(model, SentencePiece):

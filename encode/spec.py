@@ -277,7 +277,7 @@ class BPE(Struct, frozen=True, tag="BPE", kw_only=True):
     """
 
     vocab: Mapping[str, int]
-    merges: list[str | tuple[str, str]]
+    merges: Sequence[str | tuple[str, str]]
     dropout: float | None = None
     unk_token: str | None = None
     continuing_subword_prefix: str | None = None

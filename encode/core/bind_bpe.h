@@ -9,34 +9,57 @@
 #include "bpe.h"
 #include "character_bpe.h"
 #include "interop.h"
-#include "merge_reader.h"
+#include "merges.h"
 #include "sentencepiece_bpe.h"
 
 namespace tokenweir {
 
-// A list of "left right" or (left, right).
-inline std::vector<std::array<uint32_t, 3>> read_merges(const Vocabulary& vocabulary, const nb::list& merges,
-                                                        size_t prefix = 0) {
-  MergeReader reader(vocabulary, prefix);
-  for (nb::handle merge : merges) {
+// From "left right" or (left, right).
+inline Merges read_merges(const nb::sequence& list) {
+  Merges merges;
+  for (nb::handle merge : list) {
     if (PyUnicode_Check(merge.ptr())) {
-      reader.add(utf8(merge, "a merge"));
+      merges.add(utf8(merge, "a merge"));
     } else {
       const auto pair = nb::cast<nb::sequence>(merge);
-      if (nb::len(pair) != 2) throw FileError("merge " + std::to_string(reader.size()) + " is not a pair");
-      reader.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
+      if (nb::len(pair) != 2) throw FileError("merge " + std::to_string(merges.size()) + " is not a pair");
+      merges.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
     }
   }
-  return reader.merges();
+  return merges;
+}
+
+// The merges that `list` is, or those made of it in `made`.
+inline const Merges& merges_of(nb::handle list, Merges& made) {
+  if (nb::isinstance<Merges>(list)) return nb::cast<const Merges&>(list);
+  return made = read_merges(nb::cast<nb::sequence>(list));
 }
 
 inline void bind_bpe(nb::module_& m) {
+  nb::class_<Merges>(m, "Merges")
+      .def("__init__", [](Merges* self, const nb::sequence& merges) { new (self) Merges(read_merges(merges)); }, "merges"_a)
+      .def_static(
+          "from_json",
+          [](const Table8& json) { return Merges::from_json({reinterpret_cast<const char*>(json.data()), json.size()}); },
+          "json"_a)
+      .def("__len__", &Merges::size)
+      .def("__getitem__",
+           [](const Merges& self, Py_ssize_t at) {
+             const auto size = static_cast<Py_ssize_t>(self.size());
+             if (at < -size || at >= size) throw nb::index_error();
+             const auto [left, right] = self[static_cast<size_t>(at < 0 ? at + size : at)];
+             return std::make_pair(std::string(left), std::string(right));
+           })
+      .def("__eq__", [](nb::handle self, nb::handle other) { return nb::list(self).equal(nb::list(other)); })
+      .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(nb::list(self))); });
+
   nb::class_<Bpe, Model>(m, "Bpe")
       .def_static(
           "merges",
-          [](const Vocabulary& vocabulary, nb::list merges, bool whole_first, const std::vector<uint32_t>& control) {
+          [](const Vocabulary& vocabulary, nb::handle merges, bool whole_first, const std::vector<uint32_t>& control) {
+            Merges made;
             auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
-            bpe->set_merges(read_merges(vocabulary, merges));
+            bpe->set_merges(vocabulary, merges_of(merges, made));
             bpe->set_control(control);
             return bpe;
           },
@@ -54,12 +77,12 @@ inline void bind_bpe(nb::module_& m) {
   nb::class_<CharacterBpe, Model>(m, "CharacterBpe")
       .def(
           "__init__",
-          [](CharacterBpe* self, const Vocabulary& vocabulary, nb::list merges, std::optional<std::string> unknown,
+          [](CharacterBpe* self, const Vocabulary& vocabulary, nb::handle merges, std::optional<std::string> unknown,
              std::string prefix, std::string suffix, bool fuse_unknown, bool byte_fallback, bool whole_first,
              const std::vector<uint32_t>& control) {
             const CharacterBpeOptions options{unknown, prefix, suffix, fuse_unknown, byte_fallback, whole_first};
-            new (self) CharacterBpe(vocabulary, read_merges(vocabulary, merges, prefix.size()), options,
-                                    control);
+            Merges made;
+            new (self) CharacterBpe(vocabulary, merges_of(merges, made), options, control);
           },
           "vocabulary"_a, "merges"_a, nb::kw_only(), "unk_token"_a = nb::none(), "continuing_subword_prefix"_a = "",
           "end_of_word_suffix"_a = "", "fuse_unk"_a = false, "byte_fallback"_a = false, "ignore_merges"_a = false,

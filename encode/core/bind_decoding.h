@@ -9,12 +9,6 @@
 
 namespace tokenweir {
 
-inline nb::object text_object(std::string_view text) {
-  PyObject* object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict");
-  if (!object) throw nb::python_error();
-  return nb::steal(object);
-}
-
 struct PyTokenBytes {
   TokenBytes table;
   ObjectCache strings;  // of tokens that are text; None for the others
@@ -135,9 +129,9 @@ inline void bind_decoding(nb::module_& m) {
              const std::vector<std::tuple<uint32_t, std::string, bool>>& added, size_t size, nb::handle token,
              Spelling spelling, nb::handle run, nb::handle text, FirstUntil first_until,
              const std::vector<std::tuple<uint32_t, nb::bytes, bool>>& fixed) {
-            std::vector<std::string> names = vocabulary.names;
-            std::vector<bool> given = vocabulary.given;
-            names.resize(std::max(size, names.size()));
+            std::vector<std::string_view> names(std::max(size, vocabulary.size()));
+            for (size_t id = 0; id < vocabulary.size(); id++) names[id] = vocabulary.ids.names()[id];
+            std::vector<bool> given = vocabulary.ids.given();
             given.resize(names.size());
             std::vector<bool> special(names.size());
             for (const auto& [id, content, is_special] : added) {
@@ -149,11 +143,10 @@ inline void bind_decoding(nb::module_& m) {
             std::vector<FixedToken> fixed_tokens;
             for (const auto& [id, content, bytes] : fixed)
               fixed_tokens.push_back({id, std::string(content.c_str(), content.size()), bytes});
-            const size_t n = names.size();
             new (self) PyTokenBytes{
                 TokenBytes({text_steps(token), spelling, text_steps(run), text_steps(text), first_until},
-                           std::move(names), std::move(given), special, fixed_tokens),
-                ObjectCache(n)};
+                           names, given, special, fixed_tokens),
+                ObjectCache(names.size())};
           },
           "vocabulary"_a, "added"_a, "size"_a, "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a, "fixed"_a)
       .def("__len__", [](const PyTokenBytes& self) { return self.table.size(); })

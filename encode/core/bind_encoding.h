@@ -47,51 +47,7 @@ struct PyEncoder {
   }
 };
 
-inline int64_t vocabulary_id(nb::handle value) {
-  if (const auto id = integer(value)) return *id;
-  throw Unsupported("a token id of more than 64 bits; ids from 0 to " + std::to_string(PairTable::kMaxId) + " fit");
-}
-
 inline void bind_parts(nb::module_& m) {
-  m.def("byte_alphabet", [] {
-    std::string letters;
-    for (int byte = 0; byte < 256; byte++) letters += ByteAlphabet().letter(static_cast<uint8_t>(byte));
-    return letters;
-  });
-
-  nb::class_<Vocabulary>(m, "Vocabulary")
-      .def_static("byte_level", [](nb::dict tokens) {
-        Vocabulary vocabulary(true);
-        for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
-        return vocabulary;
-      })
-      .def_static("characters", [](nb::dict tokens) {
-        Vocabulary vocabulary(false);
-        for (auto [name, id] : tokens) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
-        return vocabulary;
-      })
-      .def_static("ranks", [](nb::dict tokens) {
-        Vocabulary vocabulary(false);
-        for (auto [name, id] : tokens) {
-          const auto bytes = nb::cast<nb::bytes>(name);
-          vocabulary.add({bytes.c_str(), bytes.size()}, vocabulary_id(id));
-        }
-        return vocabulary;
-      })
-      .def_static("plain", [](nb::handle tokens) {
-        Vocabulary vocabulary(false, true);
-        if (nb::hasattr(tokens, "keys")) {
-          nb::dict ids;
-          ids.update(tokens);
-          for (auto [name, id] : ids) vocabulary.add(utf8(name, "a token"), vocabulary_id(id));
-        } else {
-          int64_t id = 0;
-          for (nb::handle name : tokens) vocabulary.add(utf8(name, "a token"), id++);
-        }
-        return vocabulary;
-      })
-      .def("__len__", [](const Vocabulary& self) { return self.names.size(); });
-
   nb::class_<Model>(m, "Model")
       .def(
           "encode",

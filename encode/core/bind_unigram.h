@@ -5,11 +5,33 @@
 
 #include "interop.h"
 #include "json_number.h"
+#include "json_text.h"
 #include "unigram.h"
 
 namespace tokenweir {
 
+// A tokenizer.json's list of [piece, score]; nothing if anything else is in it.
+inline std::optional<nb::tuple> scored_pieces(std::string_view json) {
+  JsonText text(json);
+  nb::list pieces;
+  std::string piece;
+  if (!text.take('[')) return {};
+  do {
+    piece.clear();
+    if (!text.take('[') || !text.string(piece) || !text.take(',')) return {};
+    const auto score = JsonNumber::read(text.number());
+    if (!score || !text.take(']')) return {};
+    pieces.append(nb::make_tuple(text_object(piece), *score));
+  } while (text.take(','));
+  if (!text.take(']') || !text.ended()) return {};
+  return nb::tuple(pieces);
+}
+
 inline void bind_unigram(nb::module_& m) {
+  m.def(
+      "scored_pieces",
+      [](const Table8& json) { return scored_pieces({reinterpret_cast<const char*>(json.data()), json.size()}); },
+      "json"_a);
   m.def(
       "json_numbers",
       [](nb::list literals) {

@@ -15,6 +15,7 @@
 #include "hash_table.h"
 #include "id_buffer.h"
 #include "merge.h"
+#include "merge_ids.h"
 #include "model.h"
 #include "vocabulary.h"
 #include "whole_characters.h"
@@ -25,26 +26,22 @@ class Bpe : public Model {
  public:
   // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
   Bpe(const Vocabulary& vocabulary, bool whole_first)
-      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(tokens_) {
+      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(vocabulary.table()) {
     std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
-    for (uint32_t id = 0; id < tokens_.size(); id++) {
-      const std::string_view token = tokens_[id];
-      if (!vocabulary.reachable[id]) continue;
-      table_.insert(id);
-      if (token.size() == 1) byte_ids_[static_cast<uint8_t>(token[0])] = id;
-    }
+    for (uint32_t id = 0; id < tokens_.size(); id++)
+      if (vocabulary.reachable[id] && tokens_[id].size() == 1) byte_ids_[static_cast<uint8_t>(tokens_[id][0])] = id;
     for (int byte = 0; byte < 256; byte++)
       if (byte_ids_[byte] == kNone)
         throw Unsupported("a byte-level vocabulary without a token for byte " + std::to_string(byte));
   }
 
-  // HuggingFace: (left, right, merged) in order of priority; a pair listed twice keeps its later place.
-  void set_merges(const std::vector<std::array<uint32_t, 3>>& merges) {
+  // HuggingFace: merges in order of priority; a pair listed twice keeps its later place.
+  void set_merges(const Vocabulary& vocabulary, const Merges& merges) {
     check_priority(merges.size());
     pairs_ = std::make_unique<PairTable>(merges.size());
-    for (uint32_t priority = 0; priority < merges.size(); priority++) {
-      const auto [left, right, merged] = merges[priority];
-      pairs_->insert(left, right, priority);
+    merged_.reserve(merges.size());
+    for (const auto& [left, right, merged] : merge_ids(merges, *vocabulary.ids.table())) {
+      pairs_->insert(left, right, static_cast<uint32_t>(merged_.size()));
       merged_.push_back(merged);
     }
     index_pairs();
@@ -54,16 +51,23 @@ class Bpe : public Model {
   void set_ranks() {
     check_priority(tokens_.size());
     std::vector<std::array<uint32_t, 3>> splits;
+    std::vector<TokenTable::Search> halves;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const std::string_view token = tokens_[id];
       if (token.size() > kMaxRanked)
         throw Unsupported("a ranked token of " + std::to_string(token.size()) + " bytes; at most " +
                           std::to_string(kMaxRanked) + " are possible");
       merged_.push_back(id);
+      halves.clear();
       for (size_t cut = 1; cut < token.size(); cut++) {
-        const uint32_t left = table_.find(token.substr(0, cut));
+        halves.push_back(table_->search(token.substr(0, cut)));
+        halves.push_back(table_->search(token.substr(cut)));
+      }
+      for (const auto& half : halves) table_->approach(half);
+      for (size_t i = 0; i < halves.size(); i += 2) {
+        const uint32_t left = table_->finish(halves[i]);
         if (left == kNone) continue;
-        const uint32_t right = table_.find(token.substr(cut));
+        const uint32_t right = table_->finish(halves[i + 1]);
         if (right != kNone) splits.push_back({left, right, id});
       }
     }
@@ -98,7 +102,7 @@ class Bpe : public Model {
 
   void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
     if (whole_first_ || n == 1) {
-      const uint32_t id = n == 1 ? byte_ids_[*p] : table_.find({reinterpret_cast<const char*>(p), n});
+      const uint32_t id = n == 1 ? byte_ids_[*p] : table_->find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
         return;
@@ -162,7 +166,7 @@ class Bpe : public Model {
 
   TokenList tokens_;
   bool whole_first_;
-  TokenTable table_;
+  std::shared_ptr<const TokenTable> table_;
   uint32_t byte_ids_[256];
   std::unique_ptr<PairTable> pairs_;
   std::vector<uint32_t> merged_;  // priority -> id

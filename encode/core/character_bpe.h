@@ -18,7 +18,7 @@
 #include "character_ids.h"
 #include "hash_table.h"
 #include "merge.h"
-#include "merge_reader.h"
+#include "merge_ids.h"
 #include "model.h"
 #include "vocabulary.h"
 
@@ -34,12 +34,12 @@ struct CharacterBpeOptions {
 
 class CharacterBpe : public Model {
  public:
-  // `merges`: (left, right, merged) in order of priority; a pair listed twice keeps its later place. Ids of `control`
-  // are never produced by guarded text, but for the unknown token.
-  CharacterBpe(const Vocabulary& vocabulary, const std::vector<std::array<uint32_t, 3>>& merges,
+  // `merges`: in order of priority; a pair listed twice keeps its later place. Ids of `control` are never produced by
+  // guarded text, but for the unknown token.
+  CharacterBpe(const Vocabulary& vocabulary, const Merges& merges,
                const CharacterBpeOptions& options, const std::vector<uint32_t>& control)
-      : tokens_(vocabulary.names),
-        table_(tokens_),
+      : tokens_(vocabulary.ids.names()),
+        table_(vocabulary.ids.table()),
         control_(tokens_.size()),
         pairs_(merges.size()),
         fuse_(options.fuse_unknown),
@@ -49,11 +49,10 @@ class CharacterBpe : public Model {
     if (merges.size() > PairTable::kMaxPriority)
       throw Unsupported(std::to_string(merges.size()) + " merges; at most " +
                         std::to_string(PairTable::kMaxPriority) + " fit");
-    for (uint32_t id = 0; id < tokens_.size(); id++)
-      if (!tokens_[id].empty()) table_.insert(id);
     find_characters(options);
     find_unknown(options);
-    for (const auto& [left, right, merged] : merges) {
+    merged_.reserve(merges.size());
+    for (const auto& [left, right, merged] : merge_ids(merges, *table_, options.prefix.size())) {
       pairs_.insert(left, right, static_cast<uint32_t>(merged_.size()));
       merged_.push_back(merged);
     }
@@ -69,7 +68,7 @@ class CharacterBpe : public Model {
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
               std::vector<Span>* spans) const override {
     if (whole_first_) {
-      const uint32_t id = table_.find({reinterpret_cast<const char*>(p), n});
+      const uint32_t id = table_->find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
         if (spans) spans->push_back({0, n});
@@ -174,14 +173,14 @@ class CharacterBpe : public Model {
     for (int byte = 0; options.byte_fallback && byte < 256; byte++) {
       const char* digits = "0123456789ABCDEF";
       const char name[] = {'<', '0', 'x', digits[byte / 16], digits[byte % 16], '>'};
-      bytes_[byte] = table_.find({name, sizeof name});
+      bytes_[byte] = table_->find({name, sizeof name});
     }
     const auto missing = std::count(std::begin(bytes_), std::end(bytes_), kNone);
     if (missing < 256 && (has_prefix_ || has_suffix_))
       throw Unsupported(std::string("model: BPE with byte_fallback and ") +
                         (has_prefix_ ? "continuing_subword_prefix" : "end_of_word_suffix"));
     if (!options.unknown) return;
-    unknown_ = table_.find(*options.unknown);
+    unknown_ = table_->find(*options.unknown);
     if (unknown_ == kNone && missing > 0)
       throw Unsupported("model: BPE with the unk_token \"" + *options.unknown + "\", which the vocabulary lacks");
   }
@@ -230,7 +229,7 @@ class CharacterBpe : public Model {
   }
 
   TokenList tokens_;
-  TokenTable table_;
+  std::shared_ptr<const TokenTable> table_;
   std::vector<bool> control_;
   CharacterIds characters_[2][2];  // by whether they continue the piece and whether they end it
   uint32_t bytes_[256];            // the tokens that spell bytes

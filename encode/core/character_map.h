@@ -1,9 +1,9 @@
 // Normalizers that look at one character at a time: Lowercase, StripAccents and the steps of BertNormalizer, by the
 // tables of HuggingFace's `tokenizers` 0.23, whose versions of Unicode and whose slips are its own.
 //
-// A map is a set of rules, laid down one over the other in a two-level table when it is built (which takes two
-// milliseconds). Text is skipped 16 bytes at a time where lead bytes tell that it stays. ASCII that becomes other ASCII
-// is copied along and translated in place, so that capitals and line feeds do not break up the copying.
+// A map is a set of rules, laid down one over the other in a two-level table when it is built. Text is skipped 16 bytes
+// at a time where lead bytes tell that it stays. ASCII that becomes other ASCII is copied along and translated in place,
+// so that capitals and line feeds do not break up the copying.
 #pragma once
 
 #include <array>
@@ -26,16 +26,16 @@ class CharacterMap : public NormalizerStep {
 
   // A character follows the last rule that speaks of it.
   explicit CharacterMap(const std::vector<Rule>& rules) {
-    std::vector<uint16_t> values(kCharacters, kKept);
-    for (const Rule rule : rules) lay_down(rule, values);
-    paginate(values);
-    kept_ = bytes_of([&](uint32_t c) { return values[c] == kKept; });
+    page_.fill(uniform(kKept));
+    for (const Rule rule : rules) lay_down(rule);
+    const auto stays = [&](uint32_t c) { return value(c) == kKept; };
+    kept_ = bytes_of(stays);
     copied_ = kept_;
     for (uint32_t b = 0; b < 256; b++) {
       translation_[b] = static_cast<char>(b);
-      if (b >= 0x80 || values[b] == kKept || results_[values[b]].size != 1) continue;
+      if (b >= 0x80 || stays(b) || results_[value(b)].size != 1) continue;
       copied_.add(static_cast<uint8_t>(b));
-      translation_[b] = results_[values[b]].utf8[0];
+      translation_[b] = results_[value(b)].utf8[0];
       translates_ = true;
     }
   }
@@ -90,35 +90,61 @@ class CharacterMap : public NormalizerStep {
     uint8_t size, characters;
   };
 
-  void lay_down(Rule rule, std::vector<uint16_t>& values) {
+  void lay_down(Rule rule) {
     using namespace normalization_tables;
     switch (rule) {
       case Rule::Lowercase:
         for (const LowerCase& run : kLowerCase)
           for (uint32_t c = run.first; c <= run.last; c += run.step)
-            values[c] = result({c + static_cast<uint32_t>(run.shift)});
-        values[0x130] = result({'i', 0x307});
+            set(c, result({c + static_cast<uint32_t>(run.shift)}));
+        set(0x130, result({'i', 0x307}));
         break;
       case Rule::StripAccents:
-        set(kAccents, result({}), values);
+        set(kAccents, result({}));
         break;
       case Rule::BertCleanText:
-        set(kBertControls, result({}), values);
-        set(kBertSpaces, result({' '}), values);
+        set(kBertControls, result({}));
+        set(kBertSpaces, result({' '}));
         break;
       case Rule::BertChineseChars:
-        set(kBertChinese, kSpaced, values);
+        set(kBertChinese, kSpaced);
         break;
       case Rule::BertStripAccents:
-        set(kBertAccents, result({}), values);
+        set(kBertAccents, result({}));
         break;
     }
   }
 
   template <size_t N>
-  static void set(const normalization_tables::Range (&ranges)[N], uint16_t value, std::vector<uint16_t>& values) {
+  void set(const normalization_tables::Range (&ranges)[N], uint16_t value) {
     for (const auto& range : ranges)
-      for (uint32_t c = range.first; c <= range.last; c++) values[c] = value;
+      for (uint32_t c = range.first; c <= range.last;) {
+        if (c % kPage == 0 && range.last - c >= kPage - 1) {
+          page_[c / kPage] = uniform(value);
+          c += kPage;
+        } else {
+          set(c++, value);
+        }
+      }
+  }
+
+  // Pages of one value throughout are shared; one that gets another becomes a page of its own.
+  void set(uint32_t c, uint16_t value) {
+    uint16_t& page = page_[c / kPage];
+    const uint16_t first = values_[page * kPage];
+    if (const auto shared = uniform_.find(first); shared != uniform_.end() && shared->second == page) {
+      const auto own = static_cast<uint16_t>(values_.size() / kPage);
+      values_.resize(values_.size() + kPage, first);
+      page = own;
+    }
+    values_[page * kPage + c % kPage] = value;
+  }
+
+  // The shared page that has this value throughout.
+  uint16_t uniform(uint16_t value) {
+    const auto [at, added] = uniform_.try_emplace(value, static_cast<uint16_t>(values_.size() / kPage));
+    if (added) values_.resize(values_.size() + kPage, value);
+    return at->second;
   }
 
   // The value of what these characters replace.
@@ -129,18 +155,6 @@ class CharacterMap : public NormalizerStep {
     text.copy(made.utf8, sizeof made.utf8);
     results_.push_back(made);
     return static_cast<uint16_t>(results_.size() - 1);
-  }
-
-  // Equal pages are kept once.
-  void paginate(const std::vector<uint16_t>& values) {
-    std::map<std::vector<uint16_t>, uint16_t> known;
-    for (size_t i = 0; i < page_.size(); i++) {
-      const std::vector<uint16_t> page(values.begin() + static_cast<ptrdiff_t>(i * kPage),
-                                       values.begin() + static_cast<ptrdiff_t>((i + 1) * kPage));
-      const auto [at, added] = known.try_emplace(page, static_cast<uint16_t>(known.size()));
-      if (added) values_.insert(values_.end(), page.begin(), page.end());
-      page_[i] = at->second;
-    }
   }
 
   uint16_t value(uint32_t c) const { return values_[page_[c / kPage] * kPage + c % kPage]; }
@@ -155,6 +169,7 @@ class CharacterMap : public NormalizerStep {
   std::vector<Result> results_ = std::vector<Result>(2);  // nothing stands at kKept and kSpaced
   std::array<uint16_t, kCharacters / kPage> page_;
   std::vector<uint16_t> values_;
+  std::map<uint16_t, uint16_t> uniform_;  // value to its page
   ByteSet kept_;                       // leads characters that stay
   ByteSet copied_;                     // the same, and ASCII that becomes other ASCII,
   std::array<char, 256> translation_;  // like this

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -55,30 +56,39 @@ class TokenBytes {
  public:
   // `names` are the tokens as spelled, `given` tells which ids have one; ids without one (gaps, padding rows below the
   // embedding's size) stand for nothing.
-  TokenBytes(Decoding decoding, std::vector<std::string> names, std::vector<bool> given, const std::vector<bool>& special,
-             const std::vector<FixedToken>& fixed)
+  TokenBytes(Decoding decoding, const std::vector<std::string_view>& names, const std::vector<bool>& given,
+             const std::vector<bool>& special, const std::vector<FixedToken>& fixed)
       : decoding_(std::move(decoding)), flags_(names.size()) {
     const auto depends = [&](When when) { return decoding_.token.depends_on(when) || decoding_.run.depends_on(when); };
     first_differs_ = depends(When::kFirst) || depends(When::kLater);
     last_differs_ = depends(When::kLast) || depends(When::kNotLast);
     if (first_differs_ || last_differs_) names_ = TokenList(names);
     double longest = 0;  // what all contents may take together
-    for (const std::string& name : names) longest += static_cast<double>(name.size());
+    for (const std::string_view name : names) longest += static_cast<double>(name.size());
     if (longest * decoding_.token.growth() * decoding_.run.growth() > kMostBytes)
       throw Unsupported("a decoder whose replacements may make more than " + std::to_string(kMostBytes) + " bytes");
-    for (size_t id = 0; id < names.size(); id++) {
-      if (!given[id]) continue;
-      flags_[id] = kGiven | (special[id] ? kSpecial : 0);
-      auto [content, bytes] = render(names[id], {false, false});
-      if (bytes) flags_[id] |= kBytes;
-      names[id] = std::move(content);
-    }
+    std::unordered_map<uint32_t, const FixedToken*> fixed_of;
     for (const FixedToken& token : fixed) {
       if (token.id >= names.size()) throw FileError("token id " + std::to_string(token.id) + " is out of range");
-      names[token.id] = token.content;
-      flags_[token.id] = static_cast<uint8_t>((flags_[token.id] & ~kBytes) | kGiven | kFixed | (token.bytes ? kBytes : 0));
+      fixed_of[token.id] = &token;
+      flags_[token.id] = kFixed;
     }
-    contents_ = TokenList(names);
+    TokenList::Builder contents(names.size());
+    contents.bytes().reserve(static_cast<size_t>(longest));
+    for (uint32_t id = 0; id < names.size(); id++) {
+      if (flags_[id] & kFixed) {
+        const FixedToken& token = *fixed_of[id];
+        contents.bytes() += token.content;
+        flags_[id] |= kGiven | (given[id] && special[id] ? kSpecial : 0) | (token.bytes ? kBytes : 0);
+      } else if (given[id]) {
+        flags_[id] = kGiven | (special[id] ? kSpecial : 0);
+        if (render(names[id], {false, false}, contents.bytes())) flags_[id] |= kBytes;
+      } else {
+        contents.bytes() += names[id];
+      }
+      contents.end_token();
+    }
+    contents_ = TokenList(std::move(contents));
   }
 
   size_t size() const { return flags_.size(); }
@@ -103,7 +113,9 @@ class TokenBytes {
   // The same elsewhere; whether it is bytes comes second.
   std::pair<std::string, bool> content_at(size_t id, Place place) const {
     if (flags_[id] & kFixed) return {std::string(content(id)), is_bytes(id)};
-    return render(names_[id], place);
+    std::string content;
+    const bool bytes = render(names_[id], place, content);
+    return {std::move(content), bytes};
   }
 
   bool first_differs() const { return first_differs_; }
@@ -120,20 +132,27 @@ class TokenBytes {
   static constexpr uint32_t kMostBytes = 1u << 30;  // as many as the longest file has that is read
   static constexpr uint8_t kGiven = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
 
-  std::pair<std::string, bool> render(std::string_view name, Place place) const {
-    std::string content = decoding_.token.apply(std::string(name), place);
+  // Appends what a token stands for to `out`; returns whether that is bytes.
+  bool render(std::string_view name, Place place, std::string& out) const {
+    std::string changed;
+    if (!decoding_.token.empty()) name = changed = decoding_.token.apply(name, place);
+    const size_t before = out.size();
     switch (decoding_.spelling) {
       case Spelling::kAlphabet:
-        alphabet_bytes(content, content);
-        [[fallthrough]];
+        append_alphabet_bytes(name, out);
+        return !is_utf8(std::string_view(out).substr(before));
       case Spelling::kBytes:
-        if (is_utf8(content)) return {std::move(content), false};
-        return {std::move(content), true};
+        out += name;
+        return !is_utf8(name);
       case Spelling::kFallback:
-        if (const int byte = fallback_byte(content); byte >= 0) return {std::string(1, static_cast<char>(byte)), true};
+        if (const int byte = fallback_byte(name); byte >= 0) {
+          out += static_cast<char>(byte);
+          return true;
+        }
         [[fallthrough]];
       default:
-        return {decoding_.run.apply(std::move(content), place), false};
+        out += decoding_.run.empty() ? name : decoding_.run.apply(name, place);
+        return false;
     }
   }
 

@@ -33,6 +33,14 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
   return mix(h ^ h >> 29);
 }
 
+inline void prefetch(const void* p) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(p);
+#else
+  (void)p;
+#endif
+}
+
 inline int slot_bits(size_t entries) {
   int bits = 4;
   while ((size_t{1} << bits) < entries * 2) bits++;
@@ -55,7 +63,7 @@ class Filter {
 };
 
 // Token bytes to id. A slot has the id and half of the hash; a look-up that fails, as most do for words that are not in
-// the vocabulary, touches no token. The tokens belong to the caller.
+// the vocabulary, touches no token.
 class TokenTable {
  public:
   explicit TokenTable(const TokenList& tokens)
@@ -64,14 +72,16 @@ class TokenTable {
         slots_(size_t{1} << (64 - shift_)),
         filter_(slot_bits(tokens.size()) + 2) {}
 
-  // The first of equal tokens holds.
-  void insert(uint32_t id) {
+  // The first of equal tokens holds; returns whether it is this one.
+  bool insert(uint32_t id) {
     const std::string_view token = tokens_[id];
     const uint64_t h = hash(token);
     Slot& slot = slots_[slot_of(token, h)];
-    if (slot.id == kNone) slot = {static_cast<uint32_t>(h), id};
+    if (slot.id != kNone) return false;
+    slot = {static_cast<uint32_t>(h), id};
     filter_.insert(h);
     longest_ = std::max(longest_, token.size());
+    return true;
   }
 
   uint32_t find(std::string_view token) const {
@@ -79,6 +89,26 @@ class TokenTable {
     const uint64_t h = hash(token);
     return filter_.may_have(h) ? slots_[slot_of(token, h)].id : kNone;
   }
+
+  // `find` in three steps, for many tokens that are likely to be there: each step fetches the memory that the next
+  // one reads.
+  struct Search {
+    std::string_view token;
+    uint64_t hash;
+  };
+
+  Search search(std::string_view token) const {
+    const uint64_t h = hash(token);
+    prefetch(&slots_[h >> shift_]);
+    return {token, h};
+  }
+
+  void approach(const Search& search) const {
+    const Slot& slot = slots_[search.hash >> shift_];
+    if (slot.id != kNone) prefetch(tokens_[slot.id].data());
+  }
+
+  uint32_t finish(const Search& search) const { return slots_[slot_of(search.token, search.hash)].id; }
 
  private:
   struct Slot {
@@ -98,7 +128,7 @@ class TokenTable {
     }
   }
 
-  const TokenList& tokens_;
+  TokenList tokens_;
   int shift_;
   size_t longest_ = 0;
   std::vector<Slot> slots_;

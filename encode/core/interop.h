@@ -49,6 +49,12 @@ inline std::string_view utf8(nb::handle text, const std::string& where = "text")
   raise("TextError", where + message);
 }
 
+inline nb::object text_object(std::string_view text) {
+  PyObject* object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict");
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
 // Byte offsets of ascending character offsets.
 inline std::vector<size_t> byte_offsets(std::string_view text, const std::vector<size_t>& characters) {
   std::vector<size_t> bytes;

@@ -7,6 +7,7 @@
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
 #include "bind_pattern.h"
+#include "bind_vocabulary.h"
 #include "bind_wordpiece.h"
 #include "bind_unigram.h"
 #include "bind_pretokenizer.h"
@@ -34,6 +35,7 @@ NB_MODULE(_core, m) {
   bind_normalizer(m);
   bind_charsmap(m);
   bind_pretokenizer(m);
+  bind_vocabulary(m);
   bind_parts(m);
   bind_wordpiece(m);
   bind_unigram(m);

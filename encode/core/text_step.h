@@ -31,6 +31,13 @@ struct Place {
   }
 };
 
+// A bit for each of the bytes of a text, which other bytes may share.
+inline uint64_t letters_of(std::string_view text) {
+  uint64_t letters = 0;
+  for (const char c : text) letters |= uint64_t{1} << (c & 63);
+  return letters;
+}
+
 class TextStep {
  public:
   // What a step knows of the text so far.
@@ -75,6 +82,9 @@ class TextStep {
   static TextStep join() { return TextStep(Kind::kJoin, When::kLater); }
 
   When when() const { return when_; }
+
+  // The letters without which a whole text stays as it is.
+  uint64_t needs() const { return kind_ == Kind::kReplace ? letters_of(pattern_) : 0; }
 
   // Nothing is held, and all text from here on passes as it is.
   bool rests(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.begun; }
@@ -221,12 +231,19 @@ class TextSteps {
   }
 
   // What becomes of a whole text.
-  std::string apply(std::string text, Place place) const {
-    if (steps_.empty()) return text;
-    States states = begin();
-    std::string out;
-    feed(text, place, true, states, out);
-    return out;
+  std::string apply(std::string_view text, Place place) const {
+    std::string from(text), to;
+    uint64_t letters = letters_of(from);
+    for (const TextStep& step : steps_) {
+      if (!place.is(step.when()) || (step.needs() & ~letters)) continue;
+      TextStep::State state;
+      to.clear();
+      step.feed(from, state, to);
+      step.end(state, to);
+      from.swap(to);
+      letters = letters_of(from);
+    }
+    return from;
   }
 
  private:

@@ -6,10 +6,11 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "errors.h"
-#include "hash_table.h"
+#include "token_ids.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -37,18 +38,20 @@ class ByteAlphabet {
   // The byte that a character of the alphabet stands for.
   uint8_t byte(uint32_t letter) const { return static_cast<uint8_t>(byte_of_[letter]); }
 
-  // The bytes that `token` spells; false, with `bytes` unset, if a character is not of the alphabet.
-  bool bytes(std::string_view token, std::string& bytes) const {
-    std::string spelled;
+  // Appends the bytes that `token` spells to `out`; false, and nothing, if a character is not of the alphabet.
+  bool append(std::string_view token, std::string& out) const {
+    const size_t before = out.size();
     const auto* p = reinterpret_cast<const uint8_t*>(token.data());
     for (const auto* end = p + token.size(); p < end;) {
       uint32_t length;
       const uint32_t c = utf8_decode(p, length);
-      if (c >= kSize || byte_of_[c] < 0) return false;
-      spelled.push_back(static_cast<char>(byte_of_[c]));
+      if (c >= kSize || byte_of_[c] < 0) {
+        out.resize(before);
+        return false;
+      }
+      out.push_back(static_cast<char>(byte_of_[c]));
       p += length;
     }
-    bytes = std::move(spelled);
     return true;
   }
 
@@ -58,47 +61,58 @@ class ByteAlphabet {
   int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
 };
 
-// Sets `out` to the bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character
-// outside the alphabet counts as plain text, whole. Returns whether it has none.
-inline bool alphabet_bytes(std::string_view name, std::string& out) {
+// Appends the bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character outside
+// the alphabet counts as plain text, whole. Returns whether it has none.
+inline bool append_alphabet_bytes(std::string_view name, std::string& out) {
   static const ByteAlphabet alphabet;
-  if (alphabet.bytes(name, out)) return true;
-  out = name;
+  if (alphabet.append(name, out)) return true;
+  out += name;
   return false;
 }
 
+// How a file spells its tokens.
+enum class Names : uint8_t {
+  kAlphabet,  // in the byte alphabet
+  kBytes,     // as they are; none is empty
+  kPlain,     // as they are
+};
+
 struct Vocabulary {
-  bool byte_level;                  // names are spelled in the byte alphabet
-  bool plain;                       // they are plain text, which may be empty
-  std::vector<std::string> names;   // as the file spells them; empty, unless `given`: no such token
-  std::vector<bool> given;          // there is such a token
-  std::vector<std::string> bytes;   // what the decoder makes of them
-  std::vector<bool> reachable;      // a piece of text can equal the token
+  TokenIds ids;                 // the tokens as the file spells them
+  TokenList bytes;              // what the decoder makes of them; empty: no such token, unless its name is empty
+  std::vector<bool> reachable;  // a piece of text can equal the token
 
-  explicit Vocabulary(bool byte_level, bool plain = false) : byte_level(byte_level), plain(plain) {}
-
-  void add(std::string_view name, int64_t id) {
-    if (id < 0 || id > PairTable::kMaxId)
-      throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " + std::to_string(PairTable::kMaxId) +
-                        " fit");
-    if (name.empty() && !plain) throw FileError("token " + std::to_string(id) + " is empty");
-    const size_t at = static_cast<size_t>(id);
-    if (at >= names.size()) {
-      names.resize(at + 1);
-      given.resize(at + 1);
-      bytes.resize(at + 1);
-      reachable.resize(at + 1);
-    }
-    if (given[at]) throw FileError("token id " + std::to_string(id) + " is given twice");
-    names[at] = name;
-    given[at] = true;
-    if (byte_level) {
-      reachable[at] = alphabet_bytes(name, bytes[at]);
-    } else {
-      bytes[at] = name;
-      reachable[at] = true;
-    }
+  Vocabulary(TokenIds tokens, Names kind)
+      : ids(std::move(tokens)), bytes(ids.names()), reachable(ids.given()),
+        spelled_(kind == Names::kAlphabet) {
+    for (uint32_t id = 0; id < size() && kind != Names::kPlain; id++)
+      if (reachable[id] && bytes[id].empty()) throw FileError("token " + std::to_string(id) + " is empty");
+    if (spelled_) bytes = spelled();
   }
+
+  size_t size() const { return ids.names().size(); }
+
+  // To find the reachable tokens by their bytes.
+  std::shared_ptr<const TokenTable> table() const {
+    if (!spelled_) return ids.table();
+    auto table = std::make_shared<TokenTable>(bytes);
+    for (uint32_t id = 0; id < size(); id++)
+      if (reachable[id]) table->insert(id);
+    return table;
+  }
+
+ private:
+  TokenList spelled() {
+    TokenList::Builder builder(size());
+    builder.bytes().reserve(ids.names().bytes());
+    for (uint32_t id = 0; id < size(); id++) {
+      if (!append_alphabet_bytes(ids.names()[id], builder.bytes())) reachable[id] = false;
+      builder.end_token();
+    }
+    return TokenList(std::move(builder));
+  }
+
+  bool spelled_;  // in the byte alphabet
 };
 
 }  // namespace tokenweir

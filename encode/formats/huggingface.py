@@ -6,7 +6,8 @@ say, or not at all, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,6 +18,7 @@ from tokenweir.encode.spec import (
     BPE,
     AddedToken,
     ByteLevel,
+    Count,
     Decoder,
     DecoderSequence,
     Metaspace,
@@ -34,26 +36,78 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 
+_T = TypeVar("_T")
+
 
 class _Unigram(Struct, tag="Unigram"):
     """`Unigram` with the vocabulary as it is written, since the library does not read scores as the nearest numbers."""
 
-    vocab: list[tuple[str, Raw]]
+    vocab: Raw
     unk_id: int | None = None
     byte_fallback: bool = False
 
     def read(self) -> Unigram:
-        if not (self.unk_id is None or 0 <= self.unk_id < len(self.vocab)):
-            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(self.vocab)} tokens")
-        try:
-            scores = _core.json_numbers([bytes(score) for _, score in self.vocab]).tolist()
-        except TokenizerFileError as error:
-            raise TokenizerFileError(f"model.vocab: {error}") from error
-        pieces = (piece for piece, _ in self.vocab)
-        return Unigram(tuple(zip(pieces, scores, strict=True)), self.unk_id, self.byte_fallback)
+        vocab = _core.scored_pieces(memoryview(self.vocab))
+        if vocab is None:
+            pairs = _decode_field(self.vocab, list[tuple[str, Raw]], "model.vocab")
+            try:
+                scores = _core.json_numbers([bytes(score) for _, score in pairs]).tolist()
+            except TokenizerFileError as error:
+                raise TokenizerFileError(f"model.vocab: {error}") from error
+            vocab = tuple(zip((piece for piece, _ in pairs), scores, strict=True))
+        if not (self.unk_id is None or 0 <= self.unk_id < len(vocab)):
+            raise TokenizerFileError(f"model.unk_id: {self.unk_id} is not one of {len(vocab)} tokens")
+        return Unigram(vocab, self.unk_id, self.byte_fallback)
 
 
-_Model = BPE | WordPiece | _Unigram
+class _BPE(Struct, tag="BPE", kw_only=True):
+    """`BPE` as it is written: a million objects for the tokens and the merges would take most of the time."""
+
+    vocab: Raw
+    merges: Raw
+    dropout: float | None = None
+    unk_token: str | None = None
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
+    fuse_unk: bool = False
+    byte_fallback: bool = False
+    ignore_merges: bool = False
+
+    def read(self) -> BPE:
+        merges: Sequence[str | tuple[str, str]] | None = _core.Merges.from_json(memoryview(self.merges))
+        if merges is None:
+            merges = _decode_field(self.merges, list[str | tuple[str, str]], "model.merges")
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        return BPE(**given | {"vocab": _token_ids(self.vocab), "merges": merges})
+
+
+class _WordPiece(Struct, tag="WordPiece", kw_only=True):
+    """`WordPiece` as it is written."""
+
+    vocab: Raw
+    unk_token: str = "[UNK]"
+    continuing_subword_prefix: str = "##"
+    max_input_chars_per_word: Count = 100
+
+    def read(self) -> WordPiece:
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        return WordPiece(**given | {"vocab": _token_ids(self.vocab)})
+
+
+def _token_ids(written: Raw) -> Mapping[str, int]:
+    ids = _core.TokenIds.from_json(memoryview(written))
+    return ids if ids is not None else _decode_field(written, dict[str, int], "model.vocab")
+
+
+def _decode_field(written: Raw, type: type[_T], place: str) -> _T:
+    """Decode what the core's reader does not take, which is little that is right: this says what is wrong with it."""
+    try:
+        return msgspec.json.decode(written, type=type)
+    except msgspec.ValidationError as error:
+        raise _refusal(error, within=place) from error
+
+
+_Model = _BPE | _WordPiece | _Unigram
 
 
 class _Parts(Struct):
@@ -140,7 +194,7 @@ def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
 
 
 def _spelled_out(model: _Model) -> BPE | WordPiece | Unigram:
-    return model.read() if isinstance(model, _Unigram) else model
+    return model.read()
 
 
 def _untold_type(keys: _ModelKeys) -> str:

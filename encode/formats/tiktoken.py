@@ -11,6 +11,7 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import AddedToken, Pattern, RankBPE, Split, TokenizerSpec
 
@@ -100,7 +101,9 @@ def read(
 
 
 def _ranks(data: bytes) -> dict[bytes, int]:
-    ranks: dict[bytes, int] = {}
+    if (read := _core.read_ranks(data)) is not None:
+        return read
+    ranks: dict[bytes, int] = {}  # an unusual file, or a bad one, of which this says what is wrong
     seen: set[int] = set()
     number = 0
     for number, line in enumerate(data.splitlines(), 1):

@@ -378,7 +378,7 @@ def test_values_of_the_wrong_type_are_told_with_their_place(tokenizer_json, path
         (b'{"model": ' + b"[" * 100_000, r"^model: Expected `object`, got `array`$"),
         (b'{"model": {}, "x": ' + b"[" * 100_000, r"^not a tokenizer.json: "),
         (b'{"model": ' + b'{"vocab": ' * 100_000, r"^not a tokenizer.json: "),
-        (b'{"model": {"type": "BPE", "vocab": {"\xff": 1}}}', r"^not a tokenizer.json: "),
+        (b'{"model": {"type": "BPE", "vocab": {"\xff": 1}, "merges": []}}', r"^not a tokenizer.json: "),
     ],
 )
 def test_what_is_not_a_tokenizer_json(data, message):
