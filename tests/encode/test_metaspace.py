@@ -11,9 +11,10 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
 from tokenweir.encode import _core
+from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.pre_tokenize import pre_tokenizer_core
-from tokenweir.encode.spec import Metaspace
+from tokenweir.encode.spec import Metaspace, RankBPE
 
 cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))
 
@@ -83,12 +84,17 @@ class Bytes:
     def __init__(self, scheme, form):
         vocabulary = _core.Vocabulary.ranks({bytes([byte]): byte for byte in range(256)})
         self._encoder = _core.Encoder(
-            _core.Normalizer([_core.NormalForm()] if form else []),
+            _core.Normalizer([_core.NormalizerStep.normal_form("NFC")] if form else []),
             pre_tokenizer_core(Metaspace(prepend_scheme=scheme), takes_bytes=False).core,
             _core.Bpe.ranks(vocabulary, []),
             _core.AddedTokens([("<x>", 256, False, False, False)], []),
             _core.AddedTokens([("<n>", 257, False, False, False)], []),
-            _core.TokenBytes(vocabulary, [(256, "<x>", True), (257, "<n>", False)], 258),
+            _core.TokenBytes(
+                vocabulary,
+                [(256, "<x>", True), (257, "<n>", False)],
+                258,
+                *decoding(None, RankBPE({}), byte_level=False),
+            ),
         )
 
     def __call__(self, text):

@@ -12,7 +12,7 @@ import pytest
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pre_tokenize import pre_tokenizer_core
-from tokenweir.encode.spec import ByteLevel, Pattern, PreTokenizerSequence, Split
+from tokenweir.encode.spec import ByteLevel, CharDelimiterSplit, Pattern, PreTokenizerSequence, Split
 
 cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))
 
@@ -166,11 +166,6 @@ def test_a_pattern_that_fails_late_in_too_many_ways_is_refused():
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (
-            {"type": "CharDelimiterSplit", "delimiter": "ab"},
-            "CharDelimiterSplit's delimiter is 'ab', not one character",
-        ),
-        ({"type": "CharDelimiterSplit", "delimiter": ""}, "CharDelimiterSplit's delimiter is '', not one character"),
         (split({"Regex": "a", "String": "a"}), "a Split whose pattern is not one of Regex and String"),
         (split({}), "a Split whose pattern is not one of Regex and String"),
     ],
@@ -179,6 +174,13 @@ def test_values_that_no_component_can_have(part, message):
     with pytest.raises(TokenizerFileError) as error:
         cases.ours(part)
     assert str(error.value) == f"pre_tokenizer: {message}"
+
+
+@pytest.mark.parametrize("delimiter", ["", "ab"])
+def test_a_delimiter_is_one_character(delimiter):
+    with pytest.raises(TokenizerFileError) as error:
+        pre_tokenizer_core(CharDelimiterSplit(delimiter), takes_bytes=False)
+    assert str(error.value) == f"pre_tokenizer: CharDelimiterSplit's delimiter is {delimiter!r}, not one character"
 
 
 def test_dropping_goes_with_no_other_behavior():

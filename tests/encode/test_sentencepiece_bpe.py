@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from tokenweir.encode import _core
+from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.spec import WordPiece
 
 sentencepiece = pytest.importorskip("sentencepiece", exc_type=ImportError)
 
@@ -179,7 +181,9 @@ def test_the_last_byte_of_a_character_has_its_span():
 
 def encoder(model, size):
     none = _core.AddedTokens([], [])
-    tokens = _core.TokenBytes(_core.Vocabulary.plain({}), [], size)
+    tokens = _core.TokenBytes(
+        _core.Vocabulary.plain({}), [], size, *decoding(None, WordPiece(vocab={}), byte_level=False)
+    )
     return _core.Encoder(_core.Normalizer([]), _core.PreTokenizer([]), model, none, none, tokens)
 
 

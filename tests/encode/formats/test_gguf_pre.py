@@ -111,7 +111,7 @@ NAMES = [
     "viking",
     "youtu",
 ]
-BEYOND = {"afmoe", "tiny_aya", "cohere2moe", "superbpe"}
+BEYOND = {"afmoe"}
 """Refused: the first has no documented original, the others a pattern that no automaton of ours runs."""
 
 

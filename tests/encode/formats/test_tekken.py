@@ -264,5 +264,5 @@ def test_what_is_refused():
         read(source)
     with pytest.raises(UnsupportedTokenizerError, match=r"without a token for byte 44$"):
         load(changed(["config", "default_vocab_size"], 54))
-    with pytest.raises(ValueError, match=r"^pattern and special_tokens are for rank files; a tekken.json has its own$"):
+    with pytest.raises(ValueError, match=r"^pattern is for rank files; a tekken.json has its own$"):
         formats.read_bytes(b"{}", "tekken", pattern="x")
