@@ -160,8 +160,8 @@ class Bpe : public Model {
     s.ids.resize(n);
     for (size_t i = 0; i < n; i++) s.ids[i] = byte_ids_[p[i]];
     Rules rules{*this, guarded};
-    tokenweir::merge_long(rules, s, n);
-    for (size_t i = 0; i < n; i = s.next[i]) out.push(s.ids[i]);
+    tokenweir::merge_long(rules, s, n, false);
+    for (const auto& [id, end] : s.merged) out.push(id);
   }
 
   TokenList tokens_;

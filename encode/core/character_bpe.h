@@ -87,11 +87,12 @@ class CharacterBpe : public Model {
       for (size_t i = 0; i < count; i++) out.push(s.ids[i]);
       return;
     }
-    merge_long(rules, s, count);
-    for (size_t i = 0, at = 0; i < count;) {
-      out.push(s.ids[i]);
+    merge_long(rules, s, count, false);
+    size_t i = 0, at = 0;
+    for (const auto& [id, end] : s.merged) {
+      out.push(id);
       const size_t begin = at;
-      for (const size_t next = s.next[i]; i < next; i++) at += s.lengths[i];
+      for (; spans && i < end; i++) at += s.lengths[i];
       if (spans) spans->push_back({begin, at});
     }
   }

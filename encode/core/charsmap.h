@@ -43,11 +43,20 @@ class Charsmap {
     if (!utf8_is_valid(reinterpret_cast<const uint8_t*>(replacements_.data()), replacements_.size()))
       throw FileError("precompiled_charsmap: the replacements are not UTF-8");
     check();
-    for (uint32_t c = 1; c < 256; c++) starts_[c] = label(units_[base(0) ^ c]) == c;
+    for (uint32_t c = 1; c < 256; c++) {
+      const uint32_t node = base(0) ^ c;
+      starts_[c] = label(units_[node]) == c;
+      starts_in_ascii_[c] = starts_[c] && has_value(units_[node]);
+      for (uint32_t next = 1; starts_[c] && next < 0x80; next++)
+        starts_in_ascii_[c] |= label(units_[base(node) ^ next]) == next;
+    }
   }
 
   // Whether a rule begins with this byte.
   bool starts(uint8_t byte) const { return starts_[byte]; }
+
+  // Whether one does that may match if no byte above ASCII follows. (Letters begin rules with the marks they take.)
+  bool starts_in_ascii(uint8_t byte) const { return starts_in_ascii_[byte]; }
 
   // sentencepiece: the longest rule that `text` begins with, of the 32 shortest.
   Rule longest(const uint8_t* text, size_t n) const {
@@ -157,7 +166,7 @@ class Charsmap {
 
   std::vector<uint32_t> units_;  // whole blocks of 256, since a base in a block leads only to units of that block
   std::string replacements_;
-  bool starts_[256] = {};
+  bool starts_[256] = {}, starts_in_ascii_[256] = {};
 };
 
 }  // namespace tokenweir

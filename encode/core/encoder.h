@@ -35,9 +35,13 @@ struct Workspace {
   std::vector<size_t> matched;    // which of the ids are added tokens that stand in the text, likewise
   std::vector<Span> piece_spans;  // of the ids of one piece
 
-  // Whether a long text has left more behind than is worth keeping for the next call.
-  bool swollen() const {
-    return std::max({ids.capacity(), model.capacity(), spans.capacity(), pre_tokenizer.capacity()}) > kMostKept;
+  // Gives up what a long text has left behind that is more than worth keeping for the next call; not the cache.
+  void shrink() {
+    if (ids.capacity() > kMostKept) ids = IdBuffer();
+    if (model.capacity() > kMostKept) model = ModelScratch();
+    if (pre_tokenizer.capacity() > kMostKept) pre_tokenizer = PreTokenizerScratch();
+    if (spans.capacity() > kMostKept) spans = std::vector<Span>();
+    if (piece_spans.capacity() > kMostKept) piece_spans = std::vector<Span>();
   }
 
   static constexpr size_t kMostKept = 1 << 20;
@@ -58,7 +62,7 @@ class WorkspacePool {
   }
 
   void give_back(std::unique_ptr<Workspace> workspace) {
-    if (workspace->swollen()) return;
+    workspace->shrink();
     for (auto& slot : slots_) {
       Workspace* empty = nullptr;
       if (slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release)) {

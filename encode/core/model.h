@@ -20,15 +20,28 @@ struct BestPath {
   uint32_t id, start;  // of its last piece
 };
 
+// Symbols while they merge.
+struct MergeWindow {
+  std::vector<uint32_t> ids, priorities, next, previous;
+  RadixHeap heap;
+};
+
+// A symbol that merging has left, and where it ends.
+struct MergedSymbol {
+  uint32_t id, end;
+};
+
 // Buffers that a model reuses from piece to piece.
 struct ModelScratch {
-  std::vector<uint32_t> ids, priorities, next, previous;  // the symbols of a piece while they merge
-  std::vector<uint32_t> lengths;                          // how much text each stands for, where they do not tell
-  RadixHeap heap;
+  std::vector<uint32_t> ids;      // the symbols of a piece
+  std::vector<uint32_t> lengths;  // how much text each stands for, where they do not tell
+  MergeWindow window;
+  std::vector<MergedSymbol> merged;
   std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
 
   size_t capacity() const {
-    return ids.capacity() + heap.capacity() + std::get<0>(lattices).capacity() + std::get<1>(lattices).capacity();
+    return ids.capacity() + window.ids.capacity() + merged.capacity() + std::get<0>(lattices).capacity() +
+           std::get<1>(lattices).capacity();
   }
 };
 

@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "byte_set.h"
 #include "charsmap.h"
 #include "graphemes.h"
 #include "normalize.h"
 #include "normalizer.h"
 #include "span.h"
+#include "text_writer.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -24,40 +26,44 @@ namespace tokenweir {
 class Precompiled : public NormalizerStep {
  public:
   explicit Precompiled(Charsmap charsmap) : charsmap_(std::move(charsmap)) {
-    for (uint8_t c = 0; c < 0x80; c++) plain_[c] = !charsmap_.starts(c);
+    for (uint8_t c = 0; c < 0x80; c++)
+      if (!charsmap_.starts_in_ascii(c)) plain_.add(c);
   }
 
-  bool keeps(const uint8_t* text, size_t n) const override { return plain_end(text, text + n) == text + n; }
+  bool keeps(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     const uint8_t* const end = text + n;
+    TextWriter writer(out, n);
     Alignment alignment{normalization::Cursor(text), kind == Origin::kAll ? nullptr : origin};
-    size_t done = out.size();  // what lies before it has its origin
+    size_t done = writer.size();  // what lies before it has its origin
     const auto made_of = [&](const uint8_t* b, const uint8_t* e) {
       if (!origin || kind != Origin::kAll) return;
-      origin->insert(origin->end(), count(out.data() + done, out.size() - done),
+      const size_t made = writer.size() - done;
+      origin->insert(origin->end(), count(writer.last(made), made),
                      {static_cast<size_t>(b - text), static_cast<size_t>(e - text)});
-      done = out.size();
+      done = writer.size();
     };
     for (const uint8_t* p = text; p < end;) {
-      const uint8_t* plain = plain_end(p, end);
+      const uint8_t* plain = plain_.skip(p, end);
       if (plain < end && plain > p && *plain >= 0x80) plain--;  // what follows may belong to the last character
       if (plain > p) {
-        out.append(reinterpret_cast<const char*>(p), static_cast<size_t>(plain - p));
+        writer.append(p, static_cast<size_t>(plain - p));
         alignment.put(static_cast<size_t>(plain - p), static_cast<size_t>(plain - p));
         if (origin && kind == Origin::kAll) stand(p, plain, text, *origin);
-        done = out.size();
+        done = writer.size();
         p = plain;
       }
-      const uint8_t* const next = p < end ? grapheme_end(p, end) : end;
-      if (next - p < kWhole && replace(p, next, out, alignment)) {
+      if (p == end) break;
+      const uint8_t* const next = stands_alone(p, end) ? p + 1 : grapheme_end(p, end);
+      if (next - p < kWhole && replace(p, next, writer, alignment)) {
         made_of(p, next);
         p = next;
         continue;
       }
       for (; p < next; p += utf8_length(*p)) {
-        if (!replace(p, p + utf8_length(*p), out, alignment)) {
-          out.append(reinterpret_cast<const char*>(p), utf8_length(*p));
+        if (!replace(p, p + utf8_length(*p), writer, alignment)) {
+          writer.append(p, utf8_length(*p));
           alignment.put(1, 1);
         }
         made_of(p, p + utf8_length(*p));
@@ -68,10 +74,9 @@ class Precompiled : public NormalizerStep {
  private:
   static constexpr int kWhole = 6;  // a cluster of fewer bytes may be replaced as a whole
 
-  // The end of the characters at `p` that no rule begins with, as far as they are ASCII.
-  const uint8_t* plain_end(const uint8_t* p, const uint8_t* end) const {
-    while (p < end && plain_[*p]) p++;
-    return p;
+  // Whether the character at `p` certainly is a cluster: of two ASCII characters only a line break's are one.
+  static bool stands_alone(const uint8_t* p, const uint8_t* end) {
+    return *p < 0x80 && *p != '\r' && (p + 1 == end || p[1] < 0x80);
   }
 
   struct Alignment {
@@ -93,10 +98,10 @@ class Precompiled : public NormalizerStep {
   };
 
   // Replaces [p, end) if it begins with a rule's key.
-  bool replace(const uint8_t* p, const uint8_t* end, std::string& out, Alignment& alignment) const {
+  bool replace(const uint8_t* p, const uint8_t* end, TextWriter& out, Alignment& alignment) const {
     const Charsmap::Rule rule = charsmap_.shortest(p, static_cast<size_t>(end - p));
     if (rule.length == 0) return false;
-    out += rule.replacement;
+    out.append(rule.replacement.data(), rule.replacement.size());
     if (alignment.origin)
       alignment.put(count(reinterpret_cast<const char*>(p), static_cast<size_t>(end - p)),
                     count(rule.replacement.data(), rule.replacement.size()));
@@ -110,7 +115,7 @@ class Precompiled : public NormalizerStep {
   }
 
   Charsmap charsmap_;
-  bool plain_[256] = {};
+  ByteSet plain_;  // ASCII characters that stay as they are if no other character follows
 };
 
 }  // namespace tokenweir

@@ -131,8 +131,8 @@ class SentencePieceBpe : public Model {
       count = merge_short(rules, s.ids.data(), priorities, count);
       for (size_t i = 0; i < count; i++) output.symbol(s.ids[i]);
     } else {
-      merge_long(rules, s, count);
-      for (size_t i = 0; i < count; i = s.next[i]) output.symbol(s.ids[i]);
+      merge_long(rules, s, count, whole_text_);
+      for (const auto& [id, end] : s.merged) output.symbol(id);
     }
   }
 

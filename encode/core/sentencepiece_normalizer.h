@@ -15,9 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "byte_set.h"
 #include "charsmap.h"
 #include "normalizer.h"
 #include "span.h"
+#include "text_writer.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -34,33 +36,36 @@ class SentencePieceText : public NormalizerStep {
       : charsmap_(std::move(charsmap)), user_defined_(std::move(user_defined)), rules_(rules) {
     std::sort(user_defined_.begin(), user_defined_.end());
     user_defined_.erase(std::unique(user_defined_.begin(), user_defined_.end()), user_defined_.end());
+    for (const std::string& piece : user_defined_) begins_piece_[static_cast<uint8_t>(piece[0])] = true;
     for (int byte = 0; byte < 256; byte++) {
       const auto b = static_cast<uint8_t>(byte);
-      plain_[byte] = byte != ' ' && !utf8_continues(b) && !charsmap_.starts(b);
-    }
-    for (const std::string& piece : user_defined_) {
-      const auto lead = static_cast<uint8_t>(piece[0]);
-      begins_piece_[lead] = true;
-      plain_[lead] = false;
+      if (begins_piece_[byte]) continue;
+      if (b != ' ' && b < 0x80 && !charsmap_.starts_in_ascii(b)) plain_ascii_.add(b);
+      if (utf8_continues(b) || (b >= 0x80 && !charsmap_.starts(b))) plain_others_.add(b);
+      if (b == ' ') plain_space_ = !charsmap_.starts_in_ascii(b);
     }
   }
 
   bool keeps(const uint8_t*, size_t) const override { return false; }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
-    Output output{out, origin, rules_.escape_whitespaces ? std::string_view("\u2581") : std::string_view(" "),
-                  out.size(), origin ? origin->size() : 0};
+    TextWriter writer(out, n + n / 2);
+    Output output{writer, origin, rules_.escape_whitespaces ? std::string_view("\u2581") : std::string_view(" "),
+                  writer.size(), origin ? origin->size() : 0};
     size_t at = 0;
     if (rules_.remove_extra_whitespaces)
       for (Step step; at < n && (step = next(text + at, n - at)).text == " ";) at += step.length;
     if (at == n) return;
-    out.reserve(out.size() + n + n / 2);
     if (rules_.add_dummy_prefix && !rules_.suffix) output.space(at);
     bool after_space = rules_.remove_extra_whitespaces;
     while (at < n) {
-      size_t end = at;
-      while (end < n && plain_[text[end]]) end += utf8_length(text[end]);
-      if (at < end) {
+      if (plain_space_ && text[at] == ' ' && stands_alone(text, at, n)) {
+        if (!after_space) output.space(at);
+        after_space = rules_.remove_extra_whitespaces;
+        at++;
+        continue;
+      }
+      if (const size_t end = plain_end(text, at, n); at < end) {
         output.copy(text, at, end);
         after_space = false;
         at = end;
@@ -91,7 +96,7 @@ class SentencePieceText : public NormalizerStep {
 
   // Where the result goes, with the place that each character came from.
   struct Output {
-    std::string& out;
+    TextWriter& out;
     std::vector<Span>* origin;
     std::string_view mark;  // what a space becomes
     size_t begin, first;    // where `out` and `origin` begin
@@ -105,7 +110,7 @@ class SentencePieceText : public NormalizerStep {
       if (origin && origin->size() > first) origin->back().end = at;
     }
     void space(size_t at) {
-      out += mark;
+      out.append(mark.data(), mark.size());
       from(at);
     }
     void add(std::string_view text, size_t at) {
@@ -114,18 +119,18 @@ class SentencePieceText : public NormalizerStep {
           space(at);
           continue;
         }
-        out += c;
+        out.append(c);
         if (!utf8_continues(static_cast<uint8_t>(c))) from(at);
       }
     }
     void copy(const uint8_t* text, size_t b, size_t e) {
-      out.append(reinterpret_cast<const char*>(text + b), e - b);
+      out.append(text + b, e - b);
       for (; origin && b < e; b += utf8_length(text[b])) from(b);
     }
     // Takes the spaces at the end away; returns where the first of them came from, or `at`.
     size_t strip(size_t at) {
-      while (out.size() - begin >= mark.size() && std::string_view(out).substr(out.size() - mark.size()) == mark) {
-        out.resize(out.size() - mark.size());
+      while (out.size() - begin >= mark.size() && std::string_view(out.last(mark.size()), mark.size()) == mark) {
+        out.drop_last(mark.size());
         if (!origin) continue;
         at = origin->back().start;
         origin->pop_back();
@@ -133,6 +138,19 @@ class SentencePieceText : public NormalizerStep {
       return at;
     }
   };
+
+  // The end of the characters from `at` on, other than spaces, that certainly stay as they are.
+  size_t plain_end(const uint8_t* text, size_t at, size_t n) const {
+    if (utf8_continues(text[at])) return at;
+    const ByteSet& plain = text[at] < 0x80 ? plain_ascii_ : plain_others_;
+    const size_t end = static_cast<size_t>(plain.skip(text + at, text + n) - text);
+    return at < end && text[end - 1] < 0x80 && !stands_alone(text, end - 1, n) ? end - 1 : end;
+  }
+
+  // Whether a rule that needs more than ASCII cannot match from the ASCII character at `at` on.
+  bool stands_alone(const uint8_t* text, size_t at, size_t n) const {
+    return at + 1 == n || text[at + 1] < 0x80 || !charsmap_.starts(text[at]);
+  }
 
   Step next(const uint8_t* text, size_t n) const {
     const char* p = reinterpret_cast<const char*>(text);
@@ -171,7 +189,9 @@ class SentencePieceText : public NormalizerStep {
   Charsmap charsmap_;
   std::vector<std::string> user_defined_;  // sorted by their bytes, none twice
   SentencePieceRules rules_;
-  bool plain_[256] = {};         // bytes that lead a character which stays as it is
+  ByteSet plain_ascii_;          // characters but the space that stay as they are if no other ones follow
+  ByteSet plain_others_;         // bytes that lead a character which stays as it is, and those inside of one
+  bool plain_space_ = false;     // the space stays if no other character follows
   bool begins_piece_[256] = {};  // bytes that lead a user-defined piece
 };
 

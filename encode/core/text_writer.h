@@ -51,8 +51,12 @@ class TextWriter {
   // The last `n` bytes.
   char* last(size_t n) { return at_ - n; }
 
- private:
+  void drop_last(size_t n) { at_ -= n; }
+
+  // The bytes of the string so far.
   size_t size() const { return static_cast<size_t>(at_ - out_.data()); }
+
+ private:
 
   void grow(size_t n) {
     const size_t written = size();

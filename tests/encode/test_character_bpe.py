@@ -150,6 +150,36 @@ def test_long_pieces(letters):
             assert_same(model, reference, letters[0] * length)
 
 
+def test_pieces_of_many_windows():
+    """Thousands of symbols merge in windows that overlap; where they have nothing in common, all at once."""
+    pick = random.Random(12)
+    for length, most in [(9_000, 30), (20_000, 1_000)] * 12:
+        letters = list("abc"[: pick.randint(1, 3)])
+        parts = [*letters]
+        merges = []
+        for _ in range(pick.choice([2, 12, 40])):
+            left, right = pick.choice(parts), pick.choice(parts)
+            if len(left + right) <= most:
+                merges.append((left, right))
+                parts.append(left + right)
+        if pick.random() < 0.5:
+            pick.shuffle(merges)
+        vocab = ids_of(dict.fromkeys(parts))
+        model, reference = ours(vocab, merges), huggingface(vocab, merges)
+        period = "".join(pick.choices(letters, k=pick.randint(1, 9)))
+        at = pick.randrange(length)
+        for text in ("".join(pick.choices(letters, k=length)), (period * length)[:at] + letters[0] + period * 500):
+            assert_same(model, reference, text)
+
+
+def test_a_piece_that_is_one_token_of_many_windows():
+    merges = [("a" * 2**i, "a" * 2**i) for i in range(14)]
+    vocab = ids_of(["a", *(left + right for left, right in merges)])
+    model, reference = ours(vocab, merges), huggingface(vocab, merges)
+    for length in (4_096, 8_191, 16_384, 40_000):
+        assert_same(model, reference, "a" * length)
+
+
 def encoded(model, text):
     ids, offsets = model.encode(text)
     return ids, list(map(tuple, offsets.tolist()))
