@@ -42,9 +42,10 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
     """Give every added token the id it has in use, in the tokens' order.
 
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
-    gets the next free one; of tokens listed twice the later flags hold, but what once was special stays so (tokenizers
-    0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that count. So do those beside a
-    SentencePiece model, but for its own pieces, whose ids are certain, and for tokens without one, which get the next.
+    gets the next one after as many as the model has; of tokens listed twice the later flags hold, but what once was
+    special stays so, and of two with one id the later counts (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank
+    file's special tokens come with ids that count. So do those beside a SentencePiece model, but for its own pieces,
+    whose ids are certain, and for tokens without one, which get the next.
 
     Raises:
         TokenizerFileError: If two tokens claim one id, where ids count.
@@ -61,7 +62,8 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         others = (t.id for t in given if t.id is not None and t.id in range(size) and t.content not in vocab)
         return _with_given_ids(given, {i: repr(model.pieces[i]) for i in others})
     by_content: dict[str, AddedToken] = {}
-    highest = -1
+    by_id: dict[int | None, AddedToken] = {}
+    free = count(size)  # though the model may have that id, if its own have gaps
     for token in tokens:
         if not token.content:
             continue
@@ -69,11 +71,11 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         if token_id is None and token.content in by_content:
             token_id = by_content[token.content].id
         if token_id is None:
-            token_id = max(size, highest + 1)
-        highest = max(highest, token_id)
+            token_id = next(free)
         special = token.special or (token.content in by_content and by_content[token.content].special)
         by_content[token.content] = replace(token, id=token_id, special=special)
-    return tuple(by_content.values())
+        by_id[token_id] = by_content[token.content]
+    return tuple(by_id.values())
 
 
 def _with_given_ids(tokens: Iterable[AddedToken], taken: dict[int, str]) -> tuple[AddedToken, ...]:

@@ -219,12 +219,12 @@ class Tokenizer:
 
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        ids, offsets, matched = self._encoder.encode_with_offsets(text, parse_special, guarded)
+        ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._around.added.trims:  # whether special tokens are added or not
             names = [self._names.get(token_id, "") for token_id in ids]
-            for i in matched:  # the library calls an added token by the text that it took
-                names[i] = text[slice(*spans[i])]
+            for i, taken in called:
+                names[i] = taken
             for keep_prefix_space, enclosed in self._around.added.trims:
                 enclosed = enclosed and add_special_tokens
                 spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
