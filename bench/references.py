@@ -17,7 +17,8 @@ import base64
 import importlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -43,7 +44,9 @@ class HuggingFace:
         file = json.loads(path.read_bytes())
         control = {i for i, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
         kept = {file["model"].get("unk_token")}
-        if "merges" in file["model"] and "ByteLevel" in json.dumps(file["pre_tokenizer"]):  # no other token stands for the byte
+        if "merges" in file["model"] and "ByteLevel" in json.dumps(
+            file["pre_tokenizer"]
+        ):  # no other token stands for the byte
             kept.update(tokenizers.pre_tokenizers.ByteLevel.alphabet())
         model = _without(control, file["model"], kept)
         plain = file | {"added_tokens": [], "post_processor": None, "model": model}
@@ -69,7 +72,7 @@ class HuggingFace:
         return self.tokenizer.decode_batch([list(ids) for ids in batch], skip_special_tokens=skip_special_tokens)
 
 
-def _without(control: Set[int], model: dict[str, Any], kept: Set[str | None]) -> dict[str, Any]:
+def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet[str | None]) -> dict[str, Any]:
     """The model without the tokens that the library finds in plain text and we do not: nothing is spelled like them."""
     unfindable = "\U0010fffe{}\U0010fffe".format
     vocab = model["vocab"]

@@ -140,7 +140,12 @@ LLAMA = {
     "post_processor": START,
     "decoder": LLAMA_DECODER,
 }
-UNIGRAM = {"kind": "unigram", "decoder": metaspace(split=True), "added": CONTROL, "post_processor": around((), ["</s>"])}
+UNIGRAM = {
+    "kind": "unigram",
+    "decoder": metaspace(split=True),
+    "added": CONTROL,
+    "post_processor": around((), ["</s>"]),
+}
 CONVERTED = sequence("normalizers", precompiled(), strip_space(True, True), replace(" ", Regex=" {2,}"))
 BERT = {
     "kind": "words",
@@ -221,7 +226,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
         ],
         "untyped": True,
     },
-    "Claude 2": GPT2 | {"normalizer": NFKC, "pre_tokenizer": OLD_BYTE_LEVEL, "added": added("<EOT>", "<META>", special=True)},
+    "Claude 2": GPT2
+    | {"normalizer": NFKC, "pre_tokenizer": OLD_BYTE_LEVEL, "added": added("<EOT>", "<META>", special=True)},
     "Llama 3": BYTE_LEVEL
     | {
         "pre_tokenizer": splits("llama-bpe"),
@@ -476,9 +482,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "ALBERT": UNIGRAM
     | {
-        "normalizer": sequence(
-            "normalizers", *NFKC_STRIP, LOWERCASE, precompiled(), replace(" ", Regex=" {2,}")
-        ),
+        "normalizer": sequence("normalizers", *NFKC_STRIP, LOWERCASE, precompiled(), replace(" ", Regex=" {2,}")),
         "pre_tokenizer": sequence("pretokenizers", WORDS, metaspace(split=True)),
         "post_processor": BOTH,
         "added": [*CONTROL, *added("[MASK]", special=True, lstrip=True)],
@@ -513,7 +517,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "DistilBERT, old post-processor": BERT
     | {"post_processor": {"type": "BertProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0]}},
     "ELECTRA, accents kept": BERT | {"normalizer": bert(True) | {"strip_accents": False}},
-    "WordPiece over white space": BERT | {"normalizer": sequence("normalizers", NFKC, LOWERCASE), "pre_tokenizer": WORDS},
+    "WordPiece over white space": BERT
+    | {"normalizer": sequence("normalizers", NFKC, LOWERCASE), "pre_tokenizer": WORDS},
 }
 
 

@@ -47,7 +47,15 @@ CONTENTS = (
     *("<s>", "</s>", "<unk>", "[MASK]", "<mask>", "  ", "   ", " ", "\n", "\n\n", "the", "The", "dog", "do", "a", "é", "e\u0301"),
     *("É", "Ω", "\u2581a", "\u2581", "word", "<|end|>", "<|end|>x", "1", "12", "ﬁ", "##a", "Ġ", "東", " x ", "'s", "\u200d", "<0x41>"),
 )  # fmt: skip
-NAMES = ("model: ", "decoder: ", "post_processor: ", "normalizer: ", "without a decoder", "an added token", "Unigram model")
+NAMES = (
+    "model: ",
+    "decoder: ",
+    "post_processor: ",
+    "normalizer: ",
+    "without a decoder",
+    "an added token",
+    "Unigram model",
+)
 """What a refusal names."""
 
 
@@ -153,7 +161,9 @@ class Draw:
 
     def post_processor(self, vocab):
         some = self.rng.sample(sorted(vocab.items(), key=lambda item: item[1]), 2)
-        kind = self.one(("TemplateProcessing", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel"))
+        kind = self.one(
+            ("TemplateProcessing", "TemplateProcessing", "BertProcessing", "RobertaProcessing", "ByteLevel")
+        )
         match kind:
             case "ByteLevel":
                 return self.byte_level()
@@ -179,7 +189,7 @@ class Draw:
         return token | {"special": token["special"] and (len(content) > 1 or content not in vocab)}
 
     def model(self, tok):
-        """A model trained on what the components before it make of some text."""
+        """A model trained on what the components before it make of some text; None if its size is too small for it."""
         kind = self.one(("BPE", "BPE", "BPE", "Unigram", "WordPiece"))
         size = self.one((60, 150, 400))
         options = {"vocab_size": size, "show_progress": False, "special_tokens": ["<unk>", "<s>"]}
@@ -197,7 +207,11 @@ class Draw:
             case "WordPiece":
                 tok.model = models.WordPiece(unk_token="<unk>")
                 trainer = trainers.WordPieceTrainer(**options)
-        tok.train_from_iterator(TEXT, trainer)
+        try:
+            tok.train_from_iterator(TEXT, trainer)
+        except Exception as error:  # noqa: BLE001  the library raises no narrower one
+            assert "not large enough to contain all chars" in str(error)
+            return None
         model = json.loads(tok.to_str())["model"]
         match kind:
             case "BPE":
@@ -230,7 +244,9 @@ class Draw:
         file["normalizer"] = self.several(self.normalizer, "normalizers")
         file["pre_tokenizer"] = self.several(self.pre_tokenizer, "pretokenizers")
         tok = tokenizers.Tokenizer.from_str(json.dumps(file))
-        file["model"] = self.model(tok)
+        if (model := self.model(tok)) is None:
+            return None
+        file["model"] = model
         vocab = {t: i for i, (t, _) in enumerate(v)} if isinstance(v := file["model"]["vocab"], list) else v
         file["decoder"] = self.several(self.decoder, "decoders", 4)
         file["post_processor"] = self.several(lambda: self.post_processor(vocab), "processors", 2)
@@ -244,10 +260,7 @@ class Draw:
 def differences(file, path, seed, each=2):
     """What ours and the library disagree on over adversarial texts and random ids; None if the library fails."""
     path.write_text(json.dumps(file))
-    try:
-        reference = references.HuggingFace(path)
-    except Exception:  # it refuses what it made
-        return None
+    reference = references.HuggingFace(path)
     tok = Tokenizer.from_file(path)
     ids = parity.random_ids(seed, reference, 40)
     vocabulary = list(filter(None, (reference.tokenizer.id_to_token(i) for i in reference.ids)))
@@ -272,10 +285,8 @@ def test_random_tokenizers(tmp_path, monkeypatch, capfd, part):
     counts = Counter()
     for i in range(30):
         seed = f"{part}/{i}"
-        try:
-            file = Draw(Random(seed)).tokenizer()
-        except Exception as error:
-            assert "not large enough to contain all chars" in str(error)
+        file = Draw(Random(seed)).tokenizer()
+        if file is None:
             continue
         try:
             found = differences(file, tmp_path / "tokenizer.json", seed)
