@@ -40,6 +40,8 @@ class HuggingFace:
 
     def __init__(self, path: Path) -> None:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        self.tokenizer.no_padding()  # which ours never applies
+        self.tokenizer.no_truncation()
         # The library always matches non-special added tokens, so the plain reading needs a file that has none.
         file = json.loads(path.read_bytes())
         control = {i for i, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
@@ -49,7 +51,7 @@ class HuggingFace:
         ):  # no other token stands for the byte
             kept.update(tokenizers.pre_tokenizers.ByteLevel.alphabet())
         model = _without(control, file["model"], kept)
-        plain = file | {"added_tokens": [], "post_processor": None, "model": model}
+        plain = file | {"added_tokens": [], "post_processor": None, "model": model, "padding": None, "truncation": None}
         self.plain = tokenizers.Tokenizer.from_str(json.dumps(plain))
         self.ids = sorted(self.tokenizer.get_vocab(with_added_tokens=True).values())
         self.special_tokens = [token.content for token in self.tokenizer.get_added_tokens_decoder().values()]

@@ -514,6 +514,18 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "post_processor": ROBERTA | {"trim_offsets": True, "add_prefix_space": False},
         "added": [*CONTROL, *added("[MASK]", special=True, lstrip=True)],
     },
+    "Sentence Transformers, with padding and truncation": BERT
+    | {
+        "truncation": {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
+        "padding": {
+            "strategy": {"Fixed": 8},
+            "direction": "Right",
+            "pad_to_multiple_of": None,
+            "pad_id": 3,
+            "pad_type_id": 0,
+            "pad_token": "<pad>",
+        },
+    },
     "DistilBERT, old post-processor": BERT
     | {"post_processor": {"type": "BertProcessing", "sep": ["</s>", 1], "cls": ["<s>", 0]}},
     "ELECTRA, accents kept": BERT | {"normalizer": bert(True) | {"strip_accents": False}},
@@ -558,7 +570,7 @@ def trained_model(kind, family, tok):
 def tokenizer_json(name):
     """The file of a family, as a dict."""
     family = FAMILIES[name]
-    parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+    parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
     file = json.loads(tokenizers.Tokenizer(models.BPE()).to_str()) | {part: family.get(part) for part in parts}
     model = trained_model(family.get("kind", "bytes"), family, tokenizers.Tokenizer.from_str(json.dumps(file)))
