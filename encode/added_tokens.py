@@ -8,7 +8,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece
+from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece, Unigram
 from tokenweir.encode.vocabulary import token_ids
 
 END_NAMES = frozenset(
@@ -64,7 +64,8 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         return _with_given_ids(given, {i: repr(model.pieces[i]) for i in others})
     by_content: dict[str, AddedToken] = {}
     owners: dict[int, str] = {}
-    free = count(size)  # though the model may have that id, if its own have gaps
+    # Though the model may have that id, if its own have gaps; of Unigram's equal pieces each has one.
+    free = count(len(model.vocab) if isinstance(model, Unigram) else size)
     for token in tokens:
         if not token.content:
             continue

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.added_tokens import END_NAMES, inferred_end_ids, with_real_ids
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.spec import BPE, AddedToken, RankBPE
+from tokenweir.encode.spec import BPE, AddedToken, RankBPE, Unigram
 
 NFC = {"type": "NFC"}
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -220,6 +220,11 @@ def test_new_tokens_go_where_the_ids_of_a_vocabulary_have_gaps(both):
     assert ids == theirs.encode("<a>x y<b>").ids
     assert ids[1] == 1000 > ids[0] == ids[2] - 1
     assert ours.decode(ids) == theirs.decode(ids)
+
+
+def test_new_tokens_come_after_all_of_unigrams_equal_pieces():
+    vocab = (("<unk>", 0.0), ("a", -1.0), ("b", -2.0), ("a", -3.0))
+    assert [t.id for t in with_real_ids([AddedToken("<m>"), AddedToken("a")], Unigram(vocab, 0))] == [4, 3]
 
 
 def test_two_added_tokens_with_one_id_are_refused():
