@@ -18,6 +18,7 @@ import importlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,16 +40,18 @@ class HuggingFace:
 
     def __init__(self, path: Path) -> None:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        self.tokenizer.no_padding()  # which ours never applies
+        self.tokenizer.no_truncation()
         # The library always matches non-special added tokens, so the plain reading needs a file that has none.
         file = json.loads(path.read_bytes())
-        plain = file | {"added_tokens": [], "post_processor": None}
-        if plain["model"].get("unk_id") is not None:  # Unigram looks for control tokens in plain text; we do not
-            control = {token["content"] for token in file["added_tokens"] if token["special"]}
-            pieces = plain["model"]["vocab"]
-            plain["model"]["vocab"] = [
-                [f"\U0010fffe{i}\U0010fffe" if piece in control else piece, score]
-                for i, (piece, score) in enumerate(pieces)
-            ]
+        control = {i for i, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
+        kept = {file["model"].get("unk_token")}
+        if "merges" in file["model"] and "ByteLevel" in json.dumps(
+            file["pre_tokenizer"]
+        ):  # no other token stands for the byte
+            kept.update(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+        model = _without(control, file["model"], kept)
+        plain = file | {"added_tokens": [], "post_processor": None, "model": model, "padding": None, "truncation": None}
         self.plain = tokenizers.Tokenizer.from_str(json.dumps(plain))
         self.ids = sorted(self.tokenizer.get_vocab(with_added_tokens=True).values())
         self.special_tokens = [token.content for token in self.tokenizer.get_added_tokens_decoder().values()]
@@ -69,6 +72,22 @@ class HuggingFace:
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str]:
         return self.tokenizer.decode_batch([list(ids) for ids in batch], skip_special_tokens=skip_special_tokens)
+
+
+def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet[str | None]) -> dict[str, Any]:
+    """The model without the tokens that the library finds in plain text and we do not: nothing is spelled like them."""
+    unfindable = "\U0010fffe{}\U0010fffe".format
+    vocab = model["vocab"]
+    if isinstance(vocab, list):
+        pieces = ([unfindable(i) if i in control else piece, score] for i, (piece, score) in enumerate(vocab))
+        return model | {"vocab": list(pieces)}
+    names = {token for token, i in vocab.items() if i in control and token not in kept}
+    model = model | {"vocab": {unfindable(i) if token in names else token: i for token, i in vocab.items()}}
+    if "merges" in model:
+        merges = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+        prefix = len(model.get("continuing_subword_prefix") or "")
+        model["merges"] = [[a, b] for a, b in merges if names.isdisjoint((a, b, a + b[prefix:]))]
+    return model
 
 
 class OpenAI:

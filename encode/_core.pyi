@@ -424,8 +424,10 @@ class Encoder:
     ) -> NDArray[np.int32]: ...
     def encode_with_offsets(
         self, text: str, parse_special: bool, guarded: Sequence[int]
-    ) -> tuple[list[int], NDArray[np.int64], list[int]]:
-        """Ids; the (start, end) characters of each, shape (n, 2); and which ids are added tokens found in the text."""
+    ) -> tuple[list[int], NDArray[np.int64], list[tuple[int, str]]]:
+        """Ids; the (start, end) characters of each, shape (n, 2); and the text, normalized and spelled as it is where
+        they stand, of those that HuggingFace calls by it: (index, text) of matched added tokens and of unknown text in
+        a Unigram model."""
 
     def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
     def encode_batch(

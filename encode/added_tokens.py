@@ -7,8 +7,8 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece, Unigram
 from tokenweir.encode.vocabulary import token_ids
 
 _USER_DEFINED = 4  # the type of a SentencePiece piece
@@ -44,12 +44,14 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
     """Give every added token the id it has in use, in the tokens' order.
 
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
-    gets the next free one; of tokens listed twice the later flags hold, but what once was special stays so (tokenizers
-    0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that count. So do those beside a
-    SentencePiece model, but for its own pieces, whose ids are certain, and for tokens without one, which get the next.
+    gets the next one after as many as the model has; of tokens listed twice the later flags hold, but what once was
+    special stays so (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that
+    count. So do those beside a SentencePiece model, but for its own pieces, whose ids are certain, and for tokens
+    without one, which get the next.
 
     Raises:
         TokenizerFileError: If two tokens claim one id, where ids count.
+        UnsupportedTokenizerError: If they come to have one id where ids do not count, since the model's have gaps.
 
     """
     if isinstance(model, RankBPE):
@@ -65,18 +67,24 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         others = (t.id for t in given if t.id is not None and t.id in range(size) and t.content not in vocab)
         return _with_given_ids(given, {i: repr(model.pieces[i]) for i in others})
     by_content: dict[str, AddedToken] = {}
-    highest = -1
+    owners: dict[int, str] = {}
+    # Though the model may have that id, if its own have gaps; of Unigram's equal pieces each has one.
+    free = count(len(model.vocab) if isinstance(model, Unigram) else size)
     for token in tokens:
         if not token.content:
             continue
-        token_id = vocab.get(token.content)
-        if token_id is None and token.content in by_content:
-            token_id = by_content[token.content].id
+        earlier = by_content.get(token.content)
+        token_id = vocab.get(token.content, earlier.id if earlier else None)
         if token_id is None:
-            token_id = max(size, highest + 1)
-        highest = max(highest, token_id)
-        special = token.special or (token.content in by_content and by_content[token.content].special)
-        by_content[token.content] = replace(token, id=token_id, special=special)
+            token_id = next(free)
+        # What such a file decodes to depends on what the library still remembers of the earlier token.
+        if (owner := owners.setdefault(token_id, token.content)) != token.content:
+            raise UnsupportedTokenizerError(
+                f"added tokens {owner!r:.60} and {token.content!r:.60} have one id, {token_id}"
+            )
+        if earlier:
+            token = replace(token, special=token.special or earlier.special)
+        by_content[token.content] = replace(token, id=token_id)
     return tuple(by_content.values())
 
 

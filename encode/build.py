@@ -52,8 +52,10 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
     control = [t.id for t in added if is_control(t) and t.id is not None]
     model = _model(spec.model, vocabulary, control, byte_level=byte_level)
-    # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
-    spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
+    # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23), and if it was
+    # once listed as one, even if the later flags count.
+    once_normalized = {t.content for t in spec.added_tokens if t.normalized}
+    spelled = [normalizer.normalize(t.content) if t.content in once_normalized else t.content for t in added]
     # What `skip_special_tokens` drops goes by that spelling too.
     control_texts = {t.content for t in added if t.special}
     tokens = _core.TokenBytes(
@@ -66,7 +68,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         normalizer,
         pre_tokenizer.core,
         model,
-        _searchable((t, s) for t, s in zip(added, spelled, strict=True) if not t.normalized),
+        _searchable((t, t.content) for t in added if not t.normalized),
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
         _searchable((AddedToken(piece, id=0), piece) for piece in own_control_texts(spec.model, added)),
         tokens,

@@ -182,7 +182,8 @@ def trim_offsets(
     """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them.
 
     Args:
-        names: The tokens: as the vocabulary spells them or, for a matched added token, the text that it took.
+        names: The tokens: as the vocabulary spells them; for matched added tokens and unknown ones of a Unigram model,
+            the text that they took.
         spans: Their (start, end) characters.
         keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
             counts for nothing.

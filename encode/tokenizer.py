@@ -226,12 +226,12 @@ class Tokenizer:
 
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        ids, offsets, matched = self._encoder.encode_with_offsets(text, parse_special, guarded)
+        ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._around.added.trims:  # whether special tokens are added or not
-            names = [self._names.get(token_id, "") for token_id in ids]
-            for i in matched:  # the library calls an added token by the text that it took
-                names[i] = text[slice(*spans[i])]
+            names = [self._model_names.get(token_id, "") for token_id in ids]
+            for i, taken in called:
+                names[i] = taken
             for keep_prefix_space, enclosed in self._around.added.trims:
                 enclosed = enclosed and add_special_tokens
                 spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
@@ -359,9 +359,12 @@ class Tokenizer:
         return token_ids(self.spec.model)
 
     @cached_property
+    def _model_names(self) -> dict[int, str]:
+        return {token_id: token for token, token_id in self._token_ids.items()}
+
+    @cached_property
     def _names(self) -> dict[int, str]:
-        names = {token_id: token for token, token_id in self._token_ids.items()}
-        return names | {token_id: token for token, token_id in self._added_ids.items()}
+        return self._model_names | {token_id: token for token, token_id in self._added_ids.items()}
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""

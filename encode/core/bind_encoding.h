@@ -25,7 +25,7 @@ struct PyEncoder {
       w = self.encoder.pool().take();
       w->ids.clear();
       w->spans.clear();
-      w->matched.clear();
+      w->called.clear();
     }
     ~Call() { self.encoder.pool().give_back(std::move(w)); }
 
@@ -127,7 +127,7 @@ inline void bind_encoder(nb::module_& m) {
             PyEncoder::Call call(self, text, parse_special, guarded);
             call.run<true>();
             return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
-                                  call.w->matched);
+                                  call.w->called);
           },
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "added_tokens.h"
@@ -32,7 +34,7 @@ struct Workspace {
   PreTokenizerScratch pre_tokenizer;
   IdBuffer ids;
   std::vector<Span> spans;        // of each id in the original text, if asked for
-  std::vector<size_t> matched;    // which of the ids are added tokens that stand in the text, likewise
+  std::vector<std::pair<size_t, std::string>> called;  // the ids that go by a text instead of their names, likewise
   std::vector<Span> piece_spans;  // of the ids of one piece
 
   // Gives up what a long text has left behind that is more than worth keeping for the next call; not the cache.
@@ -92,12 +94,14 @@ class Encoder {
   WorkspacePool& pool() const { return pool_; }
 
   // Appends the ids of `text` to `w.ids`, and with `Spans` the byte span of each to `w.spans`
-  // and the places of added tokens to `w.matched`.
+  // and what added tokens and unknown text are called to `w.called`.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
     const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
-    const auto token = [&](uint32_t id, size_t begin, size_t end) { match<Spans>(id, {begin, end}, w); };
+    const auto token = [&](uint32_t id, size_t begin, size_t end) {
+      match<Spans>(id, {begin, end}, text.substr(begin, end - begin), w);
+    };
     if (options.parse_special)
       raw_.split(p, text.size(), options.guards, rest, token);
     else if (!text.empty())
@@ -127,9 +131,9 @@ class Encoder {
   };
 
   template <bool Spans>
-  static void match(uint32_t id, Span span, Workspace& w) {
+  static void match(uint32_t id, Span span, std::string_view taken, Workspace& w) {
     if constexpr (Spans) {
-      w.matched.push_back(w.ids.size());
+      w.called.emplace_back(w.ids.size(), taken);
       w.spans.push_back(span);
     }
     w.ids.push(id);
@@ -158,8 +162,9 @@ class Encoder {
     };
     if (!second) return rest(0, n);
     normalized_.split(
-        p, n, guards, rest,
-        [&](uint32_t id, size_t b, size_t e) { match<Spans>(id, position.original(b, e), w); });
+        p, n, guards, rest, [&](uint32_t id, size_t b, size_t e) {
+          match<Spans>(id, position.original(b, e), {reinterpret_cast<const char*>(p) + b, e - b}, w);
+        });
   }
 
   // The guards in a segment, [begin, end) of a text of which `p` is the beginning of the segment, as offsets in what the
@@ -214,11 +219,16 @@ class Encoder {
     const Position& position;
     bool guarded;
     Workspace& w;
+    std::optional<uint32_t> nameless = encoder.model_->nameless();
 
     void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
       w.piece_spans.clear();
+      size_t at = w.ids.size();
       encoder.model_->encode(b, e - b, guarded, w.model, w.ids, &w.piece_spans);
       for (const Span& span : w.piece_spans) {
+        if (static_cast<uint32_t>(w.ids.data()[at]) == nameless)
+          w.called.emplace_back(at, std::string(b + span.start, b + span.end));
+        at++;
         const bool nothing = span.start == span.end;  // an id that shares its character with the next one
         const Span in_text = frame.original(b + span.start, b + span.end + nothing);
         Span original = position.original(begin + in_text.start, begin + in_text.end);

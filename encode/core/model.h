@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -57,6 +58,9 @@ class Model {
   // An id of a piece depends on nothing outside it.
   virtual void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
                       std::vector<Span>* spans) const = 0;
+
+  // The id that goes by the text it stands for instead of a name, in HuggingFace's Unigram that of unknown text.
+  virtual std::optional<uint32_t> nameless() const { return std::nullopt; }
 
   // Where pieces may be cut further without a change to their ids; null if nothing is known.
   virtual const SafeCuts* cuts() const { return nullptr; }

@@ -104,6 +104,11 @@ class Unigram : public Model {
       segment<false>(p, n, scratch, out, spans);
   }
 
+  std::optional<uint32_t> nameless() const override {
+    if (std::is_same_v<Score, float> || unk_id_ == kNone) return std::nullopt;
+    return unk_id_;
+  }
+
   size_t trie_bytes() const { return trie_.bytes(); }
 
  private:

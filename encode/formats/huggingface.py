@@ -159,7 +159,7 @@ def read(data: bytes) -> TokenizerSpec:
         raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
     for name in ("normalizer", "pre_tokenizer", "decoder"):
         _check(getattr(file, name), name)
-    if file.decoder is None and _ends_in_byte_level(file.pre_tokenizer):
+    if file.decoder is None and _has_byte_level(file.pre_tokenizer):
         raise UnsupportedTokenizerError("a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder")
     return TokenizerSpec(
         model=model,
@@ -242,7 +242,7 @@ def _check(component: Normalizer | PreTokenizer | Decoder | None, place: str) ->
             raise TokenizerFileError(f"{place}: add_prefix_space is false and prepend_scheme {scheme!r}")
 
 
-def _ends_in_byte_level(pre_tokenizer: PreTokenizer | None) -> bool:
+def _has_byte_level(pre_tokenizer: PreTokenizer | None) -> bool:
     if isinstance(pre_tokenizer, PreTokenizerSequence):
-        return any(map(_ends_in_byte_level, pre_tokenizer.pretokenizers[-1:]))
+        return any(map(_has_byte_level, pre_tokenizer.pretokenizers))
     return isinstance(pre_tokenizer, ByteLevel)

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tokenweir.encode.added_tokens import END_NAMES, inferred_end_ids, with_real_ids
-from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.spec import BPE, AddedToken, RankBPE
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.spec import BPE, AddedToken, RankBPE, Unigram
 
 NFC = {"type": "NFC"}
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -212,6 +212,34 @@ def test_of_tokens_listed_twice_the_later_flags_hold_but_special_stays(both):
     assert [(t.lstrip, t.special) for t in ours.added_tokens] == [(True, True)]
     assert ours.encode(" <m>") == theirs.encode(" <m>").ids == [ours.token_to_id("<m>")]
     assert ours.decode([ours.token_to_id("<m>")]) == theirs.decode([theirs.token_to_id("<m>")]) == ""
+
+
+def test_new_tokens_go_where_the_ids_of_a_vocabulary_have_gaps(both):
+    ours, theirs = both(vocab={"x y": 1000}, added=[{"content": "x y"}, {"content": "<a>"}, {"content": "<b>"}])
+    ids = ours.encode("<a>x y<b>")
+    assert ids == theirs.encode("<a>x y<b>").ids
+    assert ids[1] == 1000 > ids[0] == ids[2] - 1
+    assert ours.decode(ids) == theirs.decode(ids)
+
+
+def test_new_tokens_come_after_all_of_unigrams_equal_pieces():
+    vocab = (("<unk>", 0.0), ("a", -1.0), ("b", -2.0), ("a", -3.0))
+    assert [t.id for t in with_real_ids([AddedToken("<m>"), AddedToken("a")], Unigram(vocab, 0))] == [4, 3]
+
+
+def test_two_added_tokens_with_one_id_are_refused():
+    with pytest.raises(UnsupportedTokenizerError, match=r"^added tokens '<a>' and 'y' have one id, 2$"):
+        with_real_ids([AddedToken("<a>"), AddedToken("y")], model(x=0, y=2))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_token_once_listed_as_normalized_decodes_as_such(both, first):
+    listed = [{"content": "ABC", "normalized": normalized} for normalized in (first, not first)]
+    ours, theirs = both(added=listed, normalizer={"type": "Lowercase"})
+    ids = [ours.token_to_id("ABC")]
+    assert ours.decode(ids) == theirs.decode(ids) == "abc"
+    for text in ("ABC", "abc", "Abc ABC"):
+        assert ours.encode(text) == theirs.encode(text).ids
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
+import tokenizers
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
@@ -123,3 +125,16 @@ def test_in_any_order(both):
 def test_what_is_refused(small, post_processor, error, message):
     with pytest.raises(error, match=message):
         small(words=WORDS, added=ADDED, post_processor=post_processor)
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_unknown_text_of_unigram_is_trimmed_as_text(small, tokenizer_json, byte_fallback):
+    vocab = [["<unk>", 0.0], ["a", -1.0], [" a", -1.5]]
+    model = {"type": "Unigram", "unk_id": 0, "byte_fallback": byte_fallback, "vocab": vocab}
+    added = [{"content": " B", "normalized": True}]
+    for lowercase in (None, {"type": "Lowercase"}):
+        source = tokenizer_json(added=added, normalizer=lowercase, post_processor=byte_level(True, False), decoder=None)
+        source |= {"model": model, "pre_tokenizer": None}
+        ours, theirs = small(source), tokenizers.Tokenizer.from_str(json.dumps(source))
+        for text in ("a\r\na", "\r\n", " x ", "  a a", "a b", "x B\n", "x  b  x", "\u3000é\xa0a"):
+            check(ours, theirs, text)
