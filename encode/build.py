@@ -20,6 +20,9 @@ from tokenweir.encode.unicode.categories import word
 MAX_IDS = (1 << 20) - 1
 """As many as the core's table of pairs can tell apart (core/hash_table.h); the largest vocabulary known has 262,208."""
 
+MAX_ADDED_CHARACTERS = 1 << 23
+"""Of all added tokens, as the file spells them and as they are searched for; real ones have 600,000."""
+
 
 class Core(NamedTuple):
     """The compiled objects of one tokenizer."""
@@ -52,7 +55,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     control = [t.id for t in added if t.special and t.id is not None]
     model = _model(spec.model, vocabulary, control, byte_level=byte_level)
     # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23).
-    spelled = [normalizer.normalize(t.content) if t.normalized else t.content for t in added]
+    spelled = _spelled(added, normalizer)
     # What `skip_special_tokens` drops goes by that spelling too.
     control_texts = {t.content for t in added if t.special}
     tokens = _core.TokenBytes(
@@ -70,6 +73,21 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         tokens,
     )
     return Core(encoder, tokens, pre_tokenizer.automata)
+
+
+def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer) -> list[str]:
+    """What added tokens are spelled like where they are searched for."""
+    spelled: list[str] = []
+    total = 0
+    for token in added:
+        total += len(token.content)
+        if total > MAX_ADDED_CHARACTERS:  # before they are normalized, which may make them longer
+            break
+        spelled.append(normalizer.normalize(token.content) if token.normalized else token.content)
+        total += len(spelled[-1])
+    if total > MAX_ADDED_CHARACTERS:
+        raise UnsupportedTokenizerError(f"added tokens of more than {MAX_ADDED_CHARACTERS} characters all in all")
+    return spelled
 
 
 def _spells_bytes(model: Model) -> bool:

@@ -8,12 +8,12 @@ character.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern import Automaton, check_all, compile_pattern
 from tokenweir.encode.pattern.source import Dialect
 from tokenweir.encode.spec import (
     BertPreTokenizer,
@@ -32,6 +32,12 @@ from tokenweir.encode.spec import (
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=true)` splits by."""
+
+MAX_STAGES = 32
+"""Of a pre-tokenizer; real ones have up to 8."""
+
+MAX_GROWTH = 64
+"""How many times as long the stages may make a text, all in all; real ones make it 4 times as long."""
 
 Alphabet = Literal["bytes", "letters", "text"]
 
@@ -77,7 +83,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         TokenizerFileError: For a value that no component can have.
 
     """
-    stages = [stage for part in _flat(pre_tokenizer) for stage in _stages(part)]
+    stages = _checked(stage for part in _flat(pre_tokenizer) for stage in _stages(part))
     spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
     alphabet: Alphabet = "letters" if spelled else "text"
     if takes_bytes and spelled and all(isinstance(stage, _Cut) for stage in stages[spelled[-1] + 1 :]):
@@ -92,9 +98,29 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         if isinstance(stage, _Cut):
             automaton = compile_pattern(stage.pattern, stage.dialect)
             automata.append(automaton)
+            check_all(automata)
             stage = _core.Cut(automaton.in_core(), stage.behavior, stage.inverted)
         core.append(stage)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
+
+
+def _checked(stages: Iterable[_Stage]) -> list[_Stage]:
+    """The stages, if they are few and do not make a text too long."""
+    checked: list[_Stage] = []
+    growth = 1
+    for stage in stages:
+        if len(checked) == MAX_STAGES:
+            raise UnsupportedTokenizerError(f"pre_tokenizer: a Sequence of more than {MAX_STAGES} stages")
+        checked.append(stage)
+        if isinstance(stage, _core.Spell):  # two letters for a byte
+            growth *= 2
+        elif isinstance(stage, _core.Spaces):  # a sign of up to four bytes for a space and before a piece
+            growth *= 4
+    if growth > MAX_GROWTH:
+        raise UnsupportedTokenizerError(
+            f"pre_tokenizer: it may make a text {growth} times as long; at most {MAX_GROWTH} times is possible"
+        )
+    return checked
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:
@@ -172,7 +198,7 @@ def _metaspace(part: Metaspace) -> Iterator[_Stage]:
 
 def _character(value: str, what: str) -> str:
     if len(value) != 1:
-        raise TokenizerFileError(f"pre_tokenizer: {what} is {value!r}, not one character")
+        raise TokenizerFileError(f"pre_tokenizer: {what} is {value!r:.60}, not one character")
     return value
 
 

@@ -8,6 +8,7 @@
 
 #include "errors.h"
 #include "hash_table.h"
+#include "quote.h"
 #include "vocabulary.h"
 
 namespace tokenweir {
@@ -26,15 +27,15 @@ class MergeReader {
     if (merge.substr(0, 8) == "#version") return;
     const size_t space = merge.find(' ');
     if (space == std::string_view::npos || merge.find(' ', space + 1) != std::string_view::npos)
-      throw FileError("merge " + std::to_string(size()) + " (\"" + std::string(merge) +
-                      "\") is not two tokens with a space between");
+      throw FileError("merge " + std::to_string(size()) + " (" + quoted(merge) +
+                      ") is not two tokens with a space between");
     add(merge.substr(0, space), merge.substr(space + 1));
   }
 
   void add(std::string_view left, std::string_view right) {
     if (right.size() < prefix_)
-      throw FileError("merge " + std::to_string(size()) + " continues with \"" + std::string(right) +
-                      "\", which is shorter than the continuing_subword_prefix");
+      throw FileError("merge " + std::to_string(size()) + " continues with " + quoted(right) +
+                      ", which is shorter than the continuing_subword_prefix");
     joined_.assign(left).append(right.substr(prefix_));
     const uint32_t left_id = find(left), right_id = find(right);
     merges_.push_back({left_id, right_id, find(joined_)});
@@ -47,8 +48,8 @@ class MergeReader {
   uint32_t find(std::string_view token) const {
     const uint32_t id = table_.find(token);
     if (id == kNone)
-      throw FileError("merge " + std::to_string(size()) + " needs the token \"" + std::string(token) +
-                      "\", which the vocabulary lacks");
+      throw FileError("merge " + std::to_string(size()) + " needs the token " + quoted(token) +
+                      ", which the vocabulary lacks");
     return id;
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "errors.h"
 #include "span.h"
 #include "utf8.h"
 
@@ -23,6 +24,9 @@ class NormalizerStep {
   // HuggingFace's alignment has it stand, or {0, 0} for one inserted before all others. (SentencePiece's own normalizer
   // aligns differently: with several characters, or with none.)
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const = 0;
+
+  // How many times as long a text may become by what a file says. (By Unicode's tables it is 11 at most.)
+  virtual double growth() const { return 1; }
 };
 
 // Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
@@ -35,7 +39,13 @@ inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std
 
 class Normalizer {
  public:
-  explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {}
+  explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {
+    double growth = 1;
+    for (const auto& step : steps_) growth *= step->growth();
+    if (growth > kMaxGrowth)
+      throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) +
+                        " times as long");
+  }
 
   bool keeps(const uint8_t* text, size_t n) const {
     for (const auto& step : steps_)
@@ -72,6 +82,8 @@ class Normalizer {
     for (Span& span : from)
       if (span.start < span.end) span = {origin[character[span.start]].start, origin[character[span.end - 1]].end};
   }
+
+  static constexpr int kMaxGrowth = 128;  // real ones have 33: SentencePiece's rules of NFKC
 
   std::vector<std::shared_ptr<const NormalizerStep>> steps_;
 };

@@ -28,6 +28,7 @@ class Precompiled : public NormalizerStep {
   }
 
   bool keeps(const uint8_t* text, size_t n) const override { return plain_end(text, text + n) == text + n; }
+  double growth() const override { return charsmap_.growth(); }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin) const override {
     const uint8_t* const end = text + n;
