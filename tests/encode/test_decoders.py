@@ -167,12 +167,18 @@ def their(part):
 
 
 def bytes_come_through(parts):
-    """Whether nothing before a ByteFallback changes byte tokens; then its runs can be told from the spelling."""
-    changing = (ours.Replace, ours.WordPieceDecoder, ours.BPEDecoder)
+    """Whether nothing before a ByteFallback makes or unmakes byte tokens; then its runs can be told from the spelling."""
     before = parts[: next((i for i, part in enumerate(parts) if isinstance(part, ours.ByteFallback)), 0)]
-    return all(isinstance(part, ours.Replace) and "<" not in part.content + part.pattern.String for part in before) or (
-        not any(isinstance(part, changing) for part in before)
-    )
+    if any(isinstance(part, (ours.WordPieceDecoder, ours.BPEDecoder)) for part in before):
+        return False
+    for name in NAMES:
+        changed = name
+        for part in before:
+            if isinstance(part, ours.Replace):
+                changed = changed.replace(part.pattern.String, part.content)
+        if byte_of(changed) != byte_of(name):
+            return False
+    return True
 
 
 def library_panics(error):
