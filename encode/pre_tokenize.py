@@ -36,7 +36,7 @@ GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s
 MAX_STAGES = 32
 """Of a pre-tokenizer; real ones have up to 8."""
 
-MAX_GROWTH = 64
+MAX_GROWTH = 256
 """How many times as long the stages may make a text, all in all; real ones make it 4 times as long."""
 
 Alphabet = Literal["bytes", "letters", "text"]
@@ -83,7 +83,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         TokenizerFileError: For a value that no component can have.
 
     """
-    stages = _checked(stage for part in _flat(pre_tokenizer) for stage in _stages(part))
+    stages = _checked(_flat(pre_tokenizer))
     spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
     alphabet: Alphabet = "letters" if spelled else "text"
     if takes_bytes and spelled and all(isinstance(stage, _Cut) for stage in stages[spelled[-1] + 1 :]):
@@ -104,23 +104,24 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
 
 
-def _checked(stages: Iterable[_Stage]) -> list[_Stage]:
-    """The stages, if they are few and do not make a text too long."""
-    checked: list[_Stage] = []
+def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:
+    """The stages of the parts, if they are few and do not make a text too long."""
+    stages: list[_Stage] = []
     growth = 1
-    for stage in stages:
-        if len(checked) == MAX_STAGES:
+    for part in parts:
+        stages += _stages(part)
+        if len(stages) > MAX_STAGES:
             raise UnsupportedTokenizerError(f"pre_tokenizer: a Sequence of more than {MAX_STAGES} stages")
-        checked.append(stage)
-        if isinstance(stage, _core.Spell):  # two letters for a byte
-            growth *= 2
-        elif isinstance(stage, _core.Spaces):  # a sign of up to four bytes for a space and before a piece
-            growth *= 4
-    if growth > MAX_GROWTH:
-        raise UnsupportedTokenizerError(
-            f"pre_tokenizer: it may make a text {growth} times as long; at most {MAX_GROWTH} times is possible"
-        )
-    return checked
+        match part:
+            case ByteLevel(add_prefix_space=add_prefix_space):  # two bytes for one, and a space before each piece
+                growth *= 4 if add_prefix_space else 2
+            case Metaspace(replacement=replacement, prepend_scheme=scheme):
+                growth *= len(replacement.encode()) + (scheme == "always")
+        if growth > MAX_GROWTH:
+            raise UnsupportedTokenizerError(
+                f"pre_tokenizer: it may make a text {growth} times as long; at most {MAX_GROWTH} times is possible"
+            )
+    return stages
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:

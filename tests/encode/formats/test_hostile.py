@@ -199,7 +199,7 @@ OVERSIZED = {
     "pre-tokenizers": {"pre_tokenizer": sequence("pretokenizers", [{"type": "Digits"}] * 5000 + [byte_level()])},
     "alphabets of alphabets": {"pre_tokenizer": sequence("pretokenizers", [byte_level()] * 20)},
     "prefixes of prefixes": {
-        "pre_tokenizer": sequence("pretokenizers", [byte_level(add_prefix_space=True), split("Ġ")] * 4)
+        "pre_tokenizer": sequence("pretokenizers", [byte_level(add_prefix_space=True), split("Ġ")] * 5)
     },
     "patterns": {
         "pre_tokenizer": sequence(
@@ -233,8 +233,8 @@ REFUSALS = {
     "character maps of character maps": r"^a normalizer that may make a text more than 128 times as long$",
     "normalizers": r"^normalizer: a Sequence of more than 32 steps$",
     "pre-tokenizers": r"^pre_tokenizer: a Sequence of more than 32 stages$",
-    "alphabets of alphabets": r"^pre_tokenizer: it may make a text 1048576 times as long; at most 64 times is possible$",
-    "prefixes of prefixes": r"^pre_tokenizer: it may make a text 4096 times as long; at most 64 times is possible$",
+    "alphabets of alphabets": r"^pre_tokenizer: it may make a text 512 times as long; at most 256 times is possible$",
+    "prefixes of prefixes": r"^pre_tokenizer: it may make a text 1024 times as long; at most 256 times is possible$",
     "patterns": r"^patterns that need [\d,]+ cells all in all, more than 100,000$",
     "patterns that replace": r"^patterns that need [\d,]+ cells all in all, more than 100,000$",
     "a template's ids": r"^post_processor: a template of more than 65536 ids$",
