@@ -20,8 +20,8 @@ from tokenweir.encode.unicode.categories import word
 MAX_IDS = (1 << 20) - 1
 """As many as the core's table of pairs can tell apart (core/hash_table.h); the largest vocabulary known has 262,208."""
 
-MAX_ADDED_CHARACTERS = 1 << 23
-"""Of all added tokens, as the file spells them and as they are searched for; real ones have 600,000."""
+MAX_ADDED_CHARACTERS = 1 << 24
+"""Of all added tokens, as the file spells them and as they are searched for; real ones have a million."""
 
 
 class Core(NamedTuple):

@@ -184,8 +184,6 @@ def precompiled(rules):
     return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap(rules)).decode()}
 
 
-ADDED = [{"content": f"{i:06}" + "x" * 4000} for i in range(2200)]
-
 OVERSIZED = {
     "one replacement": {"normalizer": replace("a", "b" * 1_000_000)},
     "replacements of replacements": {"normalizer": sequence("normalizers", [replace("a", "aa")] * 8)},
@@ -218,9 +216,10 @@ OVERSIZED = {
     "a template's ids": {"post_processor": template([0] * 1_000_000)},
     "a template's ids again and again": {"post_processor": template([0] * 1000, times=1000)},
     "post-processors": {"post_processor": sequence("processors", [byte_level()] * 20_000)},
-    "added tokens": {"added": ADDED},
+    "added tokens": {"added": [{"content": f"{i:06}" + "x" * 4000} for i in range(2200)]},
+    "added tokens in bytes": {"added": [{"content": f"{i:06}" + "é" * 1900} for i in range(2300)]},
     "added tokens that grow": {
-        "added": [{"content": f"{i}" + "a" * 1000, "normalized": True} for i in range(100)],
+        "added": [{"content": f"{i}" + "a" * 1000, "normalized": True} for i in range(200)],
         "normalizer": replace("a", "b" * 100),
     },
 }
@@ -240,8 +239,9 @@ REFUSALS = {
     "a template's ids": r"^post_processor: a template of more than 65536 ids$",
     "a template's ids again and again": r"^post_processor: a template of more than 65536 ids$",
     "post-processors": r"^post_processor: a Sequence of more than 32 parts$",
-    "added tokens": r"^added tokens of more than 8388608 characters all in all$",
-    "added tokens that grow": r"^added tokens of more than 8388608 characters all in all$",
+    "added tokens": r"^added tokens of more than 16777216 characters all in all$",
+    "added tokens in bytes": r"^added tokens of more than 8388608 bytes all in all$",
+    "added tokens that grow": r"^added tokens of more than 16777216 characters all in all$",
 }
 
 
