@@ -93,9 +93,9 @@ def _with_given_ids(tokens: Iterable[AddedToken], taken: dict[int, str]) -> tupl
     tokens = tuple(tokens)
     for token in tokens:
         if token.id is None or token.id < 0:
-            raise TokenizerFileError(f"special token {token.content!r} has no valid id ({token.id})")
+            raise TokenizerFileError(f"special token {token.content!r:.60} has no valid id ({token.id})")
         if token.id in taken:
-            raise TokenizerFileError(f"special token {token.content!r} has the id {token.id} of {taken[token.id]}")
+            raise TokenizerFileError(f"special token {token.content!r:.60} has the id {token.id} of {taken[token.id]}")
         taken[token.id] = repr(token.content)
     return tokens
 

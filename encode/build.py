@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,9 @@ from tokenweir.encode.unicode.categories import word
 
 MAX_IDS = (1 << 20) - 1
 """As many as the core's table of pairs can tell apart (core/hash_table.h); the largest vocabulary known has 262,208."""
+
+MAX_ADDED_CHARACTERS = 1 << 24
+"""Of all added tokens, as the file spells them and as they are searched for; real ones have a million."""
 
 
 class Core(NamedTuple):
@@ -52,10 +55,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
     control = [t.id for t in added if is_control(t) and t.id is not None]
     model = _model(spec.model, vocabulary, control, byte_level=byte_level)
-    # A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23), and if it was
-    # once listed as one, even if the later flags count.
-    once_normalized = {t.content for t in spec.added_tokens if t.normalized}
-    spelled = [normalizer.normalize(t.content) if t.content in once_normalized else t.content for t in added]
+    spelled = _spelled(added, normalizer, {t.content for t in spec.added_tokens if t.normalized})
     # What `skip_special_tokens` drops goes by that spelling too.
     control_texts = {t.content for t in added if t.special}
     tokens = _core.TokenBytes(
@@ -74,6 +74,25 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         tokens,
     )
     return Core(encoder, tokens, pre_tokenizer.automata)
+
+
+def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Set[str]) -> list[str]:
+    """What added tokens are spelled like where they are searched for, and decoded to.
+
+    A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23), and one that was
+    once listed as such does, even if the later flags count.
+    """
+    spelled: list[str] = []
+    total = 0
+    for token in added:
+        total += len(token.content)
+        if total > MAX_ADDED_CHARACTERS:  # before they are normalized, which may make them longer
+            break
+        spelled.append(normalizer.normalize(token.content) if token.content in once_normalized else token.content)
+        total += len(spelled[-1])
+    if total > MAX_ADDED_CHARACTERS:
+        raise UnsupportedTokenizerError(f"added tokens of more than {MAX_ADDED_CHARACTERS} characters all in all")
+    return spelled
 
 
 def _spells_bytes(model: Model) -> bool:

@@ -160,14 +160,16 @@ def _chain(parts: list[Decoder]) -> Decoding:
                 steps.append(TextStep.replace(pattern, part.content))
             case StripDecoder():
                 if len(part.content) != 1:
-                    raise TokenizerFileError(f"decoder: Strip with content {part.content!r}; one character is expected")
+                    raise TokenizerFileError(
+                        f"decoder: Strip with content {part.content!r:.60}; one character is expected"
+                    )
                 if part.start < 0 or part.stop < 0:
                     raise TokenizerFileError(f"decoder: Strip with start {part.start} and stop {part.stop}")
                 steps.append(TextStep.strip(part.content, min(part.start, MAX_STRIP), min(part.stop, MAX_STRIP)))
             case Metaspace():
                 if len(part.replacement) != 1:
                     raise TokenizerFileError(
-                        f"decoder: Metaspace with replacement {part.replacement!r}; one character is expected"
+                        f"decoder: Metaspace with replacement {part.replacement!r:.60}; one character is expected"
                     )
                 first = " " if part.prepend_scheme == "never" or part.add_prefix_space is False else ""
                 steps.append(TextStep.replace(part.replacement, first, When.FIRST))
@@ -198,7 +200,7 @@ def _plain(pattern: Pattern) -> str:
     if text is None:
         text = pattern.Regex or ""
         if not METACHARACTERS.isdisjoint(text):
-            raise UnsupportedTokenizerError(f"decoder: Replace of the expression {text!r}")
+            raise UnsupportedTokenizerError(f"decoder: Replace of the expression {text!r:.60}")
     if not text:
         raise UnsupportedTokenizerError("decoder: Replace of an empty text")
     return text
@@ -222,7 +224,7 @@ def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decod
             except ValueError:
                 value = b""
             if len(value) != 1 or piece != f"<0x{value[0]:02X}>":
-                raise TokenizerFileError(f"piece {token_id}: {piece!r} is of type byte and names none")
+                raise TokenizerFileError(f"piece {token_id}: {piece!r:.60} is of type byte and names none")
             fixed.append((token_id, value, True))
     first_until = FirstUntil.TEXT if decoder.strip_extra else FirstUntil.SPACE
     return Decoding(token, Spelling.TEXT, [], [], first_until, fixed)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pattern import compile_pattern
+from tokenweir.encode.pattern import Automaton, check_all, compile_pattern
 from tokenweir.encode.spec import (
     NFC,
     NFD,
@@ -25,6 +25,9 @@ from tokenweir.encode.spec import (
     StripSpace,
 )
 
+MAX_STEPS = 32
+"""Of a normalizer; real ones have up to 8."""
+
 
 def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
     """Build a normalizer.
@@ -37,17 +40,22 @@ def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
         TokenizerFileError: If a pattern is no regular expression.
 
     """
-    return _core.Normalizer(list(_steps(normalizer)))
+    steps: list[_core.NormalizerStep] = []
+    for step in _steps(normalizer, []):
+        if len(steps) == MAX_STEPS:
+            raise UnsupportedTokenizerError(f"normalizer: a Sequence of more than {MAX_STEPS} steps")
+        steps.append(step)
+    return _core.Normalizer(steps)
 
 
-def _steps(normalizer: Normalizer | None) -> Iterator[_core.NormalizerStep]:
+def _steps(normalizer: Normalizer | None, automata: list[Automaton]) -> Iterator[_core.NormalizerStep]:
     step = _core.NormalizerStep
     match normalizer:
         case None:
             pass
         case NormalizerSequence():
             for part in normalizer.normalizers:
-                yield from _steps(part)
+                yield from _steps(part, automata)
         case NFC() | NFD() | NFKC() | NFKD():
             yield step.normal_form(type(normalizer).__name__)
         case Lowercase():
@@ -61,7 +69,7 @@ def _steps(normalizer: Normalizer | None) -> Iterator[_core.NormalizerStep]:
                 raise UnsupportedTokenizerError("normalizer: a Prepend of the empty string")
             yield step.prepend(content)
         case Replace():
-            yield _replace(normalizer)
+            yield _replace(normalizer, automata)
         case BertNormalizer():
             yield from _bert(normalizer)
         case Precompiled(charsmap):
@@ -84,15 +92,19 @@ def _from_base64(charsmap: str) -> bytes:
         raise TokenizerFileError(f"normalizer: precompiled_charsmap: {error}") from error
 
 
-def _replace(replace: Replace) -> _core.NormalizerStep:
+def _replace(replace: Replace, automata: list[Automaton]) -> _core.NormalizerStep:
     if replace.pattern.String is not None:
         if not replace.pattern.String:
             raise UnsupportedTokenizerError("normalizer: a Replace of the empty string")
         return _core.NormalizerStep.replace_string(replace.pattern.String, replace.content)
     # Empty matches make the library's alignment, and with it any further step, fail.
     automaton = compile_pattern(replace.pattern.Regex or "", "oniguruma")
+    automata.append(automaton)
+    check_all(automata)
     if automaton.matches_nothing:
-        raise UnsupportedTokenizerError(f"normalizer: a Replace of {replace.pattern.Regex!r}, which can match nothing")
+        raise UnsupportedTokenizerError(
+            f"normalizer: a Replace of {replace.pattern.Regex!r:.60}, which can match nothing"
+        )
     return _core.NormalizerStep.replace_pattern(automaton.in_core(), replace.content)
 
 

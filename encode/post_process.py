@@ -18,6 +18,12 @@ from tokenweir.encode.spec import (
 
 Ids = tuple[int, ...]
 
+MAX_PARTS = 32
+"""Of a post-processor; real ones have two."""
+
+MAX_IDS_AROUND = 1 << 16
+"""So many ids may go around a text; real ones are one or two."""
+
 _Single = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing
 
 _BLANKS = (
@@ -125,7 +131,9 @@ def _added(post_processor: PostProcessor | None) -> Added:
     """
     whole = Added()
     enclosed = beside = False
-    for part in _flat(post_processor):
+    for number, part in enumerate(_flat(post_processor)):
+        if number == MAX_PARTS:
+            raise UnsupportedTokenizerError(f"post_processor: a Sequence of more than {MAX_PARTS} parts")
         if beside and not isinstance(part, ByteLevel):
             raise UnsupportedTokenizerError(f"post_processor: {type(part).__name__} after a template")
         prefix, suffix, trims = _alone(part)
@@ -169,8 +177,10 @@ def _template(template: TemplateProcessing) -> Added:
             continue
         name = str(item.get("SpecialToken", {}).get("id"))
         if name not in template.special_tokens:
-            raise TokenizerFileError(f"post_processor: the template's special token {name!r} is not defined")
+            raise TokenizerFileError(f"post_processor: the template's special token {name!r:.60} is not defined")
         sides[-1].extend(template.special_tokens[name].ids)
+        if sum(map(len, sides)) > MAX_IDS_AROUND:
+            raise UnsupportedTokenizerError(f"post_processor: a template of more than {MAX_IDS_AROUND} ids")
     if len(sides) != 2:
         raise UnsupportedTokenizerError(f"post_processor: a template with {len(sides) - 1} sequences instead of one")
     return Added(tuple(sides[0]), tuple(sides[1]))

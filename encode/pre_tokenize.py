@@ -8,12 +8,12 @@ character.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pattern import Automaton, compile_pattern
+from tokenweir.encode.pattern import Automaton, check_all, compile_pattern
 from tokenweir.encode.pattern.source import Dialect
 from tokenweir.encode.spec import (
     BertPreTokenizer,
@@ -32,6 +32,12 @@ from tokenweir.encode.spec import (
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=true)` splits by."""
+
+MAX_STAGES = 32
+"""Of a pre-tokenizer; real ones have up to 8."""
+
+MAX_GROWTH = 256
+"""How many times as long the stages may make a text, all in all; real ones make it 4 times as long."""
 
 Alphabet = Literal["bytes", "letters", "text"]
 
@@ -77,7 +83,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         TokenizerFileError: For a value that no component can have.
 
     """
-    stages = [stage for part in _flat(pre_tokenizer) for stage in _stages(part)]
+    stages = _checked(_flat(pre_tokenizer))
     spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
     alphabet: Alphabet = "letters" if spelled else "text"
     if takes_bytes and spelled and all(isinstance(stage, _Cut) for stage in stages[spelled[-1] + 1 :]):
@@ -92,9 +98,30 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         if isinstance(stage, _Cut):
             automaton = compile_pattern(stage.pattern, stage.dialect)
             automata.append(automaton)
+            check_all(automata)
             stage = _core.Cut(automaton.in_core(), stage.behavior, stage.inverted)
         core.append(stage)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
+
+
+def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:
+    """The stages of the parts, if they are few and do not make a text too long."""
+    stages: list[_Stage] = []
+    growth = 1
+    for part in parts:
+        stages += _stages(part)
+        if len(stages) > MAX_STAGES:
+            raise UnsupportedTokenizerError(f"pre_tokenizer: a Sequence of more than {MAX_STAGES} stages")
+        match part:
+            case ByteLevel(add_prefix_space=add_prefix_space):  # two bytes for one, and a space before each piece
+                growth *= 4 if add_prefix_space else 2
+            case Metaspace(replacement=replacement, prepend_scheme=scheme):
+                growth *= len(replacement.encode()) + (scheme == "always")
+        if growth > MAX_GROWTH:
+            raise UnsupportedTokenizerError(
+                f"pre_tokenizer: it may make a text {growth} times as long; at most {MAX_GROWTH} times is possible"
+            )
+    return stages
 
 
 def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:
@@ -172,7 +199,7 @@ def _metaspace(part: Metaspace) -> Iterator[_Stage]:
 
 def _character(value: str, what: str) -> str:
     if len(value) != 1:
-        raise TokenizerFileError(f"pre_tokenizer: {what} is {value!r}, not one character")
+        raise TokenizerFileError(f"pre_tokenizer: {what} is {value!r:.60}, not one character")
     return value
 
 

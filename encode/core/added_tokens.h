@@ -33,10 +33,14 @@ class AddedTokens {
  public:
   AddedTokens(std::vector<AddedToken> tokens, WordCharacters word)
       : tokens_(std::move(tokens)), word_(std::move(word)) {
-    for (const AddedToken& token : tokens_)
+    size_t total = 0;
+    for (const AddedToken& token : tokens_) {
       if (token.content.empty() || token.content.size() > kMaxBytes)
         throw Unsupported("an added token of " + std::to_string(token.content.size()) + " bytes; 1 to " +
                           std::to_string(kMaxBytes) + " are possible");
+      if ((total += token.content.size()) > kMaxAllBytes)
+        throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes all in all");
+    }
     std::stable_sort(tokens_.begin(), tokens_.end(),
                      [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
     nodes_.emplace_back();
@@ -105,6 +109,7 @@ class AddedTokens {
   };
 
   static constexpr size_t kMaxBytes = 4096;  // the trie is built by recursion
+  static constexpr size_t kMaxAllBytes = 1 << 23;  // a byte may take a node
   static constexpr int kUnset = -1, kSeveral = -2;
 
   // Children of `node` from the sorted tokens [begin, end), which agree in their first `depth` bytes.

@@ -52,11 +52,14 @@ class Bpe : public Model {
     check_priority(tokens_.size());
     std::vector<std::array<uint32_t, 3>> splits;
     std::vector<TokenTable::Search> halves;
+    uint64_t cost = 0;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const std::string_view token = tokens_[id];
       if (token.size() > kMaxRanked)
         throw Unsupported("a ranked token of " + std::to_string(token.size()) + " bytes; at most " +
                           std::to_string(kMaxRanked) + " are possible");
+      cost += uint64_t{token.size()} * token.size();
+      if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
       merged_.push_back(id);
       halves.clear();
       for (size_t cut = 1; cut < token.size(); cut++) {
@@ -98,7 +101,9 @@ class Bpe : public Model {
   }
 
  private:
-  static constexpr size_t kMaxRanked = 4096;  // the splits of a token take time in the square of its length
+  // The splits of a token take time in the square of its length: half a second for all. Real vocabularies need 1 << 26.
+  static constexpr size_t kMaxRanked = 4096;
+  static constexpr uint64_t kMaxRankedCost = uint64_t{1} << 32;
 
   void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
     if (whole_first_ || n == 1) {

@@ -20,6 +20,7 @@
 #include "merge.h"
 #include "merge_ids.h"
 #include "model.h"
+#include "quote.h"
 #include "vocabulary.h"
 
 namespace tokenweir {
@@ -183,7 +184,7 @@ class CharacterBpe : public Model {
     if (!options.unknown) return;
     unknown_ = table_->find(*options.unknown);
     if (unknown_ == kNone && missing > 0)
-      throw Unsupported("model: BPE with the unk_token \"" + *options.unknown + "\", which the vocabulary lacks");
+      throw Unsupported("model: BPE with the unk_token " + quoted(*options.unknown) + ", which the vocabulary lacks");
   }
 
   // Whether plain text may become a control token.

@@ -52,6 +52,9 @@ class Charsmap {
     }
   }
 
+  // How many times as long a text may become.
+  double growth() const { return static_cast<double>(std::max<size_t>(longest_replacement_, 1)); }
+
   // Whether a rule begins with this byte.
   bool starts(uint8_t byte) const { return starts_[byte]; }
 
@@ -85,6 +88,7 @@ class Charsmap {
   static constexpr size_t kMostHits = 32;
   static constexpr uint32_t kMostBytes = 1 << 24;  // the largest known has 0.3 MB
   static constexpr uint32_t kLongest = 1024;  // of a rule, in bytes: so many may be looked at from each place of a text
+  static constexpr size_t kLongestReplacement = 128;  // the longest known has 33
   static constexpr uint32_t kUnused = 0x80000000, kNone = 0xFFFFFFFF;
 
   static bool has_value(uint32_t unit) { return unit >> 8 & 1; }
@@ -111,7 +115,7 @@ class Charsmap {
   }
 
   // Walks the trie, whose branches may join again (it is a DAWG), and visits each node once.
-  void check() const {
+  void check() {
     const uint32_t n = static_cast<uint32_t>(units_.size());
     std::vector<uint32_t> first(n, kNone), next(n, kNone);  // the units that a base leads to
     for (uint32_t i = n; i-- > 0;)
@@ -156,16 +160,23 @@ class Charsmap {
     }
   }
 
-  void check_value(uint32_t at) const {
+  void check_value(uint32_t at) {
     const size_t start = value(units_[at]);
     if (start > replacements_.size() ||
         (start < replacements_.size() && utf8_continues(static_cast<uint8_t>(replacements_[start]))))
       throw FileError("precompiled_charsmap: unit " + std::to_string(at) + " points at no replacement (" +
                       std::to_string(start) + ")");
+    const std::string_view longest = std::string_view(replacements_).substr(start, kLongestReplacement + 1);
+    const size_t length = std::min(longest.find('\0'), longest.size());
+    if (length > kLongestReplacement)
+      throw Unsupported("precompiled_charsmap: a replacement of more than " + std::to_string(kLongestReplacement) +
+                        " bytes");
+    longest_replacement_ = std::max(longest_replacement_, length);
   }
 
   std::vector<uint32_t> units_;  // whole blocks of 256, since a base in a block leads only to units of that block
   std::string replacements_;
+  size_t longest_replacement_ = 0;
   bool starts_[256] = {}, starts_in_ascii_[256] = {};
 };
 

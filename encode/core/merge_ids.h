@@ -9,6 +9,7 @@
 
 #include "errors.h"
 #include "hash_table.h"
+#include "quote.h"
 #include "merges.h"
 
 namespace tokenweir {
@@ -25,8 +26,8 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
     for (size_t i = 0; i < n; i++) {
       const auto pair = merges[first + i];
       if (pair.right.size() < prefix)
-        throw FileError("merge " + std::to_string(first + i) + " continues with \"" + std::string(pair.right) +
-                        "\", which is shorter than the continuing_subword_prefix");
+        throw FileError("merge " + std::to_string(first + i) + " continues with " + quoted(pair.right) +
+                        ", which is shorter than the continuing_subword_prefix");
       std::string_view whole = pair.joined();
       if (prefix > 0) whole = joined[i].assign(pair.left).append(pair.right.substr(prefix));
       searches[3 * i] = names.search(pair.left);
@@ -37,8 +38,8 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
     for (size_t i = 0; i < 3 * n; i++) {
       const uint32_t id = names.finish(searches[i]);
       if (id == kNone)
-        throw FileError("merge " + std::to_string(first + i / 3) + " needs the token \"" +
-                        std::string(searches[i].token) + "\", which the vocabulary lacks");
+        throw FileError("merge " + std::to_string(first + i / 3) + " needs the token " +
+                        quoted(searches[i].token) + ", which the vocabulary lacks");
       ids[first + i / 3][i % 3] = id;
     }
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "errors.h"
 #include "span.h"
 #include "utf8.h"
 
@@ -31,6 +32,9 @@ class NormalizerStep {
   // null, one span of `text` to it for each *character* appended, of the kind that is asked for.
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
                      Origin kind = Origin::kLibrary) const = 0;
+
+  // How many times as long a text may become by what a file says. (By Unicode's tables it is 11 at most.)
+  virtual double growth() const { return 1; }
 };
 
 // Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
@@ -43,7 +47,13 @@ inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std
 
 class Normalizer {
  public:
-  explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {}
+  explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {
+    double growth = 1;
+    for (const auto& step : steps_) growth *= step->growth();
+    if (growth > kMaxGrowth)
+      throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) +
+                        " times as long");
+  }
 
   bool keeps(const uint8_t* text, size_t n) const {
     for (const auto& step : steps_)
@@ -92,6 +102,8 @@ class Normalizer {
       }
     }
   }
+
+  static constexpr int kMaxGrowth = 128;  // real ones have 33: SentencePiece's rules of NFKC
 
   std::vector<std::shared_ptr<const NormalizerStep>> steps_;
 };

@@ -5,6 +5,7 @@
 // looked for 16 bytes at a time. That for a pattern is linear as far as its automaton's walk is (see encode/pattern).
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class StringSearch {
       border_[i + 1] = border;
     }
   }
+
+  size_t shortest() const { return text_.size(); }
 
   // Calls `match(begin, end)` for each occurrence in [p, end) that overlaps none before it, until it returns false.
   template <class Match>
@@ -64,6 +67,8 @@ class PatternSearch {
   explicit PatternSearch(std::shared_ptr<const CompiledPattern> pattern)
       : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return pattern_->is_barren(c); })) {}
 
+  size_t shortest() const { return 1; }
+
   // Calls `match(begin, end)` for each match in [p, end), until it returns false.
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
@@ -96,6 +101,10 @@ class Replace : public NormalizerStep {
       return false;
     });
     return !found;
+  }
+
+  double growth() const override {
+    return std::max(1.0, static_cast<double>(content_.size()) / static_cast<double>(search_.shortest()));
   }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {

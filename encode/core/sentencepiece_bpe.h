@@ -26,6 +26,7 @@
 #include "hash_table.h"
 #include "merge.h"
 #include "model.h"
+#include "quote.h"
 #include "trie.h"
 
 namespace tokenweir {
@@ -188,7 +189,7 @@ class SentencePieceBpe : public Model {
   // -- the model ------------------------------------------------------------------------------------------------------
 
   static std::string named(size_t id, const std::string& piece) {
-    return "piece " + std::to_string(id) + " (\"" + piece + "\")";
+    return "piece " + std::to_string(id) + " (" + quoted(piece) + ")";
   }
 
   bool merges(size_t id) const { return types_[id] == kNormal || types_[id] == kUnused; }

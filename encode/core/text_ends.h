@@ -52,6 +52,7 @@ class Prepend : public NormalizerStep {
   }
 
   bool keeps(const uint8_t*, size_t n) const override { return n == 0; }
+  double growth() const override { return 1 + static_cast<double>(content_.size()); }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     if (n == 0) return;

@@ -15,6 +15,7 @@
 #include "errors.h"
 #include "hash_table.h"
 #include "model.h"
+#include "quote.h"
 #include "trie.h"
 #include "utf8.h"
 
@@ -91,7 +92,7 @@ class WordPiece : public Model {
   static uint32_t id_of(const std::vector<Trie::Key>& tokens, std::string_view unknown) {
     for (const auto& [token, id] : tokens)
       if (token == unknown) return id;
-    throw FileError("model: unk_token \"" + std::string(unknown) + "\" is not in the vocabulary");
+    throw FileError("model: unk_token " + quoted(unknown) + " is not in the vocabulary");
   }
 
   // The tokens of at most `most` characters.

@@ -19,6 +19,9 @@ Schema = Mapping[int, tuple[str, Kind]]
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _WIRES: Mapping[Kind, int] = {"bool": VARINT, "bytes": LENGTH, "float": FIXED32, "int32": VARINT, "string": LENGTH}
 
+MAX_FIELDS = 1 << 17
+"""Of one message: a fifth of a second. Real ones have as many as user-defined symbols, a few thousand."""
+
 
 class Field(NamedTuple):
     """One field of a message.
@@ -47,12 +50,16 @@ def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
         path: What errors call it.
 
     Raises:
-        TokenizerFileError: If a number or a value is cut off, or a wire type is unknown.
+        TokenizerFileError: If a number or a value is cut off, a wire type is unknown, or there are too many.
 
     """
     at = start
+    count = 0
     while at < end:
         tag_at = at
+        count += 1
+        if count > MAX_FIELDS:
+            raise TokenizerFileError(f"{path}: more than {MAX_FIELDS} fields, up to byte {at}")
         tag, at = _varint(data, at, end, path)
         number, wire = tag >> 3, tag & 7
         if number == 0 or tag >> 32:

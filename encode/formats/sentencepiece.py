@@ -45,6 +45,9 @@ _MESSAGES: Mapping[int, tuple[str, Schema]] = {
     3: ("normalizer_spec", _NORMALIZER),
     5: ("denormalizer_spec", _NORMALIZER),
 }
+MAX_BESIDE = 16
+"""So many messages may stand beside the pieces; real files have up to 4."""
+
 _ALGORITHMS: Mapping[int, Literal["BPE", "Unigram"]] = {1: "Unigram", 2: "BPE"}
 _ROLES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 """The control pieces that play a role where the file names no others."""
@@ -74,8 +77,14 @@ def read(data: bytes) -> TokenizerSpec:
     """
     pieces, scores, types, rest = _core.sentencepiece_pieces(data)
     messages: dict[str, dict[str, Any]] = {name: {} for name, _ in _MESSAGES.values()}
+    count = 0
     for start, end in rest:
         for field in fields(data, start, end, "model"):
+            count += 1
+            if count > MAX_BESIDE:
+                raise TokenizerFileError(
+                    f"model: more than {MAX_BESIDE} fields beside the pieces, up to byte {field.at}"
+                )
             if field.number not in _MESSAGES:
                 continue
             name, schema = _MESSAGES[field.number]
@@ -150,7 +159,7 @@ def _check(pieces: list[str], types: bytes, byte_fallback: bool, algorithm: str)
     bytes_spelled = [f"<0x{byte:02X}>" for byte in range(256)]
     for piece, i in byte_pieces.items():
         if piece not in bytes_spelled:
-            raise TokenizerFileError(f"pieces[{i}]: {piece!r} is no byte")
+            raise TokenizerFileError(f"pieces[{i}]: {piece!r:.60} is no byte")
     if byte_fallback and len(byte_pieces) != 256:
         missing = next(spelled for spelled in bytes_spelled if spelled not in byte_pieces)
         raise TokenizerFileError(f"pieces: no byte {missing}, but trainer_spec has byte_fallback")
@@ -161,7 +170,7 @@ def _refuse_equal_pieces(pieces: list[str], types: bytes, algorithm: str) -> Non
     for i, piece in enumerate(pieces):
         if (first := seen.setdefault(piece, i)) == i:
             continue
-        message = f"pieces[{i}]: {piece!r} is pieces[{first}] already"
+        message = f"pieces[{i}]: {piece!r:.60} is pieces[{first}] already"
         reserved = {types[j] in (UNKNOWN, CONTROL, BYTE) for j in (i, first)}
         if algorithm == "Unigram" and len(reserved) == 2:  # which sentencepiece keeps apart
             raise UnsupportedTokenizerError(message)

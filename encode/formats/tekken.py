@@ -45,6 +45,9 @@ OLD_SPECIAL_TOKENS = (
 
 LAST_VERSION_WITHOUT_LIST = 7
 
+MAX_SPECIAL_TOKENS = 1 << 16
+"""A file need not list them to have them; real ones have 1,000."""
+
 ROLES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 
@@ -110,6 +113,8 @@ def read(data: bytes) -> TokenizerSpec:
     special = config.default_num_special_tokens
     if config.default_vocab_size > MAX_IDS:
         raise UnsupportedTokenizerError(f"{config.default_vocab_size} ids; at most {MAX_IDS} fit")
+    if special > MAX_SPECIAL_TOKENS:
+        raise UnsupportedTokenizerError(f"config: {special} special tokens; at most {MAX_SPECIAL_TOKENS} are possible")
     if not 0 <= special <= config.default_vocab_size <= special + len(file.vocab):
         raise TokenizerFileError(
             f"config: default_vocab_size {config.default_vocab_size} is not made of default_num_special_tokens "

@@ -116,7 +116,7 @@ def _ranks(data: bytes) -> dict[bytes, int]:
             raise TokenizerFileError(f"line {number} is not a base64 token and a rank: {line[:40]!r}") from error
         if not token or token in ranks or rank < 0 or rank in seen:
             raise TokenizerFileError(
-                f"line {number}: token {token!r} or rank {rank} is empty, negative or there already"
+                f"line {number}: token {token!r:.60} or rank {rank} is empty, negative or there already"
             )
         ranks[token] = rank
         seen.add(rank)

@@ -46,6 +46,6 @@ the engines take quadratic time.
 """
 
 from tokenweir.encode.pattern.automaton import Automaton
-from tokenweir.encode.pattern.compile import compile_pattern
+from tokenweir.encode.pattern.compile import check_all, compile_pattern
 
-__all__ = ["Automaton", "compile_pattern"]
+__all__ = ["Automaton", "check_all", "compile_pattern"]

@@ -82,6 +82,11 @@ class Automaton:
         return int(self.transitions.shape[1]) - 1
 
     @property
+    def cells(self) -> int:
+        """The entries of all its transitions."""
+        return self.transitions.size + (0 if self.context is None else self.context.transitions.size)
+
+    @property
     def has_gaps(self) -> bool:
         """Whether some text may hold characters that the pattern does not match."""
         return bool((self.transitions & GAP).any())

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,6 +27,9 @@ COMPILER_VERSION = 3
 """Part of every key in the cache: raise it with any change that can give a pattern other tables."""
 
 MAX_CLASSES = 255
+
+MAX_ALL_CELLS = 100_000
+"""Of all patterns of a normalizer or pre-tokenizer; real ones have 20,000."""
 
 
 def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
@@ -57,6 +61,13 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     with suppress(OSError):
         _store(path, automaton.to_bytes())
     return automaton
+
+
+def check_all(automata: Iterable[Automaton]) -> None:
+    """Refuse patterns that are together too large; each by itself may take half a second to compile."""
+    cells = sum(automaton.cells for automaton in automata)
+    if cells > MAX_ALL_CELLS:
+        raise UnsupportedTokenizerError(f"patterns that need {cells:,} cells all in all, more than {MAX_ALL_CELLS:,}")
 
 
 def build(pattern: str, dialect: Dialect) -> Automaton:
