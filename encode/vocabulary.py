@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tokenweir.encode import _core
 from tokenweir.encode.spec import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
+
+Mapping.register(_core.TokenIds)
+Sequence.register(_core.Merges)
 
 
 def token_ids(model: Model) -> Mapping[str, int]:
