@@ -54,6 +54,7 @@ NAMES = (
     "normalizer: ",
     "without a decoder",
     "an added token",
+    "added tokens ",
     "Unigram model",
 )
 """What a refusal names."""
