@@ -29,6 +29,8 @@ import tiktoken
 import tokenizers
 from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
 
+from tokenweir.encode.added_tokens import is_plain
+
 Ids = Sequence[Sequence[int]]
 
 
@@ -44,7 +46,8 @@ class HuggingFace:
         self.tokenizer.no_truncation()
         # The library always matches non-special added tokens, so the plain reading needs a file that has none.
         file = json.loads(path.read_bytes())
-        control = {i for i, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
+        added = self.tokenizer.get_added_tokens_decoder().items()
+        control = {i for i, token in added if token.special or not is_plain(token.content)}
         kept = {file["model"].get("unk_token")}
         if "merges" in file["model"] and "ByteLevel" in json.dumps(
             file["pre_tokenizer"]

@@ -54,6 +54,7 @@ NAMES = (
     "normalizer: ",
     "without a decoder",
     "an added token",
+    "added tokens ",
     "Unigram model",
 )
 """What a refusal names."""
@@ -184,9 +185,10 @@ class Draw:
     def added_token(self, vocab):
         content = self.one(list(vocab)) if self.maybe(0.3) else self.one(CONTENTS)
         flags = ("special", "normalized", "lstrip", "rstrip", "single_word")
-        token = {"id": self.rng.randrange(1000), "content": content} | {flag: self.maybe(0.35) for flag in flags}
         # A control token that alone stands for its byte stays; when it does, bench/references.py cannot tell.
-        return token | {"special": token["special"] and (len(content) > 1 or content not in vocab)}
+        while len(content) == 1 and content in vocab:
+            content = self.one(CONTENTS)
+        return {"id": self.rng.randrange(1000), "content": content} | {flag: self.maybe(0.35) for flag in flags}
 
     def model(self, tok):
         """A model trained on what the components before it make of some text; None if its size is too small for it."""
