@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +76,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
     return Core(encoder, tokens, pre_tokenizer.automata)
 
 
-def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Set[str]) -> list[str]:
+def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
     """What added tokens are spelled like where they are searched for, and decoded to.
 
     A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23), and one that was

@@ -24,12 +24,13 @@ inline TokenIds token_ids(nb::handle tokens) {
 }
 
 inline nb::object id_of(const TokenIds& ids, nb::handle name, nb::handle otherwise) {
-  if (PyUnicode_Check(name.ptr()))
-    if (const uint32_t id = ids.find(utf8(name, "a token")); id != kNone) return nb::int_(id);
-  return nb::borrow(otherwise);
+  Py_ssize_t size;
+  const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+  if (!text) PyErr_Clear();  // what is no text is no token
+  const uint32_t id = text ? ids.find({text, static_cast<size_t>(size)}) : kNone;
+  return id == kNone ? nb::borrow(otherwise) : nb::int_(id);
 }
 
-// Calls `use(name, id)` for each token, in the order of ids.
 template <class Use>
 void for_each_token(const TokenIds& ids, Use&& use) {
   for (uint32_t id = 0; id < ids.names().size(); id++)
@@ -103,7 +104,6 @@ inline void bind_vocabulary(nb::module_& m) {
 
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def_static("byte_level", [](nb::handle tokens) { return Vocabulary(token_ids(tokens), Names::kAlphabet); })
-      .def_static("characters", [](nb::handle tokens) { return Vocabulary(token_ids(tokens), Names::kBytes); })
       .def_static("ranks",
                   [](nb::dict tokens) {
                     TokenIds::Named named;  // views of Python's bytes, which the dictionary keeps alive
