@@ -14,8 +14,8 @@ from tokenweir.encode.added_tokens import own_control_texts
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.formats.gguf import chat_templates, is_gguf
-from tokenweir.encode.formats.gguf_metadata import Metadata
-from tokenweir.encode.formats.gguf_vocabulary import GGML, read_vocabulary
+from tokenweir.encode.formats.gguf.metadata import Metadata
+from tokenweir.encode.formats.gguf.vocabulary import GGML, read_vocabulary
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.templates.guard import control_texts
 

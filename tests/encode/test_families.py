@@ -18,7 +18,7 @@ import tokenizers
 from sentencepiece_files import charsmap_of, train
 from tokenizers import models, trainers
 
-from tokenweir.encode.formats.gguf_pre import PRE
+from tokenweir.encode.formats.gguf.pre import PRE
 from tokenweir.encode.spec import Split
 from tokenweir.encode.tokenizer import Tokenizer
 

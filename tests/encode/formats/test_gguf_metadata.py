@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats.gguf_metadata import Metadata
+from tokenweir.encode.formats.gguf.metadata import Metadata
 
 U64 = 2**64 - 1
 

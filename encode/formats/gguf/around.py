@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.formats.gguf_metadata import Metadata
-from tokenweir.encode.formats.gguf_vocabulary import CONTROL, GGML, UNKNOWN, Vocabulary
+from tokenweir.encode.formats.gguf.metadata import Metadata
+from tokenweir.encode.formats.gguf.vocabulary import CONTROL, GGML, UNKNOWN, Vocabulary
 from tokenweir.encode.spec import SpecialTokenIds, TemplateProcessing, TokenizerSpec
 
 

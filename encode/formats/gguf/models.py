@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats.gguf_around import around, flag, with_defaults
-from tokenweir.encode.formats.gguf_metadata import Metadata
-from tokenweir.encode.formats.gguf_pre import PRE, Pre, split
-from tokenweir.encode.formats.gguf_vocabulary import (
+from tokenweir.encode.formats.gguf.around import around, flag, with_defaults
+from tokenweir.encode.formats.gguf.metadata import Metadata
+from tokenweir.encode.formats.gguf.pre import PRE, Pre, split
+from tokenweir.encode.formats.gguf.vocabulary import (
     BYTE,
     CONTROL,
     GGML,

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats.gguf_metadata import Metadata
+from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.spec import AddedToken
 
 GGML = "tokenizer.ggml."

@@ -4,7 +4,7 @@ The reference is the tokenizer that a file was converted from. Where the file do
 reading of it counts (src/llama-vocab.cpp, 2026-11), or the file is refused; `TokenizerSpec.notes` has what was decided.
 Differences from llama.cpp that follow:
 
-- Normalizers and patterns are the originals' (see gguf_pre.py); llama.cpp has no NFC and simpler patterns.
+- Normalizers and patterns are the originals' (see pre.py); llama.cpp has no NFC and simpler patterns.
 - Unknown, control and user-defined tokens are searched for in text, leftmost-longest in one pass; llama.cpp searches
   for one after the other, from the longest on.
 - Of a merge that is listed twice the later place counts, as in HuggingFace's library; llama.cpp keeps the first.
@@ -22,19 +22,20 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats import gguf_models, gguf_word_piece, huggingface
-from tokenweir.encode.formats.gguf_metadata import Metadata
-from tokenweir.encode.formats.gguf_vocabulary import GGML, Vocabulary, read_vocabulary
+from tokenweir.encode.formats import huggingface
+from tokenweir.encode.formats.gguf import models, word_piece
+from tokenweir.encode.formats.gguf.metadata import Metadata
+from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary, read_vocabulary
 from tokenweir.encode.spec import TokenizerSpec
 
 _HUGGINGFACE = "tokenizer.huggingface.json"
 _TEMPLATE, _TEMPLATES = "tokenizer.chat_template", "tokenizer.chat_templates"
 
 _MODELS = {
-    "llama": gguf_models.sentencepiece_bpe,
-    "t5": gguf_models.sentencepiece_unigram,
-    "bert": gguf_word_piece.word_piece,
-    "gemma4": gguf_models.bpe_over_text,
+    "llama": models.sentencepiece_bpe,
+    "t5": models.sentencepiece_unigram,
+    "bert": word_piece.word_piece,
+    "gemma4": models.bpe_over_text,
 }
 
 
@@ -94,7 +95,7 @@ def read(metadata: Metadata, *, pattern: str | None = None) -> TokenizerSpec:
         raise UnsupportedTokenizerError(f"a GGUF file with {GGML}model = {model[:40]!r}")
     vocabulary = read_vocabulary(metadata)
     if model == "gpt2":
-        spec = gguf_models.byte_level_bpe(metadata, vocabulary, pattern)
+        spec = models.byte_level_bpe(metadata, vocabulary, pattern)
     else:
         spec = _MODELS[model](metadata, vocabulary)
     return replace(

@@ -1,0 +1,184 @@
+"""What a tokenizer *is*, whatever file it came from.
+
+`TokenizerSpec` uses HuggingFace's component names, since they are the field's: normalizer, pre_tokenizer, model,
+post_processor, decoder, added_tokens. Every reader in `formats/` fills one, and `Tokenizer` is built from nothing else.
+
+The components are tagged `msgspec` structs whose tags and fields are those of HuggingFace's tokenizer.json, so that
+its reader decodes straight into them and an unknown component is refused with its JSON path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tokenweir.encode.spec.decoders import (
+    BPEDecoder,
+    ByteFallback,
+    Decoder,
+    DecoderSequence,
+    Fuse,
+    SentencePieceDecoder,
+    StripDecoder,
+    WordPieceDecoder,
+)
+from tokenweir.encode.spec.models import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
+from tokenweir.encode.spec.normalizers import (
+    NFC,
+    NFD,
+    NFKC,
+    NFKD,
+    BertNormalizer,
+    Lowercase,
+    Normalizer,
+    NormalizerSequence,
+    Precompiled,
+    Prepend,
+    Replace,
+    SentencePieceNormalizer,
+    StripAccents,
+    StripSpace,
+)
+from tokenweir.encode.spec.post_processors import (
+    BertProcessing,
+    PostProcessor,
+    PostProcessorSequence,
+    RobertaProcessing,
+    SpecialTokenIds,
+    TemplateProcessing,
+)
+from tokenweir.encode.spec.pre_tokenizers import (
+    BertPreTokenizer,
+    ByteLevel,
+    CharDelimiterSplit,
+    Digits,
+    Metaspace,
+    PreTokenizer,
+    PreTokenizerSequence,
+    Punctuation,
+    Split,
+    SplitBehavior,
+    Whitespace,
+    WhitespaceSplit,
+)
+from tokenweir.encode.spec.values import Character, Count, Pattern
+
+__all__ = [
+    "BPE",
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "AddedToken",
+    "BPEDecoder",
+    "BertNormalizer",
+    "BertPreTokenizer",
+    "BertProcessing",
+    "ByteFallback",
+    "ByteLevel",
+    "CharDelimiterSplit",
+    "Character",
+    "Count",
+    "Decoder",
+    "DecoderSequence",
+    "Digits",
+    "Fuse",
+    "Lowercase",
+    "Metaspace",
+    "Model",
+    "Normalizer",
+    "NormalizerSequence",
+    "Pattern",
+    "PostProcessor",
+    "PostProcessorSequence",
+    "PreTokenizer",
+    "PreTokenizerSequence",
+    "Precompiled",
+    "Prepend",
+    "Punctuation",
+    "RankBPE",
+    "Replace",
+    "RobertaProcessing",
+    "SentencePiece",
+    "SentencePieceDecoder",
+    "SentencePieceNormalizer",
+    "SpecialTokenIds",
+    "Split",
+    "SplitBehavior",
+    "StripAccents",
+    "StripDecoder",
+    "StripSpace",
+    "TemplateProcessing",
+    "TokenizerSpec",
+    "Unigram",
+    "Whitespace",
+    "WhitespaceSplit",
+    "WordPiece",
+    "WordPieceDecoder",
+]
+
+
+class AddedToken(Struct, frozen=True):
+    """A token that is searched in the text before (or, if `normalized`, after) the normalizer.
+
+    Attributes:
+        content: The text of the token.
+        id: The id that the file gives; not trusted (a token that the model's vocabulary has keeps the model's id).
+        single_word: Match only where no word character touches it.
+        lstrip: The match takes the white space to its left with it.
+        rstrip: The match takes the white space to its right with it.
+        normalized: Match in normalized text.
+        special: A control token: dropped by `skip_special_tokens`.
+
+    """
+
+    content: str
+    id: int | None = None
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = False
+    special: bool = False
+
+
+class TokenizerSpec(Struct, frozen=True, kw_only=True):
+    """A tokenizer, complete: the components, the added tokens, and what the files around them say.
+
+    Attributes:
+        model: How pieces become ids.
+        normalizer: Applied to the text between added tokens.
+        pre_tokenizer: How text is cut into pieces.
+        post_processor: What goes around the ids.
+        decoder: How tokens become text; None joins a byte-level model's bytes and another's tokens by spaces.
+        added_tokens: In the file's order, which decides the ids of those that the model lacks.
+        special_roles: `bos_token`, `eos_token`, `unk_token`, `pad_token`... to the token that plays the role.
+        eos_ids: Every id that ends a generation, from all files; empty if none says.
+        add_bos: The files' `add_bos_token`; None if they leave it to the post-processor.
+        add_eos: The same for the end token.
+        chat_templates: Name to Jinja source; `default` is the plain one.
+        truncation: As the file has it; reported, never applied.
+        padding: As the file has it; reported, never applied.
+        vocab_size: The model's number of embedding rows where the config says; ids below it that name no token
+            (padding rows) decode to nothing.
+        notes: What was decided while reading and a person may want to know, for `inspect`.
+        source: The format that was read, for people.
+
+    """
+
+    model: Model
+    normalizer: Normalizer | None = None
+    pre_tokenizer: PreTokenizer | None = None
+    post_processor: PostProcessor | None = None
+    decoder: Decoder | None = None
+    added_tokens: tuple[AddedToken, ...] = ()
+    special_roles: Mapping[str, str] = {}
+    eos_ids: tuple[int, ...] = ()
+    add_bos: bool | None = None
+    add_eos: bool | None = None
+    chat_templates: Mapping[str, str] = {}
+    truncation: Mapping[str, object] | None = None
+    padding: Mapping[str, object] | None = None
+    vocab_size: int | None = None
+    notes: tuple[str, ...] = ()
+    source: str = "spec"

@@ -1,0 +1,50 @@
+"""Post-processors: what goes around the ids, and what becomes of the offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tokenweir.encode.spec.pre_tokenizers import ByteLevel
+
+
+class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
+    """Special tokens around one sequence (`single`); the template for pairs is read and never used."""
+
+    single: tuple[Mapping[str, Mapping[str, str | int]], ...]
+    pair: tuple[Mapping[str, Mapping[str, str | int]], ...] = ()
+    special_tokens: Mapping[str, SpecialTokenIds] = {}
+
+
+class SpecialTokenIds(Struct, frozen=True):
+    """The ids that a template's special token stands for."""
+
+    id: str
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...] = ()
+
+
+class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
+    """`cls` before and `sep` after, each (token, id)."""
+
+    sep: tuple[str, int]
+    cls: tuple[str, int]
+
+
+class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
+    """The same, with the byte-level trimming of offsets. (Only these two fields tell it from the former, not its name.)"""
+
+    sep: tuple[str, int]
+    cls: tuple[str, int]
+    trim_offsets: bool
+    add_prefix_space: bool
+
+
+class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):
+    """Post-processors applied one after the other."""
+
+    processors: tuple[PostProcessor, ...]
+
+
+PostProcessor = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing | PostProcessorSequence

@@ -1,0 +1,17 @@
+"""What several components are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Character = Annotated[str, Meta(min_length=1, max_length=1)]
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Pattern(Struct, frozen=True, omit_defaults=True):
+    """What a `Split` looks for: a regular expression or plain text, never both."""
+
+    Regex: str | None = None
+    String: str | None = None
