@@ -57,6 +57,7 @@ class HuggingFace:
         plain = file | {"added_tokens": [], "post_processor": None, "model": model, "padding": None, "truncation": None}
         self.plain = tokenizers.Tokenizer.from_str(json.dumps(plain))
         self.ids = sorted(self.tokenizer.get_vocab(with_added_tokens=True).values())
+        self.added_ids = self.tokenizer.get_added_tokens_decoder().keys()
         self.special_tokens = [token.content for token in self.tokenizer.get_added_tokens_decoder().values()]
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> Ids:
@@ -148,7 +149,8 @@ class SentencePiece:
     def __init__(self, path: Path) -> None:
         self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
         self.ids = list(range(len(self.model)))
-        self.special_tokens = [self.model.id_to_piece(i) for i in self.ids if self.model.is_control(i)]
+        self.added_ids = {i for i in self.ids if self.model.is_control(i)}
+        self.special_tokens = [self.model.id_to_piece(i) for i in self.added_ids]
         self._bytes = {i: int(self.model.id_to_piece(i)[3:5], 16) for i in self.ids if self.model.is_byte(i)}
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[list[int] | None]:
@@ -230,7 +232,7 @@ class Original:
         self.reference = reference
         self.library = reference.library
         self.byte_fallback = reference.byte_fallback
-        self.ids = reference.ids
+        self.ids = [i for i in reference.ids if i not in reference.added_ids]  # it may have more added tokens
         self.special_tokens = list(added)
         self.special_ids = set(added.values())
         self.known = reference.known
@@ -247,7 +249,8 @@ class Original:
         return [None] * len(texts)
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> Sequence[str | None]:
-        known = [[i for i in ids if i <= self.ids[-1] and i not in self.special_ids] for ids in batch]
+        common = set(self.ids) - self.special_ids
+        known = [[i for i in ids if i in common] for ids in batch]
         texts = self.reference.decode(known, skip_special_tokens=skip_special_tokens)
         return [text if len(i) == len(ids) else None for text, i, ids in zip(texts, known, batch, strict=True)]
 
