@@ -106,4 +106,28 @@ struct Automaton {
 #endif
 };
 
+// The end of the token that starts at `p`, as `Automaton::token_end` has it, for any `Table` with `at` and `at_end`: one
+// character at a time. The walk ends where `gives_up(place, state)` says that it is in vain.
+template <class Table, class GivesUp>
+TW_FN const uint8_t* walk(const Table& table, const uint8_t* p, const uint8_t* end, bool& gap, const uint8_t*& reached,
+                          const GivesUp& gives_up) {
+  uint16_t flags = 0;
+  const uint8_t* last = p;
+  for (uint32_t state = 0;;) {
+    uint32_t length = 0;
+    const uint16_t entry = p < end ? table.at(state, p, length) : table.at_end(state);
+    if (entry & kMatchEnds) {
+      last = p;
+      flags = entry;
+    }
+    state = entry & kStateMask;
+    if (state == kDead) break;
+    p += length;
+    if (gives_up(p, state)) break;
+  }
+  gap = flags & kGap;
+  reached = p;
+  return last;
+}
+
 }  // namespace tokenweir

@@ -74,22 +74,7 @@ struct SymbolAutomaton {
   }
 
   const uint8_t* token_end(const uint8_t* p, const uint8_t* stop, bool& gap, const uint8_t*& reached) const {
-    uint16_t flags = 0;
-    const uint8_t* last = p;
-    for (uint32_t state = 0;;) {
-      uint32_t length = 0;
-      const uint16_t entry = p < stop ? at(state, p, length) : at_end(state);
-      if (entry & kMatchEnds) {
-        last = p;
-        flags = entry;
-      }
-      state = entry & kStateMask;
-      if (state == kDead) break;
-      p += length;
-    }
-    gap = flags & kGap;
-    reached = p;
-    return last;
+    return walk(*this, p, stop, gap, reached, [](const uint8_t*, uint32_t) { return false; });
   }
 
   uint16_t at_end(uint32_t state) const { return transitions[state * width + symbols[end - text]]; }

@@ -202,7 +202,7 @@ class Encoder {
     const size_t first = position.first(begin, end);
     const uint8_t* p = segment + begin;
     if constexpr (Spans) {
-      Tracer tracer{*this, p, begin, position, guarded, w};
+      Tracer tracer{*this, begin, position, guarded, w};
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
     } else {
       Collector collector(*this, guarded, w);
@@ -214,7 +214,6 @@ class Encoder {
   // Encodes pieces with the place of each id.
   struct Tracer {
     const Encoder& encoder;
-    const uint8_t* text;
     size_t begin;
     const Position& position;
     bool guarded;

@@ -21,8 +21,9 @@ class FailedSearches {
   template <class Table>
   const uint8_t* token_end(const Table& automaton, const uint8_t* p, const uint8_t* end, bool& gap) {
     const uint8_t* reached;
+    const auto fails = [&](const uint8_t* at, uint32_t state) { return at < until_ && failed(at, state); };
     const uint8_t* const last =
-        p < until_ ? watched(automaton, p, end, gap, reached) : automaton.token_end(p, end, gap, reached);
+        p < until_ ? walk(automaton, p, end, gap, reached, fails) : automaton.token_end(p, end, gap, reached);
     if (reached - last > kFar) keep(automaton, p, last, reached);
     return last;
   }
@@ -32,29 +33,6 @@ class FailedSearches {
 
   std::vector<std::vector<uint16_t>> layers_;  // each has a state by place, or kDead
   const uint8_t *from_ = nullptr, *until_ = nullptr;
-
-  template <class Table>
-  const uint8_t* watched(const Table& automaton, const uint8_t* p, const uint8_t* end, bool& gap,
-                         const uint8_t*& reached) const {
-    uint16_t flags = 0;
-    const uint8_t* last = p;
-    uint32_t state = 0;
-    for (;;) {
-      uint32_t length = 0;
-      const uint16_t entry = p < end ? automaton.at(state, p, length) : automaton.at_end(state);
-      if (entry & kMatchEnds) {
-        last = p;
-        flags = entry;
-      }
-      state = entry & kStateMask;
-      if (state == kDead) break;
-      p += length;
-      if (p < until_ && failed(p, state)) break;
-    }
-    gap = flags & kGap;
-    reached = p;
-    return last;
-  }
 
   bool failed(const uint8_t* at, uint32_t state) const {
     for (const auto& layer : layers_)
