@@ -177,7 +177,7 @@ def read(data: bytes) -> TokenizerSpec:
 def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
     try:
         file = msgspec.json.decode(data, type=_File)
-        return file, _spelled_out(file.model)
+        return file, file.model.read()
     except msgspec.ValidationError as error:
         if str(error) != "Object missing required field `type` - at `$.model`":
             raise _refusal(error) from error
@@ -187,26 +187,21 @@ def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
         raise _refusal(error) from error
     try:
         kind = _untold_type(msgspec.json.decode(old.model, type=_ModelKeys))
-        tagged = b'{"type":"%b",%b' % (kind.encode(), bytes(old.model)[1:])
-        return old, _spelled_out(msgspec.json.decode(tagged, type=_Model))
+        return old, msgspec.json.decode(old.model, type=kind).read()  # a struct's tag may be missing
     except msgspec.ValidationError as error:
         raise _refusal(error, within="model") from error
 
 
-def _spelled_out(model: _Model) -> BPE | WordPiece | Unigram:
-    return model.read()
-
-
-def _untold_type(keys: _ModelKeys) -> str:
+def _untold_type(keys: _ModelKeys) -> type[_Model]:
     """The type of a model by its fields, as the library tries them in turn."""
     if keys.merges:
-        return "BPE"
+        return _BPE
     if keys.unk_token and keys.continuing_subword_prefix and keys.max_input_chars_per_word:
-        return "WordPiece"
+        return _WordPiece
     if keys.unk_token:
-        return "WordLevel"
+        raise UnsupportedTokenizerError("model: 'WordLevel'")
     if bytes(keys.vocab).startswith(b"["):
-        return "Unigram"
+        return _Unigram
     raise TokenizerFileError("model: has no type, and not the fields of any")
 
 
