@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
 
 from msgspec.structs import replace
@@ -40,7 +40,9 @@ END_NAMES = frozenset(
 Qwen's vocabulary has an ordinary token `</s>`, so only added control tokens are looked at."""
 
 
-def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToken, ...]:
+def with_real_ids(
+    tokens: Iterable[AddedToken], model: Model, vocab: Mapping[str, int] | None = None
+) -> tuple[AddedToken, ...]:
     """Give every added token the id it has in use, in the tokens' order.
 
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
@@ -48,6 +50,11 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
     special stays so (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that
     count. So do those beside a SentencePiece model, but for its own pieces, whose ids are certain, and for tokens
     without one, which get the next.
+
+    Args:
+        tokens: The added tokens as they are listed.
+        model: The model beside them.
+        vocab: The model's `token_ids`, if they are at hand; ranks are not asked for theirs.
 
     Raises:
         TokenizerFileError: If two tokens claim one id, where ids count.
@@ -58,7 +65,7 @@ def with_real_ids(tokens: Iterable[AddedToken], model: Model) -> tuple[AddedToke
         tokens = tuple(tokens)
         given_ids = {t.id for t in tokens}
         return _with_given_ids(tokens, {r: repr(token) for token, r in model.ranks.items() if r in given_ids})
-    vocab = token_ids(model)
+    vocab = token_ids(model) if vocab is None else vocab
     size = len(vocab)
     if isinstance(model, SentencePiece):
         known = [replace(t, id=vocab.get(t.content, t.id)) for t in tokens]
@@ -117,6 +124,8 @@ def is_plain(text: str) -> bool:
 def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, ...]:
     """The user-defined pieces of a SentencePiece model that control it by the same rule and are no added tokens."""
     if not isinstance(model, SentencePiece):
+        return ()
+    if _USER_DEFINED not in model.types:
         return ()
     listed = {t.content for t in added}
     pieces = (model.pieces[i] for i, piece_type in enumerate(model.types) if piece_type == _USER_DEFINED)

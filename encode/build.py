@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokenweir.encode import _core
-from tokenweir.encode.added_tokens import is_control, own_control_texts
+from tokenweir.encode.added_tokens import is_control
 from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.normalize import normalizer_core
@@ -33,12 +33,13 @@ class Core(NamedTuple):
     automata: tuple[Automaton, ...]
 
 
-def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
+def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls: tuple[str, ...]) -> Core:
     """Build the core.
 
     Args:
         spec: The tokenizer.
         added: Its added tokens with their real ids.
+        own_controls: The model's own pieces that user text must not become (`added_tokens.own_control_texts`).
 
     Raises:
         UnsupportedTokenizerError: For a construct that is not reproduced exactly.
@@ -70,7 +71,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...]) -> Core:
         model,
         _searchable((t, t.content) for t in added if not t.normalized),
         _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
-        _searchable((AddedToken(piece, id=0), piece) for piece in own_control_texts(spec.model, added)),
+        _searchable((AddedToken(piece, id=0), piece) for piece in own_controls),
         tokens,
     )
     return Core(encoder, tokens, pre_tokenizer.automata)

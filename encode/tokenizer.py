@@ -58,18 +58,17 @@ class Tokenizer:
 
     def __init__(self, spec: TokenizerSpec) -> None:
         self.spec = spec
-        self.added_tokens = with_real_ids(_with_roles(spec), spec.model)
-        self._core = build_core(spec, self.added_tokens)
+        named = None if isinstance(spec.model, RankBPE) else self._token_ids  # what ranks are called is seldom asked
+        self.added_tokens = with_real_ids(_with_roles(spec), spec.model, named)
+        own_controls = own_control_texts(spec.model, self.added_tokens)
+        self._core = build_core(spec, self.added_tokens, own_controls)
         self._encoder = self._core.encoder
         self.token_table = self._core.tokens
         self.automata = self._core.automata
         self.vocab_size = len(self.token_table)
         self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
         self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}
-        self.control_texts = (
-            *(t.content for t in self.added_tokens if is_control(t)),
-            *own_control_texts(spec.model, self.added_tokens),
-        )
+        self.control_texts = (*(t.content for t in self.added_tokens if is_control(t)), *own_controls)
         self.bos_id = self._role("bos_token")
         self.unk_id = self._role("unk_token")
         self.pad_id = self._role("pad_token")
