@@ -27,6 +27,7 @@ class Channel(StrEnum):
 
     ANSWER = "answer"
     REASONING = "reasoning"
+    TOOL_CALL = "tool_call"
 
 
 class Usage(Struct, frozen=True, gc=False):
