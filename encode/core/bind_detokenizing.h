@@ -27,7 +27,9 @@ class PyDetokenizer {
         core_(after_prompt(tokens_->table, DecodeState(tokens_->table, skip_special, whole_runs), prompt_ids), stops,
               std::move(controls), min_tokens, unlimited(limit)) {}
 
-  void enter(nb::handle starts, bool search, bool drop) { core_.enter(utf8(starts), search, drop); }
+  void watch(nb::handle starts) { core_.watch(utf8(starts)); }
+  void enter(bool search, bool drop) { core_.enter(search, drop); }
+  void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
 
   nb::tuple skim(nb::list ids, size_t place) {
     std::string seen;
@@ -145,9 +147,11 @@ inline void bind_detokenizing(nb::module_& m) {
            "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "controls"_a, "min_tokens"_a,
            "limit"_a.none())
       .def(nb::init<const PyDetokenizer&>(), "other"_a)
-      .def("enter", &PyDetokenizer::enter, "starts"_a, "search"_a, "drop"_a)
+      .def("watch", &PyDetokenizer::watch, "starts"_a)
+      .def("enter", &PyDetokenizer::enter, "search"_a, "drop"_a)
       .def("skim", &PyDetokenizer::skim, "ids"_a, "place"_a)
       .def("step", &PyDetokenizer::step, "token_id"_a)
+      .def("skip", &PyDetokenizer::skip, "token_id"_a)
       .def("show", &PyDetokenizer::show, "token_id"_a, "text"_a)
       .def("flush", &PyDetokenizer::flush)
       .def("send", &PyDetokenizer::send, "text"_a)

@@ -32,12 +32,16 @@ class Detokenizer {
         min_tokens_(min_tokens),
         limit_(limit) {}
 
-  // What holds for the text that comes next: the first characters of what concerns the splitter, whether stops count,
-  // and whether the text is dropped.
-  void enter(std::string_view starts, bool search, bool drop) {
+  // The characters at which something can begin that concerns the splitter. Others with the same first byte go the long
+  // way for nothing.
+  void watch(std::string_view starts) {
     stirs_.fill(false);
     for (size_t at = 0; at < starts.size(); at += utf8_length(static_cast<uint8_t>(starts[at])))
       stirs_[static_cast<uint8_t>(starts[at])] = true;
+  }
+
+  // Whether stops count in the text that comes next, and whether that is dropped.
+  void enter(bool search, bool drop) {
     search_ = search;
     drop_ = drop;
   }
@@ -50,7 +54,7 @@ class Detokenizer {
     const std::string_view held = stops_.held();
     const size_t room = count_ < limit_ ? limit_ - count_ - 1 : 0;
     if (end > place && end - place > room) end = place + room;
-    for (; place < end; place++) {
+    for (; place < end && !stirring_; place++) {
       const int64_t id = id_at(place);
       if (id < 0 || static_cast<uint64_t>(id) >= state_.tokens().size() || controls_->contains(id)) break;
       const size_t before = seen.size();
@@ -84,6 +88,9 @@ class Detokenizer {
     add(std::move(id), text.size() - before);
   }
 
+  // Takes an id that gives no text.
+  void skip(Id id) { add(std::move(id), 0); }
+
   // Takes an id that stands for `shown`, whatever the table says.
   void show(Id id, std::string_view shown, std::string& text) {
     const size_t before = text.size();
@@ -115,7 +122,7 @@ class Detokenizer {
     if (drop_) sent.clear();
   }
 
-  // Takes back text that something else goes out for, and text that nothing goes out for.
+  // Takes back `length` bytes of text that something else goes out for, or nothing.
   void take(size_t length) { pending_.send(length); }
   void drop(size_t length) { pending_.drop(length); }
 

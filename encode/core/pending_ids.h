@@ -25,10 +25,10 @@ class PendingIds {
     waiting_.push_back({std::move(id), length > 0 && whole ? end_ : end_ + 1});
   }
 
-  // The next `length` bytes go out: their ids are ready.
+  // The next `length` bytes go out: their ids are ready, with those that waited for them.
   void send(size_t length) {
     drop(length);
-    ready_ = done_;
+    if (length > 0) ready_ = done_;
   }
 
   // The next `length` bytes go nowhere: their ids wait for what does.
