@@ -13,8 +13,8 @@ from copy import copy
 from typing import Literal
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.decode import check_byte_fallback
+from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.alignment import Aligner
 from tokenweir.stream.chunk import Ids, id_list, to_id

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chunk import id_list
 from tokenweir.stream.events import Channel
+from tokenweir.stream.last_turn import last_turn
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.styles import STYLES, ReasoningStyle
 
@@ -32,7 +34,8 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
     unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
-    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts; so too
+    if the last one is further back than `last_turn.MOST_IDS`, which bounds what the first token has to wait for.
 
     Args:
         tok: The model's tokenizer.
@@ -44,7 +47,10 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     """
     candidates = tuple(STYLES.values()) if style is None else (style,)
-    turn, begins = _last_turn(tok, prompt_ids, candidates)
+    tags = {token for candidate in candidates for token in candidate.tokens}
+    longest = max(len(opener) for candidate in candidates for opener in candidate.openers)
+    ids = prompt_ids if type(prompt_ids) is list else id_list(prompt_ids)
+    turn, begins = last_turn(tok, ids, tags, longest)
     for candidate in candidates:
         if _opens(candidate, turn, begins):
             return PromptReading(candidate, True)
@@ -71,18 +77,3 @@ def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
     parser = ReasoningParser(style)
     parser.split(turn)
     return parser.channel is Channel.REASONING
-
-
-def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> tuple[str, bool]:
-    """Decode what comes after the last control token that is not one of the styles' tags; and whether there is one."""
-    if not prompt_ids:
-        return "", False
-    tags = {token for style in styles for token in style.tokens}
-    controls = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
-    ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
-    start = len(prompt_ids)
-    while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):
-        start = max(0, start - 64)
-    while start and prompt_ids[start - 1] not in ends:
-        start -= 1
-    return tok.decode(prompt_ids[start:], skip_special_tokens=False), start > 0
