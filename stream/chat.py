@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from tokenweir.stream.engines.protocol import Engine, Sampling
 from tokenweir.stream.events import Delta
 from tokenweir.stream.ingest import Encoder, encode_all
 from tokenweir.stream.parts import DecodeChat
-from tokenweir.stream.stages import close, drive, engine_error
+from tokenweir.stream.stages import drive, engine_error
 from tokenweir.stream.styles import ReasoningStyle
 from tokenweir.templates import ChatTemplate
 
@@ -105,7 +105,5 @@ async def chat(
     if not hasattr(source, "__aiter__"):
         raise EngineError(f"{type(engine).__name__}.generate() gave {type(source).__name__}, not an async iterable")
     deltas = drive(source, DecodeChat(decoder), engine_error)
-    try:
+    async with aclosing(deltas):
         yield deltas
-    finally:
-        await close(deltas, source)  # deltas that were never read do not close it

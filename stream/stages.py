@@ -8,7 +8,16 @@ left or ends, it closes its source at once, before it gives its last items.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
@@ -125,9 +134,55 @@ def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
-async def drive(
+class Owned:
+    """A source that is closed once, by whoever comes first."""
+
+    def __init__(self, source: AsyncIterable[Any]) -> None:
+        self._source = source
+        self._open: tuple[Any, ...] = (source,)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Begin to read it; its iterator is closed as well."""
+        items = aiter(self._source)
+        self._open = (items, self._source)
+        return items
+
+    async def aclose(self) -> None:
+        """Close what can be closed of the source and its iterator."""
+        closables, self._open = self._open, ()
+        await close(*closables)
+
+
+class Stage(AsyncGenerator[T, None]):
+    """A stage as its reader has it: an async generator that closes its source even if nothing was ever read of it.
+
+    A bare generator would not: none of its code runs if it is closed before it has begun.
+    """
+
+    def __init__(self, items: AsyncGenerator[T, None], source: Owned) -> None:
+        self._items = items
+        self._source = source
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """Give the generator itself, so that reading costs nothing more."""
+        return self._items
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        return self._items.__anext__()
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        return self._items.asend(value)
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        return self._items.athrow(*error)
+
+    async def aclose(self) -> None:
+        await close(self._items, self._source)
+
+
+def drive(
     source: Any, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure
-) -> AsyncGenerator[T, None]:
+) -> Stage[T]:
     """Run a part over a source.
 
     Args:
@@ -136,10 +191,15 @@ async def drive(
         translate: Makes the error that is raised of one that the source or the part raised.
 
     """
-    items = aiter(source)
+    owned = Owned(source)
+    return Stage(_drive(owned, part, translate), owned)
+
+
+async def _drive(source: Owned, part: Part[T], translate: Callable[[Exception], Exception]) -> AsyncGenerator[T, None]:
     failure: Exception | None = None
     last: Sequence[T] = ()
     try:
+        items = aiter(source)
         while True:
             try:  # not round the `yield`, where what the reader throws in would come out
                 given = part.feed(await anext(items))
@@ -155,10 +215,10 @@ async def drive(
             for item in given:
                 yield item
     except BaseException:  # the reader has left, or was cancelled
-        await close(items, source)
+        await source.aclose()
         raise
     try:
-        await close(items, source)
+        await source.aclose()
     except Exception as error:  # noqa: BLE001 - likewise
         failure = failure or error
     for item in last:
