@@ -118,7 +118,7 @@ def id_list(item: Ids | EngineStep) -> list[int]:
         ids = ids.tolist()
     if not isinstance(ids, str | bytes | bytearray | bool | float):
         try:
-            return [index(ids)] if hasattr(ids, "__index__") else [_id(token_id) for token_id in ids]
+            return [index(ids)] if hasattr(ids, "__index__") else [to_id(token_id) for token_id in ids]
         except TypeError:
             pass
     value = repr(item)
@@ -128,7 +128,13 @@ def id_list(item: Ids | EngineStep) -> list[int]:
     )
 
 
-def _id(token_id: Any) -> int:
+def to_id(token_id: Any) -> int:
+    """Turn an item of a list of ids into an int.
+
+    Raises:
+        TypeError: It is no integer.
+
+    """
     if token_id is True or token_id is False:
         raise TypeError("a bool is not a token id")
     return index(token_id)

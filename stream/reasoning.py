@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from tokenweir.stream.events import Channel
+from tokenweir.stream.pieces import Piece, markup, plain
 from tokenweir.stream.styles import ReasoningStyle, style_of
 
 
@@ -28,11 +29,10 @@ class ReasoningParser:
 
     Attributes:
         channel: What the next text belongs to.
-        starts: The characters that tags begin with.
 
     """
 
-    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "channel", "starts")
+    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "_starts", "channel")
 
     def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
         """Start at the answer, or inside the thinking.
@@ -50,7 +50,9 @@ class ReasoningParser:
             channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
             for channel, rules in self._rules.items()
         }
-        self.starts = frozenset(rule.tag[0] for rules in self._rules.values() for rule in rules)
+        self._starts = {
+            channel: frozenset(rule.tag[0] for rule in rules) for channel, rules in self._rules.items()
+        }
         self._held = ""
         self.channel = Channel.REASONING if inside else Channel.ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
@@ -61,27 +63,33 @@ class ReasoningParser:
         return self._held
 
     @property
+    def starts(self) -> frozenset[str]:
+        """The characters that the tags which count on the channel begin with."""
+        return self._starts[self.channel]
+
+    @property
+    def calm(self) -> bool:
+        """Whether text without any of `starts` passes whole; `skim` must see it."""
+        return not self._held
+
+    @property
     def settled(self) -> bool:
         """Whether text without line ends and without any of `starts` passes whole and changes nothing."""
         return not (self._held or self._bare_line or self._bare_start)
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
         """Take more text; give what is final, as pieces on channels, in order and without the tags."""
-        return [(channel, piece) for channel, piece in self.split(text) if channel is not None]
+        return [(piece.channel, piece.text) for piece in self.split(text) if piece.channel is not None]
 
     def flush(self) -> list[tuple[Channel, str]]:
         """Give the held text: nothing follows that could make a tag of it."""
-        held, self._held = self._held, ""
-        if not held:
-            return []
-        self.skim(held)
-        return [(self.channel, held)]
+        return [(self.channel, piece.text) for piece in self.finish()]
 
-    def split(self, text: str) -> list[tuple[Channel | None, str]]:
-        """Do as `step` does, but give the tags as well, on no channel: the joined pieces are the text itself."""
+    def split(self, text: str) -> list[Piece]:
+        """Do as `step` does, but give the tags as well, as markup: the joined sources are the text itself."""
         text = self._held + text
         self._held = ""
-        out: list[tuple[Channel | None, str]] = []
+        out: list[Piece] = []
         sent = seen = 0  # `text` is given out up to `sent`, and what is bare is known up to `seen`
         while (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
@@ -89,8 +97,8 @@ class ReasoningParser:
             rule, partial = self._tag_at(text, place)
             if rule is not None:
                 if place > sent:
-                    out.append((self.channel, text[sent:place]))
-                out.append((None, rule.tag))
+                    out.append(plain(text[sent:place], self.channel))
+                out.append(markup(rule.tag))
                 sent = seen = place + len(rule.tag)
                 if rule.then is not self.channel:
                     self.channel = rule.then
@@ -104,8 +112,16 @@ class ReasoningParser:
                 self._bare_start = self._bare_line = False
         self.skim(text[seen:])
         if len(text) > sent:
-            out.append((self.channel, text[sent:]))
+            out.append(plain(text[sent:], self.channel))
         return out
+
+    def finish(self) -> list[Piece]:
+        """Do as `flush` does, but give pieces."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        self.skim(held)
+        return [plain(held, self.channel)]
 
     def skim(self, text: str) -> None:
         """Take text that has none of `starts`, while nothing is held: it passes whole."""
