@@ -20,7 +20,7 @@ from tokenweir.stream.detection import read_prompt, shown_tokens
 from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings, stop_tuple
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset(Channel)}
