@@ -17,7 +17,7 @@ from tokenweir.stream.events import Delta
 from tokenweir.stream.ingest import Encoder, encode_all
 from tokenweir.stream.parts import DecodeChat
 from tokenweir.stream.stages import drive, engine_error
-from tokenweir.stream.styles import ReasoningStyle
+from tokenweir.templates.reasoning_styles import ReasoningStyle
 from tokenweir.templates import ChatTemplate
 
 

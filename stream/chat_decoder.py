@@ -33,7 +33,7 @@ from tokenweir.stream.handoff import merge
 from tokenweir.stream.pieces import Piece, Splitter, plain
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 from tokenweir.stream.thinking import ThinkingMeter
 
 ANSWER, REASONING, TOOL_CALL = Channel

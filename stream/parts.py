@@ -14,7 +14,7 @@ from tokenweir.stream.events import Channel, Delta, FinishReason
 from tokenweir.stream.pieces import Piece
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle
+from tokenweir.templates.reasoning_styles import ReasoningStyle
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tokenweir.stream.session import Limits
     from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.stream.styles import ReasoningStyle
+    from tokenweir.templates.reasoning_styles import ReasoningStyle
     from tokenweir.templates import ChatTemplate, Prompt, Segment
 
 _MODULES = {
@@ -86,7 +86,7 @@ _MODULES = {
     "stream.session": ["Limits"],
     "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
     "stream.stops": ["StopStep", "StopStrings"],
-    "stream.styles": ["ReasoningStyle"],
+    "templates.reasoning_styles": ["ReasoningStyle"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -20,7 +20,7 @@ from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextD
 from tokenweir.stream.handoff import merge
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
-from tokenweir.stream.styles import STYLES
+from tokenweir.templates.reasoning_styles import STYLES
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 KIND = {ANSWER: TextDelta, REASONING: ReasoningDelta}
