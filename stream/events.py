@@ -51,12 +51,14 @@ class TextDelta(Struct, frozen=True, gc=False):
         text: Whole characters, never empty.
         token_ids: The ids whose last byte this delta carries, and those before them that carried no text.
         index: Which of several parallel answers this is.
+        malformed: Why this text, which looks like a tool call, is none.
 
     """
 
     text: str
     token_ids: list[int] = []
     index: int = 0
+    malformed: str | None = None
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):
@@ -75,6 +77,9 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
         arguments: A piece of the JSON text of the arguments.
         token_ids: As in `TextDelta`.
         index: As in `TextDelta`.
+        call: The number of the call in its answer.
+        complete: The JSON of this call's arguments is whole; the last delta of a call says so.
+        malformed: Why the call, whose name has gone out, is none after all.
 
     """
 
@@ -82,6 +87,9 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     arguments: str
     token_ids: list[int] = []
     index: int = 0
+    call: int = 0
+    complete: bool = False
+    malformed: str | None = None
 
 
 class Finish(Struct, frozen=True, gc=False):

@@ -1,0 +1,64 @@
+"""Deltas that wait are merged: fewer and longer ones, with the same text, ids and order within each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from tokenweir.stream.events import Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+
+DELTA_BYTES = 200
+"""What a delta takes in memory besides its text and ids: the struct, the headers of string and list, its place."""
+
+
+def merge(deltas: Iterable[Delta]) -> list[Delta]:
+    """Neighbours of one kind within an answer become one delta.
+
+    Of several parallel answers, each comes as a whole, in the order in which they first appear: only the order within
+    an answer means something.
+    """
+    answers: dict[int, list[Delta]] = {}
+    for delta in deltas:
+        answers.setdefault(delta.index, []).append(delta)
+    merged: list[Delta] = []
+    for answer in answers.values():
+        for _, run in groupby(answer, key=_kind):
+            pieces = list(run)
+            merged.append(pieces[0] if len(pieces) == 1 else _join(pieces))
+    return merged
+
+
+def size_of(delta: Delta) -> int:
+    """About how many bytes of memory a delta takes."""
+    match delta:
+        case TextDelta() | ReasoningDelta():
+            text = delta.text
+        case ToolCallDelta():
+            text = delta.name + delta.arguments
+        case Finish():
+            text = ""
+    characters = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return DELTA_BYTES + characters + 4 * len(delta.token_ids)
+
+
+def _kind(delta: Delta) -> tuple[object, ...]:
+    """Neighbours with the same kind can be joined."""
+    match delta:
+        case TextDelta():
+            return TextDelta, delta.malformed
+        case ToolCallDelta():
+            return ToolCallDelta, delta.call
+        case _:
+            return (type(delta),)
+
+
+def _join(pieces: list[Delta]) -> Delta:
+    first, last = pieces[0], pieces[-1]
+    token_ids = [token_id for piece in pieces for token_id in piece.token_ids]
+    if isinstance(first, ToolCallDelta) and isinstance(last, ToolCallDelta):
+        arguments = "".join(piece.arguments for piece in pieces if isinstance(piece, ToolCallDelta))
+        return replace(last, name=first.name, arguments=arguments, token_ids=token_ids)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta | ReasoningDelta))
+    return replace(first, text=text, token_ids=token_ids)
