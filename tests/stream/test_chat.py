@@ -301,7 +301,7 @@ async def test_one_of_several_answers_fails_and_its_error_comes_last(tok):
     failure, other = RuntimeError("out of memory"), OSError("no device")
     engine = Several([[65], failure], [[66], [67]], [[68], other])
     got = []
-    with pytest.raises(EngineError, match="^the engine failed: RuntimeError: out of memory$") as caught:
+    with pytest.raises(EngineError, match="^the engine failed: RuntimeError: out of memory\n") as caught:
         async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=3)) as deltas:
             async for delta in deltas:
                 got.append(delta)
