@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
-from tokenweir.stream.merge import DELTA_BYTES, merge, size_of
+from tokenweir.stream.events import Alignment, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.merge import ALIGNED_TOKEN_BYTES, DELTA_BYTES, merge, size_of
 
 
 def test_neighbours_of_one_kind_become_one():
@@ -38,6 +38,14 @@ def test_calls_are_kept_apart_and_end_where_they_ended():
 def test_text_that_is_no_call_after_all_keeps_its_reason():
     deltas = [TextDelta("a"), TextDelta("<call>", malformed="never closed"), TextDelta("b")]
     assert merge(deltas) == deltas
+
+
+def test_what_goes_with_the_ids_is_joined_too():
+    deltas = [TextDelta(c, [n], alignment=Alignment([-n / 2], [c.encode()], n, n)) for n, c in enumerate("abc")]
+    (delta,) = merge(deltas)
+    assert delta == TextDelta("abc", [0, 1, 2], alignment=Alignment([0, -0.5, -1], [b"a", b"b", b"c"], 0, 0))
+    assert delta.alignment == deltas[0].alignment + deltas[1].alignment + deltas[2].alignment
+    assert size_of(delta) == DELTA_BYTES + 3 + 3 * (4 + ALIGNED_TOKEN_BYTES)
 
 
 def test_a_size_covers_text_and_ids():
