@@ -32,7 +32,7 @@ async def chat(
     template: ChatTemplate | None = None,
     encoder: Encoder | None = None,
     sampling: Sampling | None = None,
-    tools: None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
     template_kwargs: Mapping[str, Any] | None = None,
     stop_scope: Literal["answer", "reasoning", "all"] = "answer",
     reasoning: str | ReasoningStyle | None = "auto",

@@ -51,6 +51,7 @@ class Handoff(Generic[T]):
         self._stall_timeout = stall_timeout
         self._waiting: list[Delta] = []
         self._bytes = 0
+        self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
         self._views: set[View[T]] = set()
         self._closed = False
@@ -58,6 +59,11 @@ class Handoff(Generic[T]):
         self._filled = _Signal()
         self._emptied = _Signal()
         self._audience = _Signal()
+
+    @property
+    def watched(self) -> bool:
+        """Whether there is a reader."""
+        return bool(self._views)
 
     async def put(self, delta: Delta) -> None:
         """Add a delta; waits while `max_ahead` bytes or more are waiting already."""
@@ -81,6 +87,7 @@ class Handoff(Generic[T]):
         """Number what waits, so that nothing is merged into it any more."""
         waiting, self._waiting, self._bytes = self._waiting, [], 0
         if waiting:
+            self._begun = True
             self._replay.append(self._make(waiting))
             self._emptied.fire()
 
@@ -104,7 +111,7 @@ class Handoff(Generic[T]):
 
         Args:
             start: The number of the first item it is to get; 0 is the start of the stream.
-            interval: Least seconds between two batches; what comes faster is merged. The first goes at once.
+            interval: Least seconds between two batches; what comes faster is merged. The first delta goes at once.
 
         Raises:
             DeliveryError: The item has been dropped.
@@ -177,7 +184,8 @@ class View(Generic[T]):
             raise
         self.position = replay.next
         self._taken_at = anyio.current_time()
-        self._due = self._taken_at + self._interval
+        if handoff._begun:
+            self._due = self._taken_at + self._interval
         handoff._furthest = max(handoff._furthest, self.position)
         replay.trim(handoff._furthest)
         return items
