@@ -224,13 +224,15 @@ def test_every_event_is_one_of_openais(deltas, reason):
         validate(event)
 
     runs = [
-        ("".join(delta.text for delta in run), kind)
+        ("".join(getattr(delta, "text", "") or getattr(delta, "arguments", "") for delta in run), kind)
         for kind, run in ((k, list(r)) for k, r in groupby(deltas, key=type))
     ]
     items = events[-1]["response"]["output"]
-    assert [item["content"][0]["text"] for item in items] == [text for text, _ in runs]
-    assert [item["type"] == "message" for item in items] == [kind is TextDelta for _, kind in runs]
+    texts = [item["arguments"] if "arguments" in item else item["content"][0]["text"] for item in items]
+    assert texts == [text for text, _ in runs]
+    names = {TextDelta: "message", ReasoningDelta: "reasoning", ToolCallDelta: "function_call"}
+    assert [item["type"] for item in items] == [names[kind] for _, kind in runs]
     for event in events:
-        if event["type"].endswith("_text.done"):
+        if event["type"].endswith(("_text.done", "arguments.done")):
             sent = "".join(e["delta"] for e in events if "delta" in e and e["item_id"] == event["item_id"])
-            assert sent == event["text"]
+            assert sent == event.get("text", event.get("arguments"))
