@@ -10,7 +10,6 @@ from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.wire.requests import RequestError, ResponseCancel, ResponseCreate, ResponseResume, parse_event
 
-
 TOOLS = [
     {
         "type": "function",
