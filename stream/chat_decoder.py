@@ -13,8 +13,8 @@ from copy import copy
 from typing import Literal
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.decode import check_byte_fallback
+from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.alignment import Aligner
 from tokenweir.stream.chunk import Ids, id_list, to_id
@@ -29,12 +29,12 @@ from tokenweir.stream.events import (
     ToolCallDelta,
     Usage,
 )
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.pieces import Piece, Splitter, plain
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
-from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 from tokenweir.stream.thinking import ThinkingMeter
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
 ANSWER, REASONING, TOOL_CALL = Channel
 SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset({ANSWER, REASONING})}

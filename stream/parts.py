@@ -171,6 +171,8 @@ class DecodeChat:
         return self._decoder.finished
 
     def feed(self, item: Any) -> Sequence[Delta]:
+        if isinstance(item, EngineStep) and item.index:
+            raise EngineError(f"the engine gave ids of answer {item.index}; it was asked for one answer, which is 0")
         if isinstance(item, EngineStep) and item.finish_reason is not None:
             if item.finish_reason not in list(FinishReason):
                 known = ", ".join(FinishReason)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tokenweir.encode.decode import DecodeStream
     from tokenweir.encode.encoded import Encoded, Ragged
     from tokenweir.encode.errors import (
+        DeliveryError,
         DeviceError,
         EngineError,
         ProtocolError,
@@ -37,20 +38,23 @@ if TYPE_CHECKING:
         ToolCallDelta,
         Usage,
     )
+    from tokenweir.stream.fan_out import fan_out
+    from tokenweir.stream.handoff import Handoff, View
     from tokenweir.stream.ingest import encode_prompts
+    from tokenweir.stream.limits import Limits
     from tokenweir.stream.reasoning import ReasoningParser
     from tokenweir.stream.serve import serve
-    from tokenweir.stream.session import Limits
     from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.templates.reasoning_styles import ReasoningStyle
     from tokenweir.templates import ChatTemplate, Prompt, Segment
+    from tokenweir.templates.reasoning_styles import ReasoningStyle
 
 _MODULES = {
     # text <-> ids
     "encode.decode": ["DecodeStream"],
     "encode.encoded": ["Encoded", "Ragged"],
     "encode.errors": [
+        "DeliveryError",
         "DeviceError",
         "EngineError",
         "ProtocolError",
@@ -80,10 +84,12 @@ _MODULES = {
         "ToolCallDelta",
         "Usage",
     ],
+    "stream.fan_out": ["fan_out"],
+    "stream.handoff": ["Handoff", "View"],
     "stream.ingest": ["encode_prompts"],
+    "stream.limits": ["Limits"],
     "stream.reasoning": ["ReasoningParser"],
     "stream.serve": ["serve"],
-    "stream.session": ["Limits"],
     "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
     "stream.stops": ["StopStep", "StopStrings"],
     "templates.reasoning_styles": ["ReasoningStyle"],
@@ -97,6 +103,7 @@ __all__ = [
     "ChatTemplate",
     "Chunk",
     "DecodeStream",
+    "DeliveryError",
     "Delta",
     "DeviceError",
     "Encoded",
@@ -105,6 +112,7 @@ __all__ = [
     "EngineStep",
     "Finish",
     "FinishReason",
+    "Handoff",
     "Limits",
     "NgramEngine",
     "Prompt",
@@ -130,10 +138,12 @@ __all__ = [
     "ToolCallDelta",
     "UnsupportedTokenizerError",
     "Usage",
+    "View",
     "chat",
     "decode_chat",
     "detokenize",
     "encode_prompts",
+    "fan_out",
     "serve",
     "split_reasoning",
     "stop_at",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
 

@@ -17,7 +17,7 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.chat_decoder import SCOPES, ChatDecoder
 from tokenweir.stream.detection import read_prompt, shown_tokens
 from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, Usage
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
 from tokenweir.templates.reasoning_styles import STYLES

@@ -17,8 +17,8 @@ from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
+from tokenweir.stream.limits import Limits
 from tokenweir.stream.serve import serve
-from tokenweir.stream.session import Limits
 
 TOK = Tokenizer.default()
 
@@ -213,7 +213,7 @@ async def test_what_is_wrong_is_named_and_the_connection_lives_on():
             ("{", "not JSON"),
             (b"\x00\xff", "a binary frame of 2 bytes"),
             ('{"type":"nonsense"}', 'unknown event "nonsense"'),
-            ('{"type":"response.create","input":"x","tools":[{"type":"function"}]}', 'tools is [{"type":"function"}]'),
+            ('{"type":"response.create","input":"x","tools":[{"type":"web_search"}]}', "Invalid value 'web_search'"),
             ('{"type":"response.create","input":"x","model":"gpt-9"}', "no model 'gpt-9'"),
         ]:
             await websocket.send(message)

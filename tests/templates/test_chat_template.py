@@ -9,12 +9,12 @@ from enum import StrEnum
 
 import pytest
 from sentencepiece_files import USER, piece, small_model
+from tokenweir.templates.reasoning import TAGS, reasoning_style
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates.reasoning_styles import STYLES
 from tokenweir.templates import ChatTemplate
-from tokenweir.templates.reasoning import TAGS, reasoning_style
+from tokenweir.templates.reasoning_styles import STYLES
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.templates.reasoning_styles import FAMILIES, STYLES, style_of
 from tokenweir.templates import reasoning
+from tokenweir.templates.reasoning_styles import FAMILIES, STYLES, style_of
 
 
 def test_names_and_families_find_their_style():
