@@ -17,8 +17,8 @@ from tokenweir.stream.events import Delta
 from tokenweir.stream.ingest import Encoder, encode_all
 from tokenweir.stream.parts import DecodeChat
 from tokenweir.stream.stages import close, drive, engine_error
-from tokenweir.templates.reasoning_styles import ReasoningStyle
 from tokenweir.templates import ChatTemplate
+from tokenweir.templates.reasoning_styles import ReasoningStyle
 
 
 @asynccontextmanager

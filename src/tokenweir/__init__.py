@@ -41,10 +41,20 @@ if TYPE_CHECKING:
     from tokenweir.stream.reasoning import ReasoningParser
     from tokenweir.stream.serve import serve
     from tokenweir.stream.session import Limits
-    from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+    from tokenweir.stream.stages import (
+        decode_chat,
+        detokenize,
+        split_reasoning,
+        split_tool_calls,
+        stop_at,
+        strip_reasoning,
+        until_eos,
+    )
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.templates.reasoning_styles import ReasoningStyle
+    from tokenweir.stream.tools import ToolParser
     from tokenweir.templates import ChatTemplate, Prompt, Segment
+    from tokenweir.templates.reasoning_styles import ReasoningStyle
+    from tokenweir.templates.tool_styles import ToolStyle
 
 _MODULES = {
     # text <-> ids
@@ -65,6 +75,8 @@ _MODULES = {
     "encode.tokenizer": ["Tokenizer"],
     # messages -> prompt
     "templates": ["ChatTemplate", "Prompt", "Segment"],
+    "templates.reasoning_styles": ["ReasoningStyle"],
+    "templates.tool_styles": ["ToolStyle"],
     # ids -> deltas
     "stream.chat": ["chat"],
     "stream.chat_decoder": ["ChatDecoder"],
@@ -84,9 +96,17 @@ _MODULES = {
     "stream.reasoning": ["ReasoningParser"],
     "stream.serve": ["serve"],
     "stream.session": ["Limits"],
-    "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
+    "stream.stages": [
+        "decode_chat",
+        "detokenize",
+        "split_reasoning",
+        "split_tool_calls",
+        "stop_at",
+        "strip_reasoning",
+        "until_eos",
+    ],
     "stream.stops": ["StopStep", "StopStrings"],
-    "templates.reasoning_styles": ["ReasoningStyle"],
+    "stream.tools": ["ToolParser"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -128,6 +148,8 @@ __all__ = [
     "TokenizerSpec",
     "TokenweirError",
     "ToolCallDelta",
+    "ToolParser",
+    "ToolStyle",
     "UnsupportedTokenizerError",
     "Usage",
     "chat",
@@ -136,6 +158,7 @@ __all__ = [
     "encode_prompts",
     "serve",
     "split_reasoning",
+    "split_tool_calls",
     "stop_at",
     "strip_reasoning",
     "until_eos",
