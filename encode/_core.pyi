@@ -461,14 +461,16 @@ class Detokenizer:
     def enter(self, search: bool, drop: bool) -> None:
         """Say of the text that comes next whether stops count in it, and whether it is dropped."""
 
-    def skim(self, ids: list[int], place: int) -> tuple[str, str, list[int], int]:
+    def skim(self, ids: list[int], place: int) -> tuple[str, list[int], int]:
         """Take ids from `place` on, up to one that must be stepped.
 
         Returns:
-            The text that goes out, the text of these ids, the ids that go with the former, and the place of the first
-            id that was not taken.
+            The text that goes out, the ids that go with it, and the place of the first id that was not taken.
 
         """
+
+    def unshown(self) -> str:
+        """Take the text that was skimmed since this was asked last: the splitter must know it before more text."""
 
     def step(self, token_id: int) -> str:
         """Take one id, after a `skim` that ended early the one there; return the characters that it completes."""
