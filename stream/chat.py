@@ -19,7 +19,7 @@ from tokenweir.stream.ingest import Encoder, encode_all
 from tokenweir.stream.multiplex import decode_answers, multiplex
 from tokenweir.stream.parts import DecodeChat
 from tokenweir.stream.stages import close, drive, engine_error
-from tokenweir.stream.styles import ReasoningStyle
+from tokenweir.templates.reasoning_styles import ReasoningStyle
 from tokenweir.templates import ChatTemplate
 
 

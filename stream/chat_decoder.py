@@ -20,7 +20,7 @@ from tokenweir.stream.detection import read_prompt, shown_tokens
 from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings, stop_tuple
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset(Channel)}
@@ -138,8 +138,6 @@ class ChatDecoder:
                 self._parser = ReasoningParser(style, inside=inside)
                 self._shown = shown_tokens(style, self._tok) if self._skip_special_tokens else {}
         self._stops = StopStrings(self._stop, include=self._include_stop)
-        self._starts = self._stops.starts | (self._parser.starts if self._parser else frozenset())
-        self._starts_or_line_end = self._starts | ({"\n"} if self._parser else frozenset())
         self._controls = self._ends.keys() | self._shown.keys()
         self._channel = self._parser.channel if self._parser else ANSWER  # of the text that was routed last
         self._pending = PendingIds()
@@ -219,6 +217,7 @@ class ChatDecoder:
                 if self.finished:
                     break
                 calm, quiet = self._calm, self._quiet
+                starts, stirs = self._starts, self._starts_or_line_end
                 hidden = self._strip and self._channel is REASONING
         except Exception as error:
             self._count, self._quiet = count, quiet
@@ -289,8 +288,11 @@ class ChatDecoder:
 
     def _advance(self, text: str, runs: list[_Run]) -> None:
         """Send text through the parser and the stops."""
-        for channel, piece in [(self._channel, text)] if self._parser is None else self._parser.split(text):
-            self._route(channel, piece, runs)
+        if self._parser is None:
+            self._route(self._channel, text, runs)
+        else:
+            for piece in self._parser.split(text):
+                self._route(piece.channel, piece.source, runs)
 
     def _route(self, channel: Channel | None, piece: str, runs: list[_Run]) -> None:
         """Send a piece that the parser gave, a tag if `channel` is None, through the stops."""
@@ -357,9 +359,12 @@ class ChatDecoder:
         parser = self._parser
         self._calm = not self._stops.held and self._count >= self._min_tokens
         self._quiet = self._calm
+        self._starts = self._starts_or_line_end = self._stops.starts
         if parser is not None:
-            self._calm = self._calm and not parser.held and parser.channel is self._channel
+            self._calm = self._calm and parser.calm and parser.channel is self._channel
             self._quiet = self._calm and parser.settled
+            self._starts |= parser.starts
+            self._starts_or_line_end = self._starts | {"\n"}
         if self._calm:
             rest = self._pending.rest()
             self._carry += rest

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
 from tokenweir.stream.reasoning import ReasoningParser
-from tokenweir.stream.styles import STYLES, ReasoningStyle
+from tokenweir.templates.reasoning_styles import STYLES, ReasoningStyle
 
 
 class PromptReading(NamedTuple):

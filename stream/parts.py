@@ -11,9 +11,10 @@ from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.chunk import Chunk, PendingIds, id_list
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Channel, Delta, FinishReason
+from tokenweir.stream.pieces import Piece
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle
+from tokenweir.templates.reasoning_styles import ReasoningStyle
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -114,18 +115,19 @@ class SplitReasoning(ChunkPart):
         self._pending.add(chunk.ids, len(chunk.text))
         return self._channels(self._parser.split(chunk.text))
 
-    def _channels(self, pieces: Iterable[tuple[Channel | None, str]]) -> list[Chunk]:
+    def _channels(self, pieces: Iterable[Piece]) -> list[Chunk]:
         out: list[Chunk] = []
-        for channel, piece in pieces:
+        for piece in pieces:
+            channel = piece.channel
             if channel is None or (self._strip and channel is Channel.REASONING):
                 # Without text, but not left out: the next stage must know that the text is not of one piece here.
-                out.append(Chunk(self._pending.take(len(piece)), "", channel or self._parser.channel))
+                out.append(Chunk(self._pending.take(len(piece.source)), "", channel or self._parser.channel))
             else:
-                out += self._cut(piece, channel)
+                out += self._cut(piece.text, channel)
         return out
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
-        return [*self._channels(self._parser.flush()), *self._rest(self._parser.channel)]
+        return [*self._channels(self._parser.finish()), *self._rest(self._parser.channel)]
 
 
 class StopAt(ChunkPart):

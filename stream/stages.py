@@ -22,7 +22,7 @@ from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.parts import DecodeChat, Detokenize, Part, SplitReasoning, StopAt, UntilEos
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
 IdSource = AsyncIterable[Ids | EngineStep]
 ChunkSource = AsyncIterable[Chunk]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tokenweir.stream.serve import serve
     from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.stream.styles import ReasoningStyle
+    from tokenweir.templates.reasoning_styles import ReasoningStyle
     from tokenweir.templates import ChatTemplate, Prompt, Segment
 
 _MODULES = {
@@ -92,7 +92,7 @@ _MODULES = {
     "stream.serve": ["serve"],
     "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
     "stream.stops": ["StopStep", "StopStrings"],
-    "stream.styles": ["ReasoningStyle"],
+    "templates.reasoning_styles": ["ReasoningStyle"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -114,14 +114,14 @@ def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, in
 
     parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
     answer = thinking = ""
-    pieces = parser.split(think_tok.decode(ids)) + parser.flush()
-    for place, (channel, piece) in enumerate(pieces):
-        if channel is Channel.ANSWER and stops.matched is None:
-            answer += stops.step(piece).text
-            if place + 1 == len(pieces) or pieces[place + 1][0] is not Channel.ANSWER:
+    pieces = parser.split(think_tok.decode(ids)) + parser.finish()
+    for place, piece in enumerate(pieces):
+        if piece.channel is Channel.ANSWER and stops.matched is None:
+            answer += stops.step(piece.text).text
+            if place + 1 == len(pieces) or pieces[place + 1].channel is not Channel.ANSWER:
                 answer += stops.flush()
-        elif channel is Channel.REASONING and stops.matched is None:
-            thinking += piece
+        elif piece.channel is Channel.REASONING and stops.matched is None:
+            thinking += piece.text
     assert text_of(deltas) == answer
     assert text_of(deltas, ReasoningDelta) == thinking
     assert deltas[-1].stop_reason == stops.matched

@@ -5,7 +5,7 @@ import pytest
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.detection import read_prompt, shown_tokens
-from tokenweir.stream.styles import STYLES
+from tokenweir.templates.reasoning_styles import STYLES
 
 THINK = STYLES["think"]
 

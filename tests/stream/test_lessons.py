@@ -17,7 +17,7 @@ from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDe
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stages import decode_chat
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import STYLES
+from tokenweir.templates.reasoning_styles import STYLES
 
 
 def run(decoder, ids, size=1):

@@ -12,7 +12,7 @@ from sentencepiece_files import USER, piece, small_model
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.styles import STYLES
+from tokenweir.templates.reasoning_styles import STYLES
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning import TAGS, reasoning_style
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.stream.styles import FAMILIES, STYLES, style_of
+from tokenweir.templates.reasoning_styles import FAMILIES, STYLES, style_of
 from tokenweir.templates import reasoning
 
 
