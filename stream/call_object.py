@@ -30,7 +30,18 @@ class CallObject:
 
     """
 
-    __slots__ = ("_argument_keys", "_expect", "_kept", "_kind", "_name_keys", "_value", "begun", "done", "error", "name")
+    __slots__ = (
+        "_argument_keys",
+        "_expect",
+        "_kept",
+        "_kind",
+        "_name_keys",
+        "_value",
+        "begun",
+        "done",
+        "error",
+        "name",
+    )
 
     def __init__(self, name_keys: tuple[str, ...], argument_keys: tuple[str, ...]) -> None:
         """Begin before the object's `{`.

@@ -43,14 +43,14 @@ class Harmony:
 
     __slots__ = ("_ahead", "_call", "_channel", "_header", "_held", "_reason", "_recipient", "_state", "_value")
 
-    def __init__(self, before: str = "assistant") -> None:
+    def __init__(self, before: str | None = "assistant") -> None:
         """Start where the prompt ends.
 
         Args:
-            before: The prompt's text after its last `<|start|>`.
+            before: The prompt's text after its last `<|start|>`; None if it has none, and is in an answer.
 
         """
-        self._state = "header"
+        self._state = "body" if before is None else "header"
         self._header = ""  # what has been read of it, the part in the prompt included
         self._held = ""  # the part of it, and of a call without arguments yet, that has not been given
         self._ahead = ""
@@ -58,7 +58,7 @@ class Harmony:
         self._recipient = self._reason = ""
         self._call = -1
         self._value = JsonValue()
-        self.split(before)
+        self.split(before or "")
         self._held = ""  # none of that is of the answer
 
     @property

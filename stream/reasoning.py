@@ -16,7 +16,6 @@ from tokenweir.stream.events import Channel
 from tokenweir.stream.pieces import Piece, markup, plain
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
-
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
@@ -58,9 +57,7 @@ class ReasoningParser:
             channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
             for channel, rules in self._rules.items()
         }
-        self._starts = {
-            channel: frozenset(rule.tag[0] for rule in rules) for channel, rules in self._rules.items()
-        }
+        self._starts = {channel: frozenset(rule.tag[0] for rule in rules) for channel, rules in self._rules.items()}
         self._held = ""
         self.channel = Channel.REASONING if inside else Channel.ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line

@@ -53,7 +53,7 @@ class ChatTemplate:
         variables: The variables that the template reads, `messages` and the special tokens included.
         content_format: `"parts"` if the template loops over content parts, else `"string"`.
         reasoning: The style of the thinking that the source shows, such as `"think"`; None if it shows none.
-        tools: Likewise the style of the tool calls, such as `"hermes"`.
+        tool_style: Likewise the style of the tool calls, such as `"hermes"`.
 
     """
 
@@ -100,7 +100,7 @@ class ChatTemplate:
         except Exception as error:  # Jinja and the Python compiler can fail in many ways
             raise as_template_error(error, self._filename) from error
         self.reasoning = shown_reasoning(source)
-        self.tools = shown_tools(source)
+        self.tool_style = shown_tools(source)
         characters: frozenset[str] = frozenset()
         if control_tokens is None:
             known = (token for token in self.special_tokens.values() if len(token) > 1)

@@ -57,6 +57,11 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
     wrappers: tuple[str, ...] = ()
     enders: tuple[str, ...] = ()
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All texts that are cut out."""
+        return self.openers + self.closers + self.wrappers
+
     def __post_init__(self) -> None:
         """Refuse a style that could not be parsed the same way however its text is cut."""
         tags = self.openers + self.closers + self.wrappers + self.enders
@@ -247,10 +252,9 @@ def content_tags(source: str) -> tuple[str, ...]:
 
 
 def _shows(source: str, style: ReasoningStyle) -> bool:
-    if style.wrappers and style.openers == STYLES["think"].openers:
-        if not any(wrapper.strip() in source for wrapper in style.wrappers):
-            return False
-    return any(mark in source for mark in _marks(style))
+    wrappers = style.wrappers if style.openers == STYLES["think"].openers else ()
+    wrapped = not wrappers or any(wrapper.strip() in source for wrapper in wrappers)
+    return wrapped and any(mark in source for mark in _marks(style))
 
 
 def _marks(style: ReasoningStyle) -> tuple[str, ...]:

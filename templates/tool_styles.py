@@ -35,7 +35,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         name_keys: The keys of the name in an object.
         argument_keys: The keys of the arguments in an object.
         tokens: Control tokens. A vocabulary that has them all, and none of `unlike`, is taken to use the style.
-        marks: Other texts of the markup that may be control tokens.
+        others: More texts of the markup that may be control tokens.
         unlike: Texts that no template or vocabulary of the style has: another style with the same opening text has.
 
     Raises:
@@ -57,8 +57,13 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     name_keys: tuple[str, ...] = ("name",)
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     tokens: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All texts of the markup."""
+        return (*self.opens, self.closes, self.call_opens, self.call_closes, *self.tails, *self.tokens, *self.others)
 
     def __post_init__(self) -> None:
         """Refuse a style that no text could have."""
@@ -102,7 +107,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             header=r"(?:functions\.)?(?P<name>[^\s:<]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*",
             objects=False,
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
-            marks=("<|tool_call_argument_begin|>",),
+            others=("<|tool_call_argument_begin|>",),
         ),
         ToolStyle(
             name="plamo3",
@@ -117,7 +122,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             objects=False,
             tails=("<|plamo:end_tool_arguments:plamo|>",),
             tokens=("<|plamo:begin_", "<|plamo:end_", ":plamo|>"),
-            marks=("<|plamo:constrain|>", "<|plamo:msg|>"),
+            others=("<|plamo:constrain|>", "<|plamo:msg|>"),
         ),
         ToolStyle(
             name="mistral",
@@ -126,7 +131,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             header=r"(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\][^\s\[\]{}]+)?(?:\[ARGS\])?",
             lists=True,
             tokens=("[TOOL_CALLS]",),
-            marks=("[CALL_ID]", "[ARGS]"),
+            others=("[CALL_ID]", "[ARGS]"),
         ),
         _tagged(
             "cohere",
@@ -157,9 +162,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<parameter=",),
         ),
         _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
-        ToolStyle(
-            name="llama3", opens=("<|python_tag|>",), bare=True, separator=";", tokens=("<|python_tag|>",)
-        ),
+        ToolStyle(name="llama3", opens=("<|python_tag|>",), bare=True, separator=";", tokens=("<|python_tag|>",)),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""

@@ -3,6 +3,7 @@
 #include "bind_charsmap.h"
 #include "bind_bpe.h"
 #include "bind_decoding.h"
+#include "bind_detokenizing.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
@@ -37,6 +38,7 @@ NB_MODULE(_core, m) {
   bind_pretokenizer(m);
   bind_vocabulary(m);
   bind_parts(m);
+  bind_detokenizing(m);
   bind_wordpiece(m);
   bind_unigram(m);
   bind_bpe(m);

@@ -44,10 +44,20 @@ if TYPE_CHECKING:
     from tokenweir.stream.limits import Limits
     from tokenweir.stream.reasoning import ReasoningParser
     from tokenweir.stream.serve import serve
-    from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+    from tokenweir.stream.stages import (
+        decode_chat,
+        detokenize,
+        split_reasoning,
+        split_tool_calls,
+        stop_at,
+        strip_reasoning,
+        until_eos,
+    )
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.templates.reasoning_styles import ReasoningStyle
+    from tokenweir.stream.tools import ToolParser
     from tokenweir.templates import ChatTemplate, Prompt, Segment
+    from tokenweir.templates.reasoning_styles import ReasoningStyle
+    from tokenweir.templates.tool_styles import ToolStyle
 
 _MODULES = {
     # text <-> ids
@@ -69,6 +79,8 @@ _MODULES = {
     "encode.tokenizer": ["Tokenizer"],
     # messages -> prompt
     "templates": ["ChatTemplate", "Prompt", "Segment"],
+    "templates.reasoning_styles": ["ReasoningStyle"],
+    "templates.tool_styles": ["ToolStyle"],
     # ids -> deltas
     "stream.chat": ["chat"],
     "stream.chat_decoder": ["ChatDecoder"],
@@ -90,9 +102,17 @@ _MODULES = {
     "stream.limits": ["Limits"],
     "stream.reasoning": ["ReasoningParser"],
     "stream.serve": ["serve"],
-    "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
+    "stream.stages": [
+        "decode_chat",
+        "detokenize",
+        "split_reasoning",
+        "split_tool_calls",
+        "stop_at",
+        "strip_reasoning",
+        "until_eos",
+    ],
     "stream.stops": ["StopStep", "StopStrings"],
-    "templates.reasoning_styles": ["ReasoningStyle"],
+    "stream.tools": ["ToolParser"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -136,6 +156,8 @@ __all__ = [
     "TokenizerSpec",
     "TokenweirError",
     "ToolCallDelta",
+    "ToolParser",
+    "ToolStyle",
     "UnsupportedTokenizerError",
     "Usage",
     "View",
@@ -146,6 +168,7 @@ __all__ = [
     "fan_out",
     "serve",
     "split_reasoning",
+    "split_tool_calls",
     "stop_at",
     "strip_reasoning",
     "until_eos",
