@@ -10,7 +10,7 @@ from typing import Any, Literal
 from anyio import to_thread
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import EngineError
+from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.protocol import Engine, Sampling
@@ -21,6 +21,7 @@ from tokenweir.stream.parts import DecodeChat
 from tokenweir.stream.stages import close, drive, engine_error
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_styles import ToolStyle
 
 
 @asynccontextmanager
@@ -33,6 +34,7 @@ async def chat(
     encoder: Encoder | None = None,
     sampling: Sampling | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_style: str | ToolStyle | None = "auto",
     template_kwargs: Mapping[str, Any] | None = None,
     stop_scope: Literal["answer", "reasoning", "all"] = "answer",
     reasoning: str | ReasoningStyle | None = "auto",
@@ -60,7 +62,9 @@ async def chat(
         encoder: What encodes the prompt in the tokenizer's place, such as one that makes batches on a GPU.
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
-        tools: Must be None: tool calls are not parsed.
+        tools: The functions that the model may call, as JSON schemas for the template.
+        tool_style: How their calls are found in the answer: "auto" by the style that the template shows, or else the
+            vocabulary, where there are `tools`; or a style or its name. None leaves them in the text.
         template_kwargs: Variables for the template, such as `enable_thinking`.
         stop_scope: As for `ChatDecoder`.
         reasoning: As for `ChatDecoder`; "auto" and "strip" take the style that the template shows.
@@ -69,7 +73,7 @@ async def chat(
         byte_fallback: As for `ChatDecoder`.
 
     Raises:
-        TemplateError: There is no template, or it refuses the messages.
+        TemplateError: There is no template, or it refuses the messages or takes no tools.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
@@ -81,8 +85,12 @@ async def chat(
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
+    if tools and "tools" not in template.variables:
+        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+    if tool_style == "auto":
+        tool_style = template.tool_style or "auto" if tools else None
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
-    prompt = await to_thread.run_sync(partial(template.render, messages, **(template_kwargs or {})))
+    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
     if encoder is None or isinstance(encoder, Tokenizer):
         prompt_ids = await to_thread.run_sync(prompt.encode, encoder or tokenizer)
     else:
@@ -98,7 +106,7 @@ async def chat(
                 stop_scope=stop_scope,
                 reasoning=reasoning,
                 reasoning_style=template.reasoning,
-                tools=tools,
+                tools=tool_style,
                 max_tokens=sampling.max_tokens,
                 min_tokens=sampling.min_tokens,
                 ignore_eos=sampling.ignore_eos,

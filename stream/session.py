@@ -232,7 +232,7 @@ class Session:
                     conversation.say("assistant", "".join(part.text for part in item.content))
                 case ReasoningItem():
                     conversation.think("".join(part.text for part in item.content))
-                case FunctionCallItem():
+                case FunctionCallItem(status="completed"):  # templates refuse arguments that are cut short
                     conversation.call(item.call_id, item.name, item.arguments)
         messages = conversation.end()
         fits = len(msgspec.json.encode(messages)) <= self._limits.max_message_bytes

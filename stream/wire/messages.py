@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 ChatMessage = dict[str, Any]
 """A message for a chat template: `role` and `content`; for the assistant perhaps `reasoning_content` and `tool_calls`, for
 a tool `tool_call_id` and `name`."""
@@ -42,10 +40,10 @@ class Conversation:
         self._thinking += text
 
     def call(self, call_id: str, name: str, arguments: str) -> None:
-        """A call of a function; `arguments` is JSON, and templates get the object if it is one."""
+        """A call of a function; `arguments` is JSON text, which `ChatTemplate` parses for templates that want objects."""
         if self._thinking or not self._calling:
             self._add({"role": "assistant", "content": ""})
-        function = {"name": name, "arguments": _object_or_text(arguments)}
+        function = {"name": name, "arguments": arguments}
         message = self.messages[-1]
         message["tool_calls"] = [
             *message.get("tool_calls", ()),
@@ -77,11 +75,3 @@ class Conversation:
         if self._thinking and self._calling:
             message["reasoning_content"], self._thinking = self._thinking, ""
         self.messages.append(message)
-
-
-def _object_or_text(arguments: str) -> Any:
-    try:
-        value = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
-        return arguments
-    return value if isinstance(value, dict) else arguments

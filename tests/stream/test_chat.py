@@ -210,10 +210,44 @@ async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_t
         await answer(Untouched(), make_tok())
     with pytest.raises(ValueError, match=r"^sampling.n=0 is below 1$"):
         await answer(Untouched(), tok, sampling=Sampling(n=0))
-    with pytest.raises(ValueError, match="^tools: ChatDecoder does not parse tool calls"):
-        await answer(Untouched(), tok, tools=[{}])
+    with pytest.raises(TemplateError, match="^the chat template 'default' takes no tools, and 1 are given$"):
+        await answer(Untouched(), tok, tools=[TOOL])
     with pytest.raises(TokenIdError, match="^stop_token_ids: token id 9999 is outside the vocabulary"):
         await answer(Untouched(), tok, sampling=Sampling(stop_token_ids=(9999,)))
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+TOOL_TEMPLATE = (
+    "{% for tool in tools %}{{ tool.function.name }}, {% endfor %}"
+    "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}<turn>assistant\n"
+    "{# calls look like <tool_call>{...}</tool_call> #}"
+)
+CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+
+
+async def test_tools_go_to_the_template_and_calls_come_as_deltas(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    engine = Engine(*tok.encode("Let me look." + CALL + "<eos>"))
+    deltas = await answer(engine, tok, tools=[TOOL])
+    assert tok.decode(engine.prompt_ids).startswith("weather, ")
+    assert [(type(delta), getattr(delta, "text", None)) for delta in (deltas[0], deltas[-1])] == [
+        (TextDelta, "Let me look."),
+        (Finish, None),
+    ]
+    (call,) = deltas[1:-1]
+    assert (call.name, call.arguments, call.complete) == ("weather", '{"city": "Rome"}', True)
+    assert deltas[-1].reason is FinishReason.TOOL_CALLS
+
+
+async def test_without_tools_or_a_style_calls_stay_text(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    for options in ({}, {"tools": [TOOL], "tool_style": None}):
+        deltas = await answer(Engine(tok.encode(CALL)), tok, **options)
+        assert [delta.text for delta in deltas[:-1]] == [CALL]
+    deltas = await answer(Engine(tok.encode(CALL)), tok, tool_style="hermes")
+    assert deltas[0].name == "weather"
 
 
 # -- several answers ---------------------------------------------------------------------------------------------------

@@ -375,7 +375,7 @@ async def test_a_call_and_its_output():
     assert answers.asked[0][4] == [
         {"type": "function", "function": {"name": "weather", "description": "", "parameters": {"type": "object"}}}
     ]
-    function = {"name": "weather", "arguments": {"city": "Rome"}}
+    function = {"name": "weather", "arguments": '{"city":"Rome"}'}
     assert answers.asked[1][1] == [
         {"role": "user", "content": "hi"},
         {

@@ -163,7 +163,7 @@ def test_calls_and_what_they_gave_can_be_sent_back():
             "content": "Let me look.",
             "reasoning_content": "hm",
             "tool_calls": [
-                {"id": "a", "type": "function", "function": {"name": "weather", "arguments": {"city": "Rome"}}},
+                {"id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Rome"}'}},
                 {"id": "b", "type": "function", "function": {"name": "now", "arguments": "not json"}},
             ],
         },
