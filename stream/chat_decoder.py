@@ -18,7 +18,7 @@ from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.alignment import Aligner
 from tokenweir.stream.chunk import Ids, id_list, to_id
-from tokenweir.stream.detection import read_prompt, shown_tokens
+from tokenweir.stream.detection import find_splitter
 from tokenweir.stream.events import (
     Channel,
     Delta,
@@ -29,12 +29,12 @@ from tokenweir.stream.events import (
     ToolCallDelta,
     Usage,
 )
-from tokenweir.stream.handoff import merge
-from tokenweir.stream.pieces import Piece, Splitter, plain
-from tokenweir.stream.reasoning import ReasoningParser
+from tokenweir.stream.merge import merge
+from tokenweir.stream.pieces import Piece, plain
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle, style_of
 from tokenweir.stream.thinking import ThinkingMeter
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
 
 ANSWER, REASONING, TOOL_CALL = Channel
 SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset({ANSWER, REASONING})}
@@ -63,7 +63,7 @@ class ChatDecoder:
         stop_scope: Literal["answer", "reasoning", "all"] = "answer",
         reasoning: str | ReasoningStyle | None = "auto",
         reasoning_style: str | ReasoningStyle | None = None,
-        tools: None = None,
+        tools: str | ToolStyle | None = None,
         max_tokens: int | None = None,
         min_tokens: int = 0,
         ignore_eos: bool = False,
@@ -73,7 +73,7 @@ class ChatDecoder:
         index: int = 0,
         alignment: bool = False,
         thinking_budget: int | None = None,
-        on_thinking_spent: Callable[[], object] | None = None,
+        on_thinking_spent: Callable[[int], object] | None = None,
     ) -> None:
         """Make a decoder for one answer.
 
@@ -88,7 +88,8 @@ class ChatDecoder:
             reasoning: "auto" tells thinking from the answer if the vocabulary or the prompt shows a style; "strip"
                 does so and drops the thinking; None or "off" leaves all text in the answer; or a style or its name.
             reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
-            tools: Must be None: tool calls are not parsed.
+            tools: How tool calls are found in the answer: "auto" by the style that the vocabulary shows, or a style or
+                its name; None leaves them in the text. Harmony has calls of its own, which are always found.
             max_tokens: End after so many ids, with reason "length" unless the last one is an end.
             min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
             ignore_eos: End tokens do not end the answer.
@@ -99,7 +100,7 @@ class ChatDecoder:
             alignment: Every delta says how its ids go with its text; see `Alignment`.
             thinking_budget: After so many ids of thinking, tags included, the thinking counts as spent if it still goes
                 on. Nothing is cut off: it is for the engine to close it.
-            on_thinking_spent: Called then, once, before the deltas of that id are given.
+            on_thinking_spent: Called then with `index`, once, before the deltas of that id are given.
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
@@ -107,8 +108,6 @@ class ChatDecoder:
             ValueError: Any other option that cannot be; the message names it and its value.
 
         """
-        if tools is not None:
-            raise ValueError("tools: ChatDecoder does not parse tool calls; tools must be None")
         if stop_scope not in SCOPES:
             raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {stop_scope!r}")
         for name, number, least in (
@@ -137,6 +136,9 @@ class ChatDecoder:
             self._style = style_of(reasoning)
         elif reasoning_style is not None:
             self._style = style_of(reasoning_style)
+        self._tools: ToolStyle | Literal["auto"] | None = "auto"
+        if tools != "auto":
+            self._tools = None if tools is None else tool_style_of(tools)
         self._max_tokens = max_tokens
         self._min_tokens = min_tokens
         self._thinking_budget = thinking_budget
@@ -156,13 +158,9 @@ class ChatDecoder:
         """
         if type(prompt_ids) is not list:
             prompt_ids = id_list(prompt_ids)
-        self._splitter: Splitter | None = None
-        self._shown: dict[int, str] = {}  # control tokens that spell tags, which decoding would skip
-        if self._style is not None:
-            style, inside = read_prompt(self._tok, prompt_ids, None if self._style == "auto" else self._style)
-            if style is not None:
-                self._splitter = ReasoningParser(style, inside=inside)
-                self._shown = shown_tokens(style, self._tok) if self._skip_special_tokens else {}
+        self._splitter, shown = find_splitter(self._tok, prompt_ids, self._style, self._tools)
+        # Control tokens that spell markup, which decoding would skip.
+        self._shown = shown if self._skip_special_tokens else {}
         self._detok = _core.Detokenizer(
             self._tok.token_table,
             prompt_ids,
@@ -194,7 +192,7 @@ class ChatDecoder:
         other = copy(self)
         other._detok = _core.Detokenizer(self._detok)
         other._skim = other._detok.skim
-        other._splitter = copy(self._splitter)
+        other._splitter = self._splitter.copy() if self._splitter else None
         other._thinking = copy(self._thinking)
         other._aligner = self._aligner.copy() if self._aligner else None
         other._out = self._out.copy()
@@ -439,7 +437,7 @@ class ChatDecoder:
             self._thinking.spent = True
             self._limit()
             if self._on_thinking_spent is not None:
-                self._on_thinking_spent()
+                self._on_thinking_spent(self._index)
 
 
 def _checked_ids(tok: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:

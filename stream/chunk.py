@@ -27,14 +27,22 @@ class Chunk(Struct, frozen=True, gc=False):
 
     Attributes:
         ids: The ids whose last byte is the last of `text`, and those before them that have no text.
-        text: Whole characters; empty only for ids that no text is left for, at the end.
+        text: Whole characters; empty for markup, for what only says something, and for ids that no text is left for.
         channel: What the text belongs to.
+        name: As in `Piece`, and so are the fields after it.
+        call: Which tool call it belongs to.
+        complete: That call is whole.
+        malformed: Why the text is no tool call after all.
 
     """
 
     ids: Sequence[int]
     text: str
     channel: Channel = Channel.ANSWER
+    name: str = ""
+    call: int = 0
+    complete: bool = False
+    malformed: str | None = None
 
 
 class PendingIds:

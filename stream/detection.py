@@ -1,16 +1,23 @@
-"""What a vocabulary and a prompt say about thinking: which style, whether it is open, which ids spell tags."""
+"""What a vocabulary and a prompt say about thinking and tool calls: which style, what is open, which ids spell tags."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chunk import id_list
 from tokenweir.stream.events import Channel
+from tokenweir.stream.harmony import MARKS, START, Harmony
 from tokenweir.stream.last_turn import last_turn
+from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
-from tokenweir.stream.styles import STYLES, ReasoningStyle
+from tokenweir.stream.thinking_and_tools import ThinkingAndTools
+from tokenweir.stream.tools import ToolParser
+from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle, style_of
+from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
 
 
 class PromptReading(NamedTuple):
@@ -46,23 +53,95 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
         TokenIdError: One of those ids is outside the vocabulary.
 
     """
-    candidates = tuple(STYLES.values()) if style is None else (style,)
+    candidates = _candidates(tok) if style is None else (style,)
     tags = {token for candidate in candidates for token in candidate.tokens}
     longest = max(len(opener) for candidate in candidates for opener in candidate.openers)
     ids = prompt_ids if type(prompt_ids) is list else id_list(prompt_ids)
     turn, begins = last_turn(tok, ids, tags, longest)
-    for candidate in candidates:
-        if _opens(candidate, turn, begins):
-            return PromptReading(candidate, True)
-    if style is None:
-        owned = (s for s in candidates if all(tok.token_to_id(token) is not None for token in s.tokens))
-        style = next(owned, None)
-    return PromptReading(style, False)
+    opened = [candidate for candidate in candidates if _opens(candidate, turn, begins)]
+    owned = (candidate for candidate in opened or candidates if candidate.tokens and _has_all(tok, candidate.tokens))
+    if opened:  # of styles with the same tags, the last has nothing else
+        return PromptReading(next(owned, opened[-1]), True)
+    return PromptReading(next(owned, None) if style is None else style, False)
 
 
-def shown_tokens(style: ReasoningStyle, tok: Tokenizer) -> dict[int, str]:
-    """Give the text of those special tokens that a style's tags consist of, by id."""
-    return {tok.special_tokens[token]: token for token in style.tokens if token in tok.special_tokens}
+def find_splitter(
+    tok: Tokenizer,
+    prompt_ids: Sequence[int] = (),
+    reasoning: ReasoningStyle | Literal["auto"] | None = "auto",
+    tools: ToolStyle | Literal["auto"] | None = None,
+) -> tuple[Splitter | None, dict[int, str]]:
+    """Make what splits the text that follows a prompt.
+
+    Args:
+        tok: The model's tokenizer.
+        prompt_ids: The prompt.
+        reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
+        tools: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None leaves
+            calls in the answer. Harmony is both: found as either, its channels are split and its calls found.
+
+    Returns:
+        The splitter, None where nothing is to be split; and the special tokens that it must be shown, by id.
+
+    Raises:
+        TokenIdError: One of the prompt's ids is outside the vocabulary.
+
+    """
+    style, inside = None, False
+    if reasoning is not None:
+        style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
+    tool_style = vocabulary_tools(tok) if tools == "auto" else tools
+    if HARMONY in (style and style.name, tool_style and tool_style.name):
+        return Harmony(_after_start(tok, prompt_ids)), shown_tokens(tok, STYLES[HARMONY])
+    thinking = None if style is None else ReasoningParser(style, inside=inside)
+    calls = None if tool_style is None else ToolParser(tool_style)
+    splitter = ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
+    return splitter, shown_tokens(tok, style) | shown_tokens(tok, tool_style)
+
+
+def thinking_splitter(style: str | ReasoningStyle, *, inside: bool = False) -> Splitter:
+    """Make what splits thinking from the answer: a parser of tags, or of harmony after `<|start|>assistant`."""
+    style = style_of(style)
+    return Harmony() if style.name == HARMONY else ReasoningParser(style, inside=inside)
+
+
+def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
+    """Find the first style of tool calls whose control tokens are in a vocabulary."""
+    for style in TOOL_STYLES.values():
+        if style.tokens and _has_all(tok, style.tokens) and not any(_has_all(tok, (text,)) for text in style.unlike):
+            return style
+    return None
+
+
+def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
+    """Give the text of those special tokens that a style's markup consists of, by id."""
+    marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
+    joined = "\0".join(marks)
+    return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
+
+
+def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
+    return all(tok.token_to_id(token) is not None for token in tokens)
+
+
+def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
+    """All styles, each family's tags as its vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
+    found = next((text for text in tok.control_texts if text.startswith("<think:") and text.endswith(">")), None)
+    if found is None or found in STYLES["hunyuan"].openers:
+        return tuple(STYLES.values())
+    word = found[len("<think:") : -1]
+    closer, ender = f"</think:{word}>", f"<tool_calls:{word}>"
+    own = replace(STYLES["hunyuan"], openers=(found,), closers=(closer,), tokens=(found, closer), enders=(ender,))
+    return tuple((STYLES | {"hunyuan": own}).values())
+
+
+def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
+    start_id = tok.token_to_id(START)
+    place = len(prompt_ids)
+    while place and prompt_ids[place - 1] != start_id:
+        place -= 1
+    return tok.decode(prompt_ids[place:], skip_special_tokens=False) if place else None
 
 
 def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:

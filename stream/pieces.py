@@ -6,6 +6,7 @@ alone, not on how the text was cut: neighbouring pieces that say the same are on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class Piece(Struct, frozen=True, gc=False):
 
 
 class Splitter(Protocol):
-    """Splits text into pieces as it comes. `copy.copy` makes an independent one in the same state."""
+    """Splits text into pieces as it comes."""
 
     @property
     def channel(self) -> Channel:
@@ -77,6 +78,10 @@ class Splitter(Protocol):
         """Give the held text: nothing follows."""
         ...
 
+    def copy(self) -> Splitter:
+        """Return an independent splitter in the same state."""
+        ...
+
 
 def plain(text: str, channel: Channel) -> Piece:
     """Make a piece of text that goes out as it is."""
@@ -86,3 +91,19 @@ def plain(text: str, channel: Channel) -> Piece:
 def markup(text: str) -> Piece:
     """Make a piece of text that is cut out."""
     return Piece(text, None, "")
+
+
+def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
+    """Find which of some texts stands at `place`; none of them may be the beginning of another.
+
+    Returns:
+        The one that does, or an empty one; and whether `text` ends before it is known that none does.
+
+    """
+    partial = False
+    for mark in marks:
+        if text.startswith(mark, place):
+            return mark, False
+        if len(text) - place < len(mark) and mark.startswith(text[place:]):
+            partial = True
+    return "", partial

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
 
@@ -354,7 +354,7 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"tools": []}, ValueError, "tools: ChatDecoder does not parse tool calls; tools must be None"),
+        ({"tools": "xml"}, ValueError, "unknown tool style 'xml'; known are harmony, deepseek, "),
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
         ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tokenweir.stream.events import Channel
 from tokenweir.stream.pieces import markup
 from tokenweir.stream.reasoning import ReasoningParser
-from tokenweir.stream.styles import STYLES, ReasoningStyle
+from tokenweir.templates.reasoning_styles import STYLES, ReasoningStyle
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(name="short", openers=("<t>", "<u>"), closers=("</t>", "<//t>"))

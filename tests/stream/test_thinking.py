@@ -31,13 +31,11 @@ def test_the_budget_is_spent_with_the_same_id_however_ids_are_cut(think_tok, wor
         if decoder.thinking_spent:
             spent_at.append(place)
     places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
-    chunked = ChatDecoder(
-        tok, prompt_ids=prompt, thinking_budget=budget, on_thinking_spent=lambda: reports.append(True), **options
-    )
+    chunked = ChatDecoder(tok, prompt_ids=prompt, thinking_budget=budget, on_thinking_spent=reports.append, **options)
     for a, b in pairwise(places):
         chunked.feed(ids[a:b])
         assert chunked.thinking_spent == bool(spent_at and spent_at[0] < b)
-    assert reports == ([True] if spent_at else [])
+    assert reports == ([0] if spent_at else [])
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -58,7 +56,7 @@ def test_the_budget_is_spent_in_the_feed_of_the_last_thinking_id(think_tok, insi
 
 def test_thinking_that_ends_with_its_budget_is_not_spent(think_tok):
     spent = []
-    decoder = ChatDecoder(think_tok, thinking_budget=3, on_thinking_spent=lambda: spent.append(True))
+    decoder = ChatDecoder(think_tok, thinking_budget=3, on_thinking_spent=spent.append)
     decoder.feed(think_tok.encode("<think>a</think>"))
     decoder.feed(think_tok.encode("answer of any length"))
     decoder.finish()
@@ -68,16 +66,16 @@ def test_thinking_that_ends_with_its_budget_is_not_spent(think_tok):
 
 def test_it_is_reported_once_and_nothing_is_cut_off(think_tok):
     spent = []
-    decoder = ChatDecoder(think_tok, thinking_budget=2, on_thinking_spent=lambda: spent.append(True))
+    decoder = ChatDecoder(think_tok, thinking_budget=2, on_thinking_spent=spent.append)
     deltas = decoder.feed(think_tok.encode("<think>abc</think>d\n<think>efg")) + decoder.finish()
-    assert spent == [True]
+    assert spent == [0]
     assert [delta.text for delta in deltas[:-1]] == ["abc", "d\n", "efg"]
     assert deltas[-1].usage.reasoning_tokens == 9
 
 
 def test_a_copy_reports_for_itself_and_a_reset_anew(think_tok):
     spent = []
-    decoder = ChatDecoder(think_tok, thinking_budget=3, on_thinking_spent=lambda: spent.append(True))
+    decoder = ChatDecoder(think_tok, thinking_budget=3, on_thinking_spent=spent.append)
     decoder.feed(think_tok.encode("<think>a"))
     branch = decoder.copy()
     decoder.feed([98])
@@ -86,7 +84,7 @@ def test_a_copy_reports_for_itself_and_a_reset_anew(think_tok):
     decoder.reset()
     assert not decoder.thinking_spent
     decoder.feed(think_tok.encode("<think>ab"))
-    assert spent == [True] * 3
+    assert spent == [0] * 3
 
 
 def test_a_budget_below_one_is_refused(think_tok):
