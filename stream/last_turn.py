@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chunk import id_list
 
 MOST_IDS = 2048
 """As many ids of a prompt are looked at, at most, however long it is: the first token must not wait for that."""
-
-_controls: WeakKeyDictionary[Tokenizer, dict[frozenset[str], _core.IdSet]] = WeakKeyDictionary()
 
 
 class LastTurn(NamedTuple):
@@ -28,22 +26,24 @@ class LastTurn(NamedTuple):
     begins: bool
 
 
-def last_turn(tok: Tokenizer, prompt_ids: list[int], tags: Collection[str], least: int) -> LastTurn:
-    """Decode what comes after the last control token that is none of `tags`.
+def last_turn(tok: Tokenizer, prompt_ids: Sequence[int], ends: _core.IdSet, least: int) -> LastTurn:
+    """Decode what comes after the last of some control tokens.
 
     Args:
         tok: The tokenizer whose ids these are.
-        prompt_ids: The prompt.
-        tags: Control tokens that do not separate turns.
-        least: If that token is not among the last `MOST_IDS` ids, only the end of the text is given: so many
-            characters or more, white space at its end not counted, unless the turn is shorter.
+        prompt_ids: The prompt; of a list, only its end is looked at.
+        ends: Those control tokens.
+        least: If none of them is among the last `MOST_IDS` ids, only the end of the text is given: so many characters
+            or more, white space at its end not counted, unless there are fewer.
 
     Raises:
         TokenIdError: One of the ids is outside the vocabulary.
 
     """
+    if type(prompt_ids) is not list:
+        prompt_ids = id_list(prompt_ids)
     first = max(0, len(prompt_ids) - MOST_IDS)
-    place = _control_ids(tok, frozenset(tags)).last_in(prompt_ids, first)
+    place = ends.last_in(prompt_ids, first)
     if place is not None:
         return LastTurn(tok.decode(prompt_ids[place + 1 :], skip_special_tokens=False), True)
     # The first characters may be other ones than in the whole text: half of one, a space that a decoder strips.
@@ -54,12 +54,3 @@ def last_turn(tok: Tokenizer, prompt_ids: list[int], tags: Collection[str], leas
         if start == first or len(text.rstrip()) >= least + 4:
             return LastTurn(text, False)
         count *= 4
-
-
-def _control_ids(tok: Tokenizer, tags: frozenset[str]) -> _core.IdSet:
-    found = _controls.setdefault(tok, {})
-    if tags not in found:
-        ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
-        # End tokens too: DeepSeek's and others' role tokens are not special ones.
-        found[tags] = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
-    return found[tags]
