@@ -11,7 +11,7 @@ from anyio import to_thread
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.stages import close
+from tokenweir.stream.stages import Owned, Stage
 from tokenweir.templates import Prompt
 
 
@@ -35,7 +35,7 @@ class PromptEncoder(Protocol):
 Encoder = Tokenizer | BatchEncoder | PromptEncoder
 
 
-async def encode_prompts(
+def encode_prompts(
     prompts: Iterable[str | Prompt] | AsyncIterable[str | Prompt], encoder: Encoder, *, batch_size: int = 64
 ) -> AsyncGenerator[NDArray[np.int32], None]:
     """Encode prompts as they come; yield the ids of each, int32, in the prompts' order.
@@ -54,10 +54,14 @@ async def encode_prompts(
     """
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size} is below 1")
+    source = Owned(prompts if isinstance(prompts, AsyncIterable) else _each(prompts))
+    return Stage(_encode_prompts(source, encoder, batch_size), source)
+
+
+async def _encode_prompts(prompts: Owned, encoder: Encoder, batch_size: int) -> AsyncGenerator[NDArray[np.int32], None]:
     batch: list[str | Prompt] = []
-    items = aiter(prompts) if isinstance(prompts, AsyncIterable) else _each(prompts)
     try:
-        async for prompt in items:
+        async for prompt in prompts:
             batch.append(prompt)
             if len(batch) == batch_size:
                 for ids in await encode_all(batch, encoder):
@@ -67,7 +71,7 @@ async def encode_prompts(
             for ids in await encode_all(batch, encoder):
                 yield ids
     finally:
-        await close(items, prompts)
+        await prompts.aclose()
 
 
 async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[NDArray[np.int32]]:

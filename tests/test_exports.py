@@ -38,6 +38,7 @@ def test_what_type_checkers_see_is_what_is_loaded():
 
 def test_every_error_is_a_builtin_too():
     builtins = {
+        "DeliveryError": RuntimeError,
         "DeviceError": RuntimeError,
         "EngineError": RuntimeError,
         "ProtocolError": ValueError,

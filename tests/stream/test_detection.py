@@ -5,12 +5,12 @@ import pytest
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.detection import read_prompt, shown_tokens
-from tokenweir.stream.styles import STYLES
+from tokenweir.templates.reasoning_styles import STYLES
 
 THINK = STYLES["think"]
 
 
-@pytest.mark.parametrize("style", [style for style in STYLES.values() if style.name != "plamo3"], ids=lambda s: s.name)
+@pytest.mark.parametrize("style", [s for s in STYLES.values() if s.tokens and s.name != "plamo3"], ids=lambda s: s.name)
 def test_a_vocabulary_that_has_the_tags_shows_the_style(make_tok, style):
     assert read_prompt(make_tok(*(AddedToken(token) for token in style.tokens))).style is style
 
@@ -71,9 +71,9 @@ def test_turns_end_at_role_tokens_that_are_not_special(make_tok):
 
 
 def test_only_special_tokens_need_to_be_shown(think_tok, mistral_tok):
-    assert shown_tokens(THINK, think_tok) == {}
+    assert shown_tokens(think_tok, THINK) == {}
     opener, closer = (mistral_tok.token_to_id(tag) for tag in ("[THINK]", "[/THINK]"))
-    assert shown_tokens(STYLES["mistral"], mistral_tok) == {opener: "[THINK]", closer: "[/THINK]"}
+    assert shown_tokens(mistral_tok, STYLES["mistral"]) == {opener: "[THINK]", closer: "[/THINK]"}
 
 
 def test_real_vocabularies_show_their_style(data):

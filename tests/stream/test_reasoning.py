@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tokenweir.stream.events import Channel
+from tokenweir.stream.pieces import markup
 from tokenweir.stream.reasoning import ReasoningParser
-from tokenweir.stream.styles import STYLES, ReasoningStyle
+from tokenweir.templates.reasoning_styles import STYLES, ReasoningStyle
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(name="short", openers=("<t>", "<u>"), closers=("</t>", "<//t>"))
@@ -63,7 +64,7 @@ def merged(pieces):
 
 def split(parser, pieces):
     out = [piece for text in pieces for piece in parser.split(text)]
-    return merged(out + parser.flush())
+    return merged((piece.channel, piece.source) for piece in out + parser.finish())
 
 
 @settings(max_examples=300)
@@ -83,7 +84,7 @@ def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
     parser, seen, sent = ReasoningParser(style), "", ""
     for char in "".join(words):
         seen += char
-        sent += "".join(piece for _, piece in parser.split(char))
+        sent += "".join(piece.source for piece in parser.split(char))
         assert sent + parser.held == seen
         if parser.held:
             completed = [
@@ -107,14 +108,14 @@ def test_white_space_round_tags_stays():
 
 def test_an_opener_counts_first_on_its_line_by_default():
     for text in ["<think>", "\n<think>", "Sure.\n  <think>", "<think>a</think><think>"]:
-        assert ReasoningParser("think").split(text)[-1] == (None, "<think>")
+        assert ReasoningParser("think").split(text)[-1] == markup("<think>")
     for text in ["Sure. <think>", "the `<think>` tag", "- <think>"]:
         assert ReasoningParser("think").step(text) == [(ANSWER, text)]
 
 
 def test_opens_at_start():
     style = replace(STYLES["think"], opens_at="start")
-    assert ReasoningParser(style).split(" \n<think>")[-1] == (None, "<think>")
+    assert ReasoningParser(style).split(" \n<think>")[-1] == markup("<think>")
     assert ReasoningParser(style).step("Sure.\n<think>") == [(ANSWER, "Sure.\n<think>")]
 
 

@@ -13,7 +13,7 @@ from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.chunk import Chunk
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
 from tokenweir.stream.stops import StopStrings
 

@@ -12,9 +12,7 @@ from sentencepiece_files import USER, piece, small_model
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.styles import STYLES
 from tokenweir.templates import ChatTemplate
-from tokenweir.templates.reasoning import TAGS, reasoning_style
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -402,14 +400,6 @@ def test_from_a_tokenizer():
 
 
 # -- reasoning ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("style", TAGS)
-def test_reasoning_styles_are_those_of_the_stream(style):
-    openers = [opener for opener in STYLES[style].openers if opener.startswith(TAGS[style][0])]
-    assert openers, STYLES[style].openers
-    assert TAGS[style][1] in STYLES[style].closers
-    assert reasoning_style("a" + TAGS[style][1]) == style
 
 
 @pytest.mark.parametrize(
