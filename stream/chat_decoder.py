@@ -29,7 +29,7 @@ from tokenweir.stream.events import (
     ToolCallDelta,
     Usage,
 )
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.pieces import Piece, plain
 from tokenweir.stream.stops import StopStrings
 from tokenweir.stream.thinking import ThinkingMeter
