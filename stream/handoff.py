@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable
+from time import perf_counter
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -24,6 +25,10 @@ from tokenweir.stream.merge import size_of
 from tokenweir.stream.replay_buffer import ReplayBuffer
 
 T = TypeVar("T")
+
+BREATH = 0.0005
+"""Seconds for which producers that never wait may keep the event loop, and so the readers, waiting. After a pause a delta
+goes at once."""
 
 
 class Handoff(Generic[T]):
@@ -51,6 +56,7 @@ class Handoff(Generic[T]):
         self._stall_timeout = stall_timeout
         self._waiting: list[Delta] = []
         self._bytes = 0
+        self._breath_due = 0.0
         self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
         self._views: set[View[T]] = set()
@@ -71,8 +77,10 @@ class Handoff(Generic[T]):
             await self._wait_for_room()
         self._waiting.append(delta)
         self._bytes += size_of(delta)
-        if self._filled.fire():
-            await checkpoint()  # the reader goes first: an engine that never waits must not keep the loop to itself
+        self._filled.fire()
+        if perf_counter() >= self._breath_due:
+            await checkpoint()
+            self._breath_due = perf_counter() + BREATH
 
     async def _wait_for_room(self) -> None:
         timeout = self._stall_timeout if self._views else math.inf
