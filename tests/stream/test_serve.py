@@ -192,26 +192,30 @@ async def test_the_openai_client_calls_a_function_and_sends_back_what_it_gave():
     tool = {"type": "function", "name": "weather", "description": "Look outside.", "parameters": {"type": "object"}}
     call = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
     engine = Script("Let me look.", call, "<|im_end|>")
-    async with serving(engine, template=ChatTemplate(source)) as server, client_of(server) as client:
-        async with client.responses.connect() as connection, asyncio.timeout(10):
-            await connection.response.create(input="Is it sunny in Rome?", tools=[tool])
-            arguments = ""
-            async for event in connection:
-                if event.type == "response.function_call_arguments.delta":
-                    arguments += event.delta
-                elif event.type == "response.completed":
-                    break
-            first = event.response
-            message, item = first.output
-            assert (message.content[0].text, item.type, item.name) == ("Let me look.", "function_call", "weather")
-            assert json.loads(item.arguments) == json.loads(arguments) == {"city": "Rome"}
-            engine.parts = ("It is.", "<|im_end|>")
-            output = {"type": "function_call_output", "call_id": item.call_id, "output": "sun"}
-            await connection.response.create(input=[output], previous_response_id=first.id, tools=[tool])
-            async for event in connection:
-                if event.type == "response.completed":
-                    break
-            assert event.response.output_text == "It is."
+    async with (
+        serving(engine, template=ChatTemplate(source)) as server,
+        client_of(server) as client,
+        client.responses.connect() as connection,
+        asyncio.timeout(10),
+    ):
+        await connection.response.create(input="Is it sunny in Rome?", tools=[tool])
+        arguments = ""
+        async for event in connection:
+            if event.type == "response.function_call_arguments.delta":
+                arguments += event.delta
+            elif event.type == "response.completed":
+                break
+        first = event.response
+        message, item = first.output
+        assert (message.content[0].text, item.type, item.name) == ("Let me look.", "function_call", "weather")
+        assert json.loads(item.arguments) == json.loads(arguments) == {"city": "Rome"}
+        engine.parts = ("It is.", "<|im_end|>")
+        output = {"type": "function_call_output", "call_id": item.call_id, "output": "sun"}
+        await connection.response.create(input=[output], previous_response_id=first.id, tools=[tool])
+        async for event in connection:
+            if event.type == "response.completed":
+                break
+        assert event.response.output_text == "It is."
     assert engine.prompts[0].startswith("weather: Look outside.\n")
     assert f"Let me look.{call}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[1]
 
