@@ -431,9 +431,16 @@ class Encoder:
 
     def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
     def encode_batch(
-        self, texts: list[str], parse_special: bool, threads: int, prefix: Sequence[int], suffix: Sequence[int]
+        self,
+        texts: list[str],
+        parse_special: bool,
+        guarded: Sequence[Sequence[int]],
+        threads: int,
+        prefix: Sequence[int],
+        suffix: Sequence[int],
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all texts, int32[total], and where each begins, int64[n + 1]; `threads` 0 lets the core choose."""
+        """The ids of all texts, int32[total], and where each begins, int64[n + 1]. `guarded` is empty or has an entry a
+        text; `threads` 0 lets the core choose."""
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
     """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""
