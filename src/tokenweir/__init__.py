@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from tokenweir.encode.spec import AddedToken, TokenizerSpec
     from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.stream.batcher import PromptBatcher
     from tokenweir.stream.chat import chat
     from tokenweir.stream.chat_decoder import ChatDecoder
     from tokenweir.stream.chunk import Chunk
@@ -66,6 +67,7 @@ _MODULES = {
     # messages -> prompt
     "templates": ["ChatTemplate", "Prompt", "Segment"],
     # ids -> deltas
+    "stream.batcher": ["PromptBatcher"],
     "stream.chat": ["chat"],
     "stream.chat_decoder": ["ChatDecoder"],
     "stream.chunk": ["Chunk"],
@@ -108,6 +110,7 @@ __all__ = [
     "Limits",
     "NgramEngine",
     "Prompt",
+    "PromptBatcher",
     "ProtocolError",
     "Ragged",
     "ReasoningDelta",
