@@ -18,8 +18,8 @@ PATIENCE = 0.5
 
 SAMPLE = (
     "Question {0}: how many of the {1} parcels that left the warehouse on Monday had arrived by noon, and what did each "
-    'of them cost?\nThe driver\'s list says: "37 boxes (naïve estimate), 4.5 kg, café № 8".\n'
-    "    total = sum(price[i] * count[i] for i in range({1}))  # in €\n"
+    'of them cost?\nThe driver\'s list says: "37 boxes (a naive estimate), 4.5 kg, No. 8".\n'
+    "    total = sum(price[i] * count[i] for i in range({1}))  # in cents\n"
 )
 """The words come again, as they do in what people write: a tokenizer that remembers words is measured as it will be."""
 
@@ -57,4 +57,4 @@ def _seconds(batch: list[str], encoder: Tokenizer | BatchEncoder) -> float:
 
 def _prompt(number: int) -> str:
     text = "".join(SAMPLE.format(number, line) for line in range(PROMPT_BYTES // len(SAMPLE) + 1))
-    return text.encode()[:PROMPT_BYTES].decode(errors="ignore")
+    return text[:PROMPT_BYTES]  # all ASCII
