@@ -221,9 +221,9 @@ async def test_where_there_were_others_a_prompt_waits_for_them(tok):
     device = Device(tok)
     with anyio.fail_after(20):
         async with crowd(device, max_delay=60, max_batch=3) as callers:
-            await callers.call("a", "b")
-            while len(callers.outcomes) < 2:
-                await anyio.sleep(0.001)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(callers.batcher.encode, "a")
+                tasks.start_soon(callers.batcher.encode, "b")
             for text in "cdef":  # a full batch waits no longer, and neither does the last
                 await callers.call(text)
         assert device.together == [{"a", "b"}, {"c", "d", "e"}, {"f"}]
