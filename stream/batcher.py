@@ -196,7 +196,8 @@ class PromptBatcher:
                     self._line.pop(caller, None)
         finally:
             self._callers -= 1
-            self._changed.set()
+            if not self._callers:  # the last one, perhaps
+                self._changed.set()
         if isinstance(caller.outcome, Exception):
             raise caller.outcome
         assert caller.outcome is not None

@@ -165,6 +165,17 @@ async def test_encode_prompts_goes_through_it_in_order(tok):
     assert device.sizes == [4, 2]
 
 
+async def test_it_needs_no_thread_that_others_keep_busy(tok):
+    threads = anyio.to_thread.current_default_thread_limiter()
+    async with PromptBatcher(tok) as batcher:
+        for place in range(int(threads.total_tokens)):
+            await threads.acquire_on_behalf_of(place)
+        with anyio.fail_after(20):
+            assert (await batcher.encode("a")).tolist() == [97]
+        for place in range(int(threads.total_tokens)):
+            threads.release_on_behalf_of(place)
+
+
 # -- what becomes a batch ----------------------------------------------------------------------------------------------
 
 
@@ -229,6 +240,18 @@ async def test_where_there_were_others_a_prompt_waits_for_them(tok):
         assert device.together == [{"a", "b"}, {"c", "d", "e"}, {"f"}]
 
 
+async def test_who_waits_for_others_may_leave(tok):
+    with anyio.fail_after(20):
+        async with PromptBatcher(tok, max_delay=0.01) as batcher:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(batcher.encode, "a")
+                tasks.start_soon(batcher.encode, "b")
+            with anyio.move_on_after(0.001):
+                await batcher.encode("c")
+            await anyio.sleep(0.02)
+            assert (await batcher.encode("d")).tolist() == [100]
+
+
 async def test_they_wait_no_longer_than_max_delay(tok):
     device = Device(tok)
     with anyio.fail_after(20):
@@ -281,6 +304,20 @@ async def test_a_bad_prompt_harms_no_other(make_tok, crossover, caplog):
         assert type(callers.outcomes.pop(prompt)) is error
     assert callers.outcomes == all_ids(tok, ["a", Prompt("<eos>", guarded=(0,)), *"cd"])
     assert caplog.records == []  # each failure has its reason, and its caller knows it
+
+
+@pytest.mark.parametrize("crossover", [0, 1000])
+async def test_a_prompt_that_is_not_guarded_reaches_no_encoder(make_tok, crossover):
+    tok = make_tok(AddedToken("{{end}}", special=True))
+    unguarded = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "{{end}}"}])
+
+    class Unused:
+        def encode_batch(self, prompts):
+            raise AssertionError("called")
+
+    async with PromptBatcher(Unused(), cpu=tok, crossover=crossover) as batcher:
+        with pytest.raises(TemplateError, match=r"^the tokenizer has the control token '\{\{end\}\}', which this"):
+            await batcher.encode(unguarded)
 
 
 async def test_errors_name_what_is_wrong(tok):
