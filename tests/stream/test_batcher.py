@@ -311,11 +311,11 @@ async def test_a_prompt_that_is_not_guarded_reaches_no_encoder(make_tok, crossov
     tok = make_tok(AddedToken("{{end}}", special=True))
     unguarded = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "{{end}}"}])
 
-    class Unused:
+    class Unaware:
         def encode_batch(self, prompts):
-            raise AssertionError("called")
+            return tok.encode_batch(prompt.text for prompt in prompts)
 
-    async with PromptBatcher(Unused(), cpu=tok, crossover=crossover) as batcher:
+    async with PromptBatcher(Unaware(), cpu=tok, crossover=crossover) as batcher:
         with pytest.raises(TemplateError, match=r"^the tokenizer has the control token '\{\{end\}\}', which this"):
             await batcher.encode(unguarded)
 
