@@ -208,8 +208,8 @@ class Bpe(Model):
         """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
 
     @staticmethod
-    def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
-        """The pair whose concatenation has the lowest rank merges first."""
+    def ranks(vocabulary: Vocabulary, whole_first: bool, control: Sequence[int]) -> Bpe:
+        """The pair whose concatenation has the lowest rank merges first; `whole_first` as for `merges`."""
 
 class CharacterBpe(Model):
     """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `spec.BPE`."""

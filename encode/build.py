@@ -120,7 +120,7 @@ def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
 def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *, byte_level: bool) -> _core.Model:
     match model:
         case RankBPE():
-            return _core.Bpe.ranks(vocabulary, control)
+            return _core.Bpe.ranks(vocabulary, model.ignore_merges, control)
         case BPE():
             if model.dropout:
                 raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")
