@@ -29,6 +29,7 @@ class Core(NamedTuple):
     """The compiled objects of one tokenizer."""
 
     encoder: _core.Encoder
+    model: _core.Model
     tokens: _core.TokenBytes
     automata: tuple[Automaton, ...]
 
@@ -74,7 +75,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls:
         _searchable((AddedToken(piece, id=0), piece) for piece in own_controls),
         tokens,
     )
-    return Core(encoder, tokens, pre_tokenizer.automata)
+    return Core(encoder, model, tokens, pre_tokenizer.automata)
 
 
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
