@@ -208,8 +208,15 @@ class Bpe(Model):
         """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
 
     @staticmethod
-    def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
-        """The pair whose concatenation has the lowest rank merges first."""
+    def ranks(vocabulary: Vocabulary, whole_first: bool, control: Sequence[int]) -> Bpe:
+        """The pair whose concatenation has the lowest rank merges first; `whole_first` as for `merges`."""
+
+    pairs: NDArray[np.uint64]
+    """The look-up table of pairs, a copy: 20 bits each id, 24 bits priority; all ones where it is empty."""
+    merged: NDArray[np.uint32]
+    """Priority to the id that a pair becomes, a copy."""
+    byte_ids: NDArray[np.uint32]
+    """Byte to id, a copy."""
 
 class CharacterBpe(Model):
     """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `spec.BPE`."""
