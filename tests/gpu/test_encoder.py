@@ -7,7 +7,9 @@ tests of their own.
 from __future__ import annotations
 
 import random
+import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -42,7 +44,7 @@ class OnCpu:
         assert offsets[0] == 0 and offsets[-1] > 0
         self.sizes.append(offsets[-1])
         ids, refused = [], {}
-        for i, (begin, end) in enumerate(zip(offsets, offsets[1:], strict=False)):
+        for i, (begin, end) in enumerate(pairwise(offsets)):
             ids.append(np.zeros(0, np.int32))
             data = text[begin:end].tobytes()
             try:
@@ -231,14 +233,10 @@ def test_options_that_mean_nothing(make, tok, device):
         make(no_such_option=1)
 
 
-def test_without_a_gpu_it_says_what_is_missing(tok):
-    try:
-        from cupy.cuda import runtime
-
-        runtime.getDeviceCount()
-    except Exception:
-        with pytest.raises(DeviceError, match="CuPy, which is not installed|no NVIDIA driver|no CUDA device"):
-            GpuEncoder(tok)
+def test_without_a_gpu_it_says_what_is_missing(tok, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(DeviceError, match="CuPy, which is not installed"):
+        GpuEncoder(tok, mode="blockbpe")
 
 
 def test_a_device_that_fails_raises_device_error(make, device):

@@ -157,11 +157,26 @@ def test_a_null_is_refused_by_its_place():
     ("array", "message"),
     [
         (ArrowArray("i", 1, [None, bytes(4)]), "an Arrow array of format 'i' is not one of strings: cast it to string"),
-        (ArrowArray("i", 1, [None, bytes(4)], dictionary=True), "of format 'i' with a dictionary is not one of strings"),
-        (ArrowArray("u", 1, [None, np.array([3, 1], np.int32).tobytes(), b"abc"]), r"offsets of texts\[0\] do not ascend"),
-        (ArrowArray("u", 1, [None, np.array([-1, 1], np.int32).tobytes(), b"abc"]), r"offsets of texts\[0\] do not asc"),
-        (ArrowArray("vu", 1, [None, np.array([13, 0, 1, 0], np.int32).tobytes(), bytes(13), bytes(8)]), "leads nowhere"),
-        (ArrowArray("vu", 1, [None, np.array([-1, 0, 0, 0], np.int32).tobytes(), bytes(8)]), r"view of texts\[0\] leads"),
+        (
+            ArrowArray("i", 1, [None, bytes(4)], dictionary=True),
+            "of format 'i' with a dictionary is not one of strings",
+        ),
+        (
+            ArrowArray("u", 1, [None, np.array([3, 1], np.int32).tobytes(), b"abc"]),
+            r"offsets of texts\[0\] do not ascend",
+        ),
+        (
+            ArrowArray("u", 1, [None, np.array([-1, 1], np.int32).tobytes(), b"abc"]),
+            r"offsets of texts\[0\] do not asc",
+        ),
+        (
+            ArrowArray("vu", 1, [None, np.array([13, 0, 1, 0], np.int32).tobytes(), bytes(13), bytes(8)]),
+            "leads nowhere",
+        ),
+        (
+            ArrowArray("vu", 1, [None, np.array([-1, 0, 0, 0], np.int32).tobytes(), bytes(8)]),
+            r"view of texts\[0\] leads",
+        ),
     ],
 )
 def test_arrow_arrays_that_are_refused(array, message):
