@@ -166,12 +166,13 @@ class GpuEncoder:
             raise ValueError(
                 f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
             )
-        around = Around(
-            *self.tokenizer.ids_around(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
+        prefix, suffix = self.tokenizer.ids_around(
+            add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos
         )
         with self._lock, self.device.use():
             parts = self._encode_parts(found, parse_special)
-            result = join(self.device, found, parts, self._encode_refused(found, parts, parse_special), around)
+            on_cpu = self._encode_refused(found, parts, parse_special)
+            result = join(self.device, parts, on_cpu, Around(prefix, suffix, found.prompts))
             self.stats.documents += len(found)
             self.stats.bytes += int(found.offsets[-1])
             self.stats.ids += int(result.ids.size)
