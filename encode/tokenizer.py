@@ -43,6 +43,7 @@ class Tokenizer:
 
     Attributes:
         spec: What it was made from.
+        model: What turns pieces into ids, in the core.
         token_table: The bytes of every id, in the core.
         vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
         added_tokens: The added tokens with the ids they really have.
@@ -63,6 +64,7 @@ class Tokenizer:
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self._core = build_core(spec, self.added_tokens, own_controls)
         self._encoder = self._core.encoder
+        self.model = self._core.model
         self.token_table = self._core.tokens
         self.automata = self._core.automata
         self.vocab_size = len(self.token_table)
@@ -292,6 +294,12 @@ class Tokenizer:
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
+
+    def ids_around(
+        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids that go before and after those of every text; for encoders other than this one."""
+        return self._around.ids(add_special_tokens, add_bos, add_eos)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
