@@ -166,7 +166,7 @@ def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
         yield
 
     monkeypatch.setattr("tokenweir.stream.serve.serve", start)
-    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder, raising=False)
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
     for arguments in ((), ("--device=gpu",), ("--device=auto",)):
         result = CliRunner().invoke(main, ["serve", "--port=0", *arguments])
         assert result.stderr == "tokenweir: error: enough\n"
@@ -177,6 +177,6 @@ def test_a_gpu_that_is_not_there(monkeypatch):
     def no_gpu(tok):
         raise DeviceError("there is no CUDA device")
 
-    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu, raising=False)
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu)
     result = CliRunner().invoke(main, ["serve", "--device=gpu"])
     assert (result.exit_code, result.stderr) == (1, "tokenweir: error: there is no CUDA device\n")

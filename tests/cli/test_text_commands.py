@@ -226,7 +226,7 @@ def gpu_batches(monkeypatch):
             encoded = self.tok.encode_batch(texts, **options)
             return type("OnDevice", (), {"to_host": lambda _: encoded})()
 
-    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder, raising=False)
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
     return batches
 
 
@@ -280,10 +280,17 @@ def test_auto_takes_a_gpu_for_large_files(lines, gpu_batches, monkeypatch):
     ],
 )
 def test_without_a_gpu(lines, monkeypatch, error, message):
-    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu(error), raising=False)
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu(error))
     monkeypatch.setattr("tokenweir.cli.encode.WORTH_A_GPU", 1)
     expected = out("encode", "-f", str(lines), "--device", "cpu")
     assert out("encode", "-f", str(lines)) == expected
     result = run("encode", "-f", str(lines), "--device", "gpu")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"tokenweir: error: {message}\n"
+
+
+def test_without_cupy_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    result = run("encode", "--device", "gpu", "hi")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("tokenweir: error: a GPU is used through CuPy, which is not installed: pip install")

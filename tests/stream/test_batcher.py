@@ -12,10 +12,14 @@ import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shim_device import ShimDevice
 
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import DeviceError, TemplateError, TextError
 from tokenweir.encode.spec import AddedToken
+from tokenweir.gpu import GpuEncoder
+from tokenweir.gpu.encoder import MODES
+from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.stream import batcher as batcher_module
 from tokenweir.stream.batcher import PromptBatcher
 from tokenweir.stream.chat import chat
@@ -131,6 +135,17 @@ def test_any_texts(tok, texts):
         assert callers.outcomes == all_ids(tok, texts)
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_over_the_encoder_of_a_gpu(tok, mode):
+    gpu = GpuEncoder(tok, mode=mode, device=ShimDevice(kernel_sources()))
+    prompts = ["a", *TEXTS, RENDERED, "Hello boxes<eos> 日本"]
+    async with crowd(gpu, cpu=gpu.tokenizer, crossover=5, max_batch=4) as callers:
+        await callers.call(*prompts, "b\ud800")
+    assert type(callers.outcomes.pop("b\ud800")) is TextError
+    assert callers.outcomes == all_ids(gpu.tokenizer, prompts)
+    assert gpu.stats.documents > 0
 
 
 async def test_ids_are_an_array_of_their_own(tok):
