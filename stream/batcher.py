@@ -99,9 +99,9 @@ class PromptBatcher:
                 `tokenweir.gpu.GpuEncoder` does.
             cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder.
             max_batch: Most prompts in a batch.
-            max_delay: Seconds that a prompt may wait for others while no batch is being encoded. A prompt does not wait
-                for this if the batch before had no other either, so a lone caller never does. 0 gathers what comes in
-                one turn of the event loop, and while a batch is encoded.
+            max_delay: Seconds after which a prompt waits no longer for others to come; it does not wait at all if the
+                batch before was of one prompt, so a lone caller never does. 0 gathers what comes in one turn of the
+                event loop, and while another batch is encoded.
             max_waiting: Most prompts in line or being encoded; callers beyond that wait for room.
             crossover: As the attribute; None measures it when the context is entered, which takes about half a second.
 
@@ -216,13 +216,14 @@ class PromptBatcher:
 
     async def _gather(self) -> list[_Caller]:
         """The next batch; an empty one after the last."""
-        await checkpoint()  # callers whose ids have just come may have another prompt
+        for _ in range(2):  # callers whose ids have just come may have another prompt; trio runs them in any order
+            await checkpoint()
         while True:
             while not self._line:
                 if not self._open and self._callers == 0:
                     return []
                 await self._change()
-            if self._last_batch > 1:
+            if self._max_delay and self._last_batch > 1:
                 await self._company(next(iter(self._line)).since + self._max_delay)
             if self._line:
                 return self._take()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from contextlib import asynccontextmanager
@@ -494,6 +495,37 @@ async def test_a_batcher_cancelled_after_any_number_of_steps(tok, steps, options
             "the PromptBatcher was left by an exception before this prompt was encoded",
             "the PromptBatcher is not open: prompts are encoded inside its `async with`",
         )
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_asyncios_own_ways_to_cancel(tok, anyio_backend):
+    tasks = asyncio.all_tasks()
+
+    async def hold(entered):
+        async with PromptBatcher(tok) as batcher:
+            await batcher.encode("a")
+            entered.set()
+            await asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await hold(asyncio.Event())
+
+    entered = asyncio.Event()
+    task = asyncio.create_task(hold(entered))
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    async with PromptBatcher(tok) as batcher:
+        caller = asyncio.create_task(batcher.encode("b"))
+        await asyncio.sleep(0)
+        caller.cancel()
+        assert (await batcher.encode("c")).tolist() == [99]
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    assert asyncio.all_tasks() == tasks
 
 
 # -- bounds, and the end -----------------------------------------------------------------------------------------------
