@@ -43,6 +43,7 @@ class Tokenizer:
 
     Attributes:
         spec: What it was made from.
+        model: What turns pieces into ids, in the core.
         token_table: The bytes of every id, in the core.
         vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
         added_tokens: The added tokens with the ids they really have.
@@ -63,6 +64,7 @@ class Tokenizer:
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self._core = build_core(spec, self.added_tokens, own_controls)
         self._encoder = self._core.encoder
+        self.model = self._core.model
         self.token_table = self._core.tokens
         self.automata = self._core.automata
         self.vocab_size = len(self.token_table)
@@ -246,6 +248,7 @@ class Tokenizer:
         add_bos: bool | None = None,
         add_eos: bool | None = None,
         parse_special: bool = True,
+        guarded: Sequence[Sequence[int]] = (),
     ) -> Ragged:
         """Encode many texts on several threads.
 
@@ -256,17 +259,22 @@ class Tokenizer:
             add_bos: See there.
             add_eos: See there.
             parse_special: See there.
+            guarded: For every text the offsets that `encode` takes; empty means none anywhere.
 
         Raises:
             TextError: If a text has a lone surrogate; the message says which.
+            ValueError: If `guarded` has not as many entries as there are texts.
 
         """
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if isinstance(texts, str):
             raise TypeError("texts must be several texts, not one str")
+        texts = list(texts)
+        if len(guarded) not in (0, len(texts)):
+            raise ValueError(f"guarded has {len(guarded)} entries for {len(texts)} texts")
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        return Ragged(*self._encoder.encode_batch(list(texts), parse_special, threads or 0, prefix, suffix))
+        return Ragged(*self._encoder.encode_batch(texts, parse_special, guarded, threads or 0, prefix, suffix))
 
     def count(
         self,
@@ -286,6 +294,12 @@ class Tokenizer:
         """
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
+
+    def ids_around(
+        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids that go before and after those of every text; for encoders other than this one."""
+        return self._around.ids(add_special_tokens, add_bos, add_eos)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
