@@ -5,7 +5,7 @@ Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets a
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,8 +208,15 @@ class Bpe(Model):
         """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
 
     @staticmethod
-    def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
-        """The pair whose concatenation has the lowest rank merges first."""
+    def ranks(vocabulary: Vocabulary, whole_first: bool, control: Sequence[int]) -> Bpe:
+        """The pair whose concatenation has the lowest rank merges first; `whole_first` as for `merges`."""
+
+    pairs: NDArray[np.uint64]
+    """The look-up table of pairs, a copy: 20 bits each id, 24 bits priority; all ones where it is empty."""
+    merged: NDArray[np.uint32]
+    """Priority to the id that a pair becomes, a copy."""
+    byte_ids: NDArray[np.uint32]
+    """Byte to id, a copy."""
 
 class CharacterBpe(Model):
     """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `spec.BPE`."""
@@ -440,3 +447,32 @@ def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
 
 def gguf_skip_strings(data: memoryview, offset: int, count: int) -> int:
     """Where they end."""
+
+class Documents:
+    """Texts that are about to be copied one after the other into one buffer; it keeps what they are made of."""
+
+    def __init__(self, texts: Any) -> None:
+        """Take a sequence of `str` and `bytes`, or strings of Arrow.
+
+        Args:
+            texts: A sequence, or what has `__arrow_c_array__` or `__arrow_c_stream__`: string, large_string and
+                string_view arrays, or the same of binary.
+
+        Raises:
+            TextError: A `str` has a lone surrogate; the message says which.
+            TypeError: Something in the sequence is neither `str` nor `bytes`.
+            ValueError: An Arrow array is not of strings, or has a null; the message says which.
+
+        """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> bytes: ...
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each begins in all of them, int64[n + 1], read-only."""
+
+    def positions(self, index: int, characters: Sequence[int]) -> list[int]:
+        """Byte offsets in one text, which is UTF-8, of ascending character offsets."""
+
+    def copy(self, first: int, last: int, buffer: NDArray[np.uint8], threads: int = 0) -> None:
+        """Copy the texts [first, last) into a buffer, without the GIL; `threads` 0 lets the core choose."""

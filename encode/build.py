@@ -29,6 +29,7 @@ class Core(NamedTuple):
     """The compiled objects of one tokenizer."""
 
     encoder: _core.Encoder
+    model: _core.Model
     tokens: _core.TokenBytes
     automata: tuple[Automaton, ...]
 
@@ -74,7 +75,7 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls:
         _searchable((AddedToken(piece, id=0), piece) for piece in own_controls),
         tokens,
     )
-    return Core(encoder, tokens, pre_tokenizer.automata)
+    return Core(encoder, model, tokens, pre_tokenizer.automata)
 
 
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
@@ -120,7 +121,7 @@ def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
 def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *, byte_level: bool) -> _core.Model:
     match model:
         case RankBPE():
-            return _core.Bpe.ranks(vocabulary, control)
+            return _core.Bpe.ranks(vocabulary, model.ignore_merges, control)
         case BPE():
             if model.dropout:
                 raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")

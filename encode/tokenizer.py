@@ -43,6 +43,7 @@ class Tokenizer:
 
     Attributes:
         spec: What it was made from.
+        model: What turns pieces into ids, in the core.
         token_table: The bytes of every id, in the core.
         vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
         added_tokens: The added tokens with the ids they really have.
@@ -63,6 +64,7 @@ class Tokenizer:
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self._core = build_core(spec, self.added_tokens, own_controls)
         self._encoder = self._core.encoder
+        self.model = self._core.model
         self.token_table = self._core.tokens
         self.automata = self._core.automata
         self.vocab_size = len(self.token_table)

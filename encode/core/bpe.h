@@ -88,6 +88,11 @@ class Bpe : public Model {
 
   bool guards() const override { return guards_; }
 
+  // For kernels, which merge by the same tables.
+  const PairTable& pairs() const { return *pairs_; }
+  const std::vector<uint32_t>& merged() const { return merged_; }
+  const uint32_t* byte_ids() const { return byte_ids_; }
+
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
               std::vector<Span>* spans) const override {
     const size_t first = out.size();

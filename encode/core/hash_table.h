@@ -166,6 +166,8 @@ class PairTable {
     }
   }
 
+  const std::vector<uint64_t>& slots() const { return slots_; }
+
   // Calls `use(left, right, priority)` for every pair.
   template <class Use>
   void for_each(Use&& use) const {

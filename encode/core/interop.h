@@ -86,6 +86,13 @@ nb::ndarray<nb::numpy, T> to_numpy(std::unique_ptr<T[]> data, std::initializer_l
   return nb::ndarray<nb::numpy, T>(p, shape, owner);
 }
 
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(const std::vector<T>& values) {
+  std::unique_ptr<T[]> copy(new T[values.size()]);
+  std::copy(values.begin(), values.end(), copy.get());
+  return to_numpy(std::move(copy), {values.size()});
+}
+
 inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {
   std::unique_ptr<int32_t[]> copy(new int32_t[n]);
   std::copy(ids, ids + n, copy.get());

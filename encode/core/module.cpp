@@ -6,6 +6,7 @@
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
+#include "bind_pack.h"
 #include "bind_pattern.h"
 #include "bind_vocabulary.h"
 #include "bind_wordpiece.h"
@@ -43,4 +44,5 @@ NB_MODULE(_core, m) {
   bind_decoding(m);
   bind_encoder(m);
   bind_gguf(m);
+  bind_pack(m);
 }

@@ -109,10 +109,12 @@ def test_ranks():
         ranks = {token: rank for rank, token in enumerate(dict.fromkeys(tokens))}
         splits = {(token[:cut], token[cut:]): rank for token, rank in ranks.items() for cut in range(1, len(token))}
         tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
+        merging = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks, ignore_merges=False)))
         for _ in range(60):
             text = random_text(pick, letters, pick.choice([2, 4, 8]))
-            expected = [text.encode()] if text.encode() in ranks else reference_bpe(text.encode(), splits)
-            assert tokens_of(tok, text) == expected, (ranks, text)
+            merged = reference_bpe(text.encode(), splits)
+            assert tokens_of(tok, text) == ([text.encode()] if text.encode() in ranks else merged), (ranks, text)
+            assert tokens_of(merging, text) == merged, (ranks, text)
 
 
 @pytest.mark.parametrize("letters", [["a", "b"], ["a", "é", "日"], ["日", "本", "😀"]])

@@ -47,7 +47,6 @@ struct Fiber {
   bool begun = false;     // `at` holds
   bool returned = false;  // from the kernel
   int barrier = 0;        // the line at which it waits for the block
-  uint64_t value = 0;     // what it brought there
   Meeting meeting;
 };
 
@@ -84,11 +83,9 @@ class Grid {
   template <class Combine>
   uint64_t meet_block(int line, uint64_t value, Combine&& combine) {
     self_->barrier = line;
-    self_->value = value;
+    brought_ = arrived_++ == 0 ? value : combine(brought_, value);
     wait();
-    uint64_t all = fibers_[0]->value;
-    for (unsigned i = 1; i < block_size.x; i++) all = combine(all, fibers_[i]->value);
-    return all;
+    return gathered_;
   }
 
   // Waits for the lanes of `mask`; what each of the warp's lanes brought.
@@ -158,9 +155,13 @@ class Grid {
   std::string error_;
   uint64_t random_ = 1;
   std::shared_ptr<const std::vector<uint64_t>> met_;
+  unsigned arrived_ = 0;   // at the barrier
+  uint64_t brought_ = 0;   // what they brought there, combined
+  uint64_t gathered_ = 0;  // at the barrier before, by all
 
   void run_block() {
     fill_shared_memory();
+    arrived_ = 0;
     for (unsigned i = 0; i < block_size.x; i++) {
       Fiber& fiber = *fibers_[i];
       fiber.thread = i;
@@ -203,6 +204,8 @@ class Grid {
                  std::to_string(block_size.x) + " threads reach";
         return;
       }
+      gathered_ = brought_;
+      arrived_ = 0;
       for (unsigned i = 0; i < block_size.x; i++) {
         fibers_[i]->barrier = 0;
         runnable_.push_back(i);
