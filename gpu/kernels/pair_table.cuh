@@ -2,11 +2,9 @@
 // kernels to read.
 #pragma once
 
-#include <stdint.h>
+#include "hash.h"
 
 namespace tokenweir {
-
-constexpr uint32_t kNone = 0xFFFFFFFF;
 
 struct PairLookUp {
   static constexpr uint32_t kControl = 0x80000000;  // in `results`: the id is a control token's
