@@ -290,6 +290,12 @@ class Tokenizer:
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
+    def ids_around(
+        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids that go before and after those of every text; for encoders other than this one."""
+        return self._around.ids(add_special_tokens, add_bos, add_eos)
+
     # -- decoding ------------------------------------------------------------------------------------------------------
 
     def decode(

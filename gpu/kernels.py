@@ -23,8 +23,8 @@ HEADERS = Path(tokenweir.encode.__file__).parent / "core"
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
 
 _STANDARD_HEADERS = {  # NVRTC has none; these are all that the core's freestanding headers include
-    "stddef.h": "typedef decltype(sizeof(0)) size_t;\n",
-    "stdint.h": """
+    b"stddef.h": b"typedef decltype(sizeof(0)) size_t;\n",
+    b"stdint.h": b"""
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;

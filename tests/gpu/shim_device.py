@@ -13,13 +13,16 @@ import re
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from tokenweir.encode.errors import DeviceError
 
 SHIM = Path(__file__).parent / "shim"
 CORE = Path(__file__).resolve().parents[2] / "encode" / "core"
@@ -49,7 +52,8 @@ class ShimDevice:
 
         Args:
             sources: The .cu files. They may include headers of encode/core.
-            seed: For the order of threads and blocks, and what uninitialised memory holds.
+            seed: For the order of threads and blocks, and what uninitialised memory holds; TOKENWEIR_SHIM_SEED in the
+                environment makes it another.
 
         Raises:
             ShimError: They do not compile.
@@ -59,8 +63,8 @@ class ShimDevice:
         self._kernels = {
             name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
         }
-        self._seed = seed
-        self._random = np.random.default_rng(seed)
+        self._seed = seed + (int(os.environ.get("TOKENWEIR_SHIM_SEED", "0")) << 32)
+        self._random = np.random.default_rng(self._seed)
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
 
     def to_device(self, host: NDArray[Any]) -> NDArray[Any]:
@@ -113,6 +117,27 @@ class ShimDevice:
         if error := run(grid, block, seed, addresses, sizes, len(values)):
             raise ShimError(f"{kernel}<<<{grid}, {block}>>>: {error.decode()}")
         self._check_guards(kernel)
+
+    def synchronize(self) -> None:
+        """Nothing is ever under way."""
+
+    def pinned(self, n: int) -> NDArray[np.uint8]:
+        """Any memory will do."""
+        return np.empty(n, np.uint8)
+
+    def free_bytes(self) -> int:
+        """As on a small GPU."""
+        return 4 << 30
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Errors are `DeviceError`s here too."""
+        try:
+            yield
+        except ShimError as error:
+            raise DeviceError(f"{self.name}: {error}") from error
+
+    apart = use
 
     def _check_guards(self, kernel: str) -> None:
         alive = [(ref, block) for ref in self._blocks if (block := ref()) is not None]
