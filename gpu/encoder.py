@@ -109,7 +109,7 @@ class GpuEncoder:
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or
                 less if memory is short.
-            options: Of the mode: `block` and `longest` of `BlockBpeBatch`.
+            options: Of the mode: `block` and `most` of `BlockBpeBatch`.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.

@@ -1,4 +1,4 @@
-"""A tokenizer's tables on a device, for the kernels of exact mode; what they cannot do exactly is refused by name.
+"""A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name.
 
 The structs that point to the tables are rows of words of 8 bytes, in the order of kernels/*.cuh and core/device_bpe.h.
 """
@@ -29,63 +29,36 @@ _NOT_SURE = 0x80  # beside a class: the character is not inert under form C
 _ODD = 1 << 31  # beside an added token's id: it is more than its content
 
 
-class ExactTables:
-    """The tables, each an array of its own, and the structs by which kernels find them.
+class ModelTables:
+    """The tables of a model and of the added tokens, each an array of its own, and the structs by which kernels find them.
 
     Attributes:
-        cuts: `CutTables`, one for each stage of the pre-tokenizer.
         added: `AddedTokenTables` for raw added tokens and for those of normalized text, where there are any.
         bpe: `DeviceBpe`.
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device) -> None:
+    def __init__(self, tok: Tokenizer, device: Device, mode: str) -> None:
         """Copy what the kernels need to a device.
 
         Args:
             tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
             device: Where the kernels run.
+            mode: What errors begin with.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
 
         """
         self._device = device
+        self._mode = mode
         self._arrays: list[Any] = []  # that the structs point to
         model = tok.core.model
         if not isinstance(model, _core.Bpe):
-            raise UnsupportedTokenizerError(f"exact mode: the model is not byte-level BPE: {tok.spec.model!r:.60}")
+            raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tok.spec.model!r:.60}")
         searches = [search for search in (tok.core.raw, tok.core.normalized) if search.tokens]
-        nfc = _needs_nfc(tok.spec.normalizer)
-        stages = tok.core.pre_tokenizer
-        if not stages.isolates or not stages.automata:
-            raise UnsupportedTokenizerError(
-                "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
-                f"{tok.spec.pre_tokenizer!r:.200}"
-            )
-        ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
-        self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
         self.added = [self._added(search) for search in searches]
         self.bpe = self._bpe(model, [token for search in searches for token in search.tokens])
-
-    def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
-        _check(automaton)
-        pages = automaton.class_pages[automaton.class_index]
-        if first:  # only the first stage looks whether form C would change the text
-            pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_NOT_SURE), pages)
-        class_pages, class_index = _paged(pages)
-        rank_pages, rank_index = _paged(ranks.reshape(pages.shape))
-        return self._struct(
-            automaton.transitions,
-            class_index,
-            class_pages,
-            rank_index,
-            rank_pages,
-            _rows_of_bits(boundary_pairs(automaton.transitions)),
-            _rows_of_bits(automaton.sync),
-            automaton.n_classes + 1,
-            automaton.transitions.size,
-        )
 
     def _added(self, search: _core.AddedTokens) -> Any:
         first = np.zeros(256, np.bool_)
@@ -102,7 +75,7 @@ class ExactTables:
         try:
             tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
         except UnsupportedTokenizerError as error:
-            raise UnsupportedTokenizerError(f"exact mode: {error}") from None
+            raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
         pairs, pieces = tables.pairs, tables.pieces
         return self._struct(
             pieces,
@@ -129,6 +102,56 @@ class ExactTables:
         copy = self._device.to_device(field if field.size else np.zeros(1, field.dtype))
         self._arrays.append(copy)
         return self._device.address(copy)
+
+
+class ExactTables(ModelTables):
+    """These and the tables of the pre-tokenizer.
+
+    Attributes:
+        cuts: `CutTables`, one for each stage.
+
+    """
+
+    def __init__(self, tok: Tokenizer, device: Device) -> None:
+        """Copy what the kernels need to a device.
+
+        Args:
+            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            device: Where the kernels run.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+
+        """
+        super().__init__(tok, device, "exact mode")
+        nfc = _needs_nfc(tok.spec.normalizer)
+        stages = tok.core.pre_tokenizer
+        if not stages.isolates or not stages.automata:
+            raise UnsupportedTokenizerError(
+                "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
+                f"{tok.spec.pre_tokenizer!r:.200}"
+            )
+        ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
+        self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
+
+    def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
+        _check(automaton)
+        pages = automaton.class_pages[automaton.class_index]
+        if first:  # only the first stage looks whether form C would change the text
+            pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_NOT_SURE), pages)
+        class_pages, class_index = _paged(pages)
+        rank_pages, rank_index = _paged(ranks.reshape(pages.shape))
+        return self._struct(
+            automaton.transitions,
+            class_index,
+            class_pages,
+            rank_index,
+            rank_pages,
+            _rows_of_bits(boundary_pairs(automaton.transitions)),
+            _rows_of_bits(automaton.sync),
+            automaton.n_classes + 1,
+            automaton.transitions.size,
+        )
 
 
 def _needs_nfc(normalizer: Normalizer | None) -> bool:

@@ -19,8 +19,6 @@ constexpr uint32_t kLookBack = 32;  // tokens in the shares of other threads tha
 
 struct Tokens {
   uint32_t *ids, *ranks;  // of each, and of the pair that it begins; kNone for the last
-
-  __device__ Tokens from(int64_t begin) const { return {ids + begin, ranks + begin}; }
 };
 
 // Two buffers, in shared memory for what is short enough.
