@@ -180,7 +180,9 @@ class GpuEncoder:
 
     def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
         """Encode part after part; while the device is at one, the next is copied to it."""
-        limit = self._max_batch_bytes or min(MAX_BATCH_BYTES, self.device.free_bytes() // SCRATCH)
+        limit = self._max_batch_bytes or MAX_BATCH_BYTES
+        if self._max_batch_bytes is None and texts.offsets[-1] > STEP_BYTES:  # to ask takes a while
+            limit = min(limit, self.device.free_bytes() // SCRATCH)
         parts = list(texts.parts(min(STEP_BYTES, limit), limit))
         for_device = [part for part in parts if part.on_device]
         if len(for_device) == 1:  # most often; a thread costs more than it could save
@@ -221,6 +223,8 @@ class GpuEncoder:
     def _encode_refused(self, texts: Texts, parts: Sequence[Part], parse_special: bool) -> CpuIds:
         refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
         self.stats.on_cpu.update(reason for _, reason in refused)
+        if not refused:
+            return {}
         plain = [i for i, _ in refused if i not in texts.prompts]
         encoded = self.tokenizer.encode_batch(
             (texts.documents[i].decode("utf-8", "replace") for i in plain),
