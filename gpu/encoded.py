@@ -8,6 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+SLACK = 16
+"""Zero bytes after the text of a batch, for kernels that read words."""
+
+
 class Encoded(NamedTuple):
     """The ids of a batch on the device, and the documents that the kernels left to the host.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
-from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.join import Around, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
@@ -28,9 +28,6 @@ STEP_BYTES = 32 << 20
 
 SCRATCH = 32
 """Bytes of device memory for a byte of text, ids included; more than any mode takes."""
-
-SLACK = 16
-"""Zero bytes after the text of a batch, for kernels that read words."""
 
 _ALIGNMENT = 256
 

@@ -92,6 +92,26 @@ class Bpe : public Model {
   const PairTable& pairs() const { return *pairs_; }
   const std::vector<uint32_t>& merged() const { return merged_; }
   const uint32_t* byte_ids() const { return byte_ids_; }
+  const TokenList& tokens() const { return tokens_; }
+  const WholeCharacters& characters() const { return characters_; }
+  bool is_control(uint32_t id) const { return guards_ && control_[id]; }
+
+  // The priority of a pair, or kNone; with `guarded`, also kNone if it becomes a control token.
+  uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
+    const uint32_t found = pairs_->find(left, right);
+    return guarded && found != kNone && is_control(merged_[found]) ? kNone : found;
+  }
+
+  // Whether a piece that is a token's bytes becomes that token, unguarded.
+  bool takes_whole(uint32_t id) const {
+    const std::string_view token = tokens_[id];
+    if (token.empty() || table_->find(token) != id) return false;
+    if (whole_first_) return true;
+    ModelScratch scratch;
+    IdBuffer ids;
+    merge(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false, scratch, ids);
+    return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
+  }
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
               std::vector<Span>* spans) const override {
@@ -134,11 +154,6 @@ class Bpe : public Model {
     characters_ = WholeCharacters(*pairs_, merged_, byte_ids_, tokens_);
     for (uint32_t a = 0; a < 128; a++)
       for (uint32_t b = 0; b < 128; b++) ascii_pairs_.push_back(pairs_->find(byte_ids_[a], byte_ids_[b]));
-  }
-
-  uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
-    const uint32_t found = pairs_->find(left, right);
-    return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
   }
 
   struct Rules {

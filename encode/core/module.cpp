@@ -3,6 +3,7 @@
 #include "bind_charsmap.h"
 #include "bind_bpe.h"
 #include "bind_decoding.h"
+#include "bind_device.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
@@ -43,6 +44,7 @@ NB_MODULE(_core, m) {
   bind_bpe(m);
   bind_decoding(m);
   bind_encoder(m);
+  bind_device(m);
   bind_gguf(m);
   bind_pack(m);
 }

@@ -6,7 +6,7 @@
 // merge that creates a pair which is to go first. (bench/blockbpe_reference.py says how that algorithm is read.)
 //
 // Ranks stay beside the tokens, so a pass looks up only the pairs that its merges have made. Tokens are read from one
-// buffer and written to another; strings of up to kNear tokens lie in shared memory. A pass has four barriers.
+// buffer and written to another; strings of up to kNear tokens lie in shared memory. A pass has three barriers.
 //
 // The number of passes is that of the different ranks that are merged, about as many as the string has different words
 // and their parts: a string's time grows with the square of its length until its vocabulary is exhausted.
@@ -26,6 +26,7 @@ struct Tables {
 enum Refusal : uint8_t { kEncoded = 0, kTooLong = 1, kSpecialToken = 2 };
 
 constexpr uint32_t kNear = 2048;
+constexpr uint32_t kLookBack = 32;  // tokens in the shares of other threads that one looks at
 constexpr uint32_t kWhole = 0x80000000;  // set in the id of a special token: it merges with nothing
 
 struct Tokens {
@@ -41,9 +42,9 @@ struct Buffers {
   __device__ Tokens of(uint32_t which, uint32_t n) const { return n <= kNear ? near[which] : far[which]; }
 };
 
-// Four for the collective operations of a pass, so that none waits until the one before has been read.
+// For the collective operations of a pass, each its own, so that none waits until the one before has been read.
 struct Words {
-  uint32_t lowest[32], carried[32], last[32], kept[32];
+  uint32_t lowest[32], last[32], kept[32];
 };
 
 // What a thread owns of `n` tokens. An odd number, so that threads of a warp are at different banks of shared memory.
@@ -80,14 +81,12 @@ __device__ uint32_t merge(const Merges& merges, const Buffers& buffers, uint32_t
     const Tokens from = buffers.of(which, n);
     const Share share(n);
 
-    // A run of pairs that overlap merges every second one, beginning with its first.
+    // Of a run of pairs that overlap every second one merges, beginning with the first: each thread counts back to that.
     uint32_t run = 0;
-    for (uint32_t i = share.begin; i < share.end; i++) run = from.ranks[i] == lowest ? run + 1 : 0;
-    const Carry carry{run < share.end - share.begin, (run & 1) != 0};
-    const bool carried = block_carry(carry, words.carried);
+    while (run < kLookBack && run < share.begin && from.ranks[share.begin - 1 - run] == lowest) run++;
     // Calls `use(i, begins, before)`: whether token i begins a pair to be merged, and whether the one before does.
     const auto each = [&](auto&& use) {
-      bool before = carried;
+      bool before = run & 1;
       for (uint32_t i = share.begin; i < share.end; i++) {
         const bool begins = !before && from.ranks[i] == lowest;
         use(i, begins, before);
@@ -97,8 +96,8 @@ __device__ uint32_t merge(const Merges& merges, const Buffers& buffers, uint32_t
 
     // The last merge of this pass is the first that creates a pair of a lower rank. (The same it cannot have: what it joins
     // to is longer.) The left neighbour counts as it is and, if it may have been merged by now, as merged: to end a pass
-    // early is never wrong.
-    uint32_t last = kNone;
+    // early is never wrong. It also ends before a token of which it is not known whether it ends a merged pair.
+    uint32_t last = run == kLookBack ? share.begin - 2 : kNone;
     each([&](uint32_t i, bool begins, bool) {
       if (!begins || last != kNone) return;
       if ((i > 0 && merges.rank(from.ids[i - 1], merged) < lowest) ||

@@ -52,7 +52,8 @@ class ShimDevice:
 
         Args:
             sources: The .cu files. They may include headers of encode/core.
-            seed: For the order of threads and blocks, and what uninitialised memory holds.
+            seed: For the order of threads and blocks, and what uninitialised memory holds; TOKENWEIR_SHIM_SEED in the
+                environment makes it another.
 
         Raises:
             ShimError: They do not compile.
@@ -62,8 +63,8 @@ class ShimDevice:
         self._kernels = {
             name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
         }
-        self._seed = seed
-        self._random = np.random.default_rng(seed)
+        self._seed = seed + (int(os.environ.get("TOKENWEIR_SHIM_SEED", "0")) << 32)
+        self._random = np.random.default_rng(self._seed)
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
 
     def to_device(self, host: NDArray[Any]) -> NDArray[Any]:

@@ -6,7 +6,7 @@ Texts are short, since each CUDA thread is a fiber here; so blocks are small too
 from __future__ import annotations
 
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def ids_of(batch, device, texts, **options):
     assert encoded.refused.size == 0
     ids, offsets = device.to_host(encoded.ids), device.to_host(encoded.offsets)
     assert ids.dtype == np.int32 and offsets[0] == 0 and offsets[-1] == len(ids)
-    return [ids[begin:end].tolist() for begin, end in zip(offsets, offsets[1:], strict=False)]
+    return [ids[begin:end].tolist() for begin, end in pairwise(offsets)]
 
 
 def random_merges(pick, letters, count):
