@@ -16,6 +16,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Around, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
@@ -55,7 +56,7 @@ class Mode(Protocol):
         ...
 
 
-MODES: dict[str, type[Mode]] = {"blockbpe": BlockBpeBatch}
+MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
 
 
 @dataclass
