@@ -29,9 +29,9 @@ struct PieceTable {
 
   // The first slot where a token may be.
   TW_FN static uint64_t hash(uint64_t head, uint64_t second, uint32_t length, uint8_t last) {
-    uint64_t h = mix(head ^ uint64_t{length} << 56 ^ last);
-    h = mix(h ^ h >> 31 ^ second);
-    return h >> 24;
+    uint64_t h = mix(head ^ uint64_t{length} << 56 ^ uint64_t{last} << 48);
+    h = mix(h ^ h >> 32 ^ second);
+    return mix(h ^ h >> 32) >> 32;
   }
 
   // The id of the piece p[0 .. n), n > 0, whose head is given, or kNone.

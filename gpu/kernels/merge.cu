@@ -1,5 +1,5 @@
 // Merging of the pieces that are too long for one thread: a warp or a block each.
-#include "block.cuh"
+#include "block_merge.cuh"
 #include "documents.cuh"
 #include "pieces.cuh"
 
@@ -11,6 +11,13 @@ constexpr uint32_t kThreads = 256, kWarps = kThreads / 32, kEach = kMediumBytes 
 struct Symbols {
   uint32_t ids[kMediumBytes], priorities[kMediumBytes];
   uint16_t next[kMediumBytes], previous[kMediumBytes];
+};
+
+struct Merges {
+  const DeviceBpe& bpe;
+
+  __device__ uint32_t rank(uint32_t left, uint32_t right) const { return bpe.priority(left, right); }
+  __device__ uint32_t merged(uint32_t rank) const { return bpe.merged(kNone, kNone, rank); }
 };
 
 // Whether the byte at `at`, which continues a character, belongs to one that begins whole.
@@ -86,5 +93,44 @@ extern "C" __global__ void __launch_bounds__(256)
       set_bit(tokens, piece.begin + at);
     }
     __syncwarp();
+  }
+}
+
+// A block a piece, as block_merge.cuh has it. pieces: as many as counters[kLongPieces], of up to `most` bytes. scratch: 4
+// words for each byte of a piece, by block.
+extern "C" __global__ void __launch_bounds__(256)
+    merge_long(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces, uint32_t most,
+               uint32_t* scratch, const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
+  using namespace tokenweir;
+  using namespace tokenweir::block;
+  __shared__ uint32_t near[4][kNear];
+  __shared__ Words words;
+  const DeviceBpe bpe = *tables;
+  const merging::Merges merges{bpe};
+  uint32_t* const far = scratch + uint64_t{blockIdx.x} * 4 * most;
+  const Buffers buffers{{{near[0], near[1]}, {near[2], near[3]}},
+                        {{far, far + most}, {far + uint64_t{most} * 2, far + uint64_t{most} * 3}}};
+  const uint32_t n_pieces = counters[kLongPieces];
+  for (uint32_t k = blockIdx.x; k < n_pieces; k += gridDim.x) {
+    const Piece piece = pieces[k];
+    const Tokens first = buffers.of(0, piece.size);
+    const Share bytes(piece.size);
+    for (uint32_t i = bytes.begin; i < bytes.end; i++) {
+      first.ids[i] = bpe.byte(text[piece.begin + i]);
+      first.ranks[i] = i + 1 < piece.size ? bpe.priority(first.ids[i], bpe.byte(text[piece.begin + i + 1])) : kNone;
+    }
+    uint32_t which;
+    const uint32_t n = merge(merges, buffers, piece.size, which, words);
+    const uint32_t* const left = buffers.of(which, n).ids;
+    const Share share(n);
+    uint32_t size = 0;
+    for (uint32_t i = share.begin; i < share.end; i++) size += bpe.lengths[left[i]];
+    uint32_t at = piece.begin + block_scan(size, words.kept).before;
+    for (uint32_t i = share.begin; i < share.end; i++) {
+      ids[at] = left[i];
+      set_bit(tokens, at);
+      at += bpe.lengths[left[i]];
+    }
+    __syncthreads();
   }
 }

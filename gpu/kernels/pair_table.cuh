@@ -2,11 +2,9 @@
 // kernels to read.
 #pragma once
 
-#include <stdint.h>
+#include "hash.h"
 
 namespace tokenweir {
-
-constexpr uint32_t kNone = 0xFFFFFFFF;
 
 struct PairLookUp {
   static constexpr uint32_t kControl = 0x80000000;  // in `results`: the id is a control token's
@@ -17,8 +15,8 @@ struct PairLookUp {
 
   // The rank of a pair, or kNone; if `guarded`, also kNone if it becomes a control token.
   __device__ uint32_t find(uint32_t left, uint32_t right, bool guarded) const {
-    const uint64_t key = uint64_t{left} << 20 | right;
-    for (uint32_t i = static_cast<uint32_t>(key * 0x9E3779B97F4A7C15ull >> shift);; i = (i + 1) & last) {
+    const uint64_t key = pair_key(left, right);
+    for (uint32_t i = static_cast<uint32_t>(mix(key) >> shift);; i = (i + 1) & last) {
       const uint64_t slot = slots[i];
       if (slot >> 24 == key) {
         const uint32_t rank = slot & 0xFFFFFF;
