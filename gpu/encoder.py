@@ -16,6 +16,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Around, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
@@ -55,7 +56,7 @@ class Mode(Protocol):
         ...
 
 
-MODES: dict[str, type[Mode]] = {"blockbpe": BlockBpeBatch}
+MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
 
 
 @dataclass
@@ -160,13 +161,16 @@ class GpuEncoder:
         """
         found = Texts(texts, self.tokenizer)
         if found.prompts and not parse_special:
-            raise ValueError(f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose control tokens count")
-        around = Around(
-            *self.tokenizer.ids_around(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
+            raise ValueError(
+                f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
+            )
+        prefix, suffix = self.tokenizer.ids_around(
+            add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos
         )
         with self._lock, self.device.use():
             parts = self._encode_parts(found, parse_special)
-            result = join(self.device, found, parts, self._encode_refused(found, parts, parse_special), around)
+            on_cpu = self._encode_refused(found, parts, parse_special)
+            result = join(self.device, parts, on_cpu, Around(prefix, suffix, found.prompts))
             self.stats.documents += len(found)
             self.stats.bytes += int(found.offsets[-1])
             self.stats.ids += int(result.ids.size)
@@ -174,7 +178,9 @@ class GpuEncoder:
 
     def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
         """Encode part after part; while the device is at one, the next is copied to it."""
-        limit = self._max_batch_bytes or min(MAX_BATCH_BYTES, self.device.free_bytes() // SCRATCH)
+        limit = self._max_batch_bytes or MAX_BATCH_BYTES
+        if self._max_batch_bytes is None and texts.offsets[-1] > STEP_BYTES:  # to ask takes a while
+            limit = min(limit, self.device.free_bytes() // SCRATCH)
         parts = list(texts.parts(min(STEP_BYTES, limit), limit))
         for_device = [part for part in parts if part.on_device]
         if len(for_device) == 1:  # most often; a thread costs more than it could save
@@ -215,6 +221,8 @@ class GpuEncoder:
     def _encode_refused(self, texts: Texts, parts: Sequence[Part], parse_special: bool) -> CpuIds:
         refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
         self.stats.on_cpu.update(reason for _, reason in refused)
+        if not refused:
+            return {}
         plain = [i for i, _ in refused if i not in texts.prompts]
         encoded = self.tokenizer.encode_batch(
             (texts.documents[i].decode("utf-8", "replace") for i in plain),
