@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const bool after_gap = gap;
       const int32_t next = walk_from(at, gap);
       if (next <= at || static_cast<uint32_t>(next - first) > most) {
-        documents.refuse(tile + static_cast<uint32_t>(first - kBefore), kTooLong);
+        documents.refuse(tile + static_cast<uint32_t>(at - kBefore), kTooLong);
         at = end;
         break;
       }
