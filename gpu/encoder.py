@@ -160,7 +160,9 @@ class GpuEncoder:
         """
         found = Texts(texts, self.tokenizer)
         if found.prompts and not parse_special:
-            raise ValueError(f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose control tokens count")
+            raise ValueError(
+                f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose control tokens count"
+            )
         around = Around(
             *self.tokenizer.ids_around(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
         )
