@@ -15,8 +15,7 @@ How the algorithm is read where the paper leaves a choice:
 The paper's kernel (§4.2) merges *all* occurrences of the lowest rank in one pass. That is the same only with two rules that
 the paper does not give: occurrences that overlap must be taken from the left, each one behind the end of the one before;
 and a pass must end at the first merge that creates a pair of a lower rank. Ranks of merges that were learned in order
-seldom need the second rule. Those that a rank file implies do: the halves of a token may be rarer than
-the token.
+seldom need the second rule. Those that a rank file implies may: the halves of a token can be rarer than the token.
 """
 
 from __future__ import annotations

@@ -25,6 +25,9 @@ class CompiledPattern:
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
+    searches_in_vain: bool
+    """Its walks may read a long text again and again, unless where they failed is kept."""
+
 def read_ranks(data: bytes) -> dict[bytes, int] | None:
     """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
 
@@ -312,6 +315,14 @@ class AddedTokens:
     def __init__(self, tokens: Sequence[tuple[str, int | None, bool, bool, bool]], word_flips: Sequence[int]) -> None:
         r"""Take (content, id, single_word, lstrip, rstrip), and the code points where membership in \w changes."""
 
+    @property
+    def tokens(self) -> list[tuple[bytes, int, bool]]:
+        """(content, id, whether it is more than its content: one of the flags is set), sorted by content."""
+
+    @property
+    def trie(self) -> NDArray[np.uint32]:
+        """`TrieNode` of core/token_trie.h, a row a node."""
+
 class When(Enum):
     """Where the token stands that a step applies to."""
 
@@ -584,6 +595,37 @@ class Encoder:
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The ids of all texts, int32[total], and where each begins, int64[n + 1]. `guarded` is empty or has an entry a
         text; `threads` 0 lets the core choose."""
+
+class DeviceTables:
+    """The tables of byte-level BPE as kernels read them (core/device_bpe.h); every array is a copy."""
+
+    def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
+        """Take a model, and (id, content) of the added tokens that are searched for in text.
+
+        Raises:
+            UnsupportedTokenizerError: A control token is made of text that does not spell it, or tokens are too alike.
+
+        """
+
+    pieces: NDArray[np.uint64]
+    """`PieceSlot`, a row a slot."""
+    rest: NDArray[np.uint8]
+    """Of tokens of more than 16 bytes, the bytes after these."""
+    pairs: NDArray[np.uint64]
+    """`PairBucket`, a row a bucket."""
+    merged_ids: NDArray[np.uint32]
+    """Priority to id; empty if that is the priority plus `merged_shift`."""
+    merged_shift: int
+    byte_ids: NDArray[np.uint32]
+    ascii_pairs: NDArray[np.uint32]
+    """The priority of the pair of two ASCII characters, 128 * first + second; 0xFFFFFFFF if they do not merge."""
+    characters: NDArray[np.uint32]
+    """`CharacterTokens`, by character of the basic plane."""
+    lengths: NDArray[np.uint32]
+    """The bytes of each id."""
+
+def nfc_ranks() -> NDArray[np.uint8]:
+    """By code point: the rank of its canonical combining class, 0 for a starter; 255 for what may not be in form C."""
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
     """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""

@@ -43,6 +43,7 @@ class Tokenizer:
 
     Attributes:
         spec: What it was made from.
+        core: Its compiled objects.
         model: What turns pieces into ids, in the core.
         token_table: The bytes of every id, in the core.
         vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
@@ -62,11 +63,11 @@ class Tokenizer:
         named = None if isinstance(spec.model, RankBPE) else self._token_ids  # what ranks are called is seldom asked
         self.added_tokens = with_real_ids(_with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
-        self._core = build_core(spec, self.added_tokens, own_controls)
-        self._encoder = self._core.encoder
-        self.model = self._core.model
-        self.token_table = self._core.tokens
-        self.automata = self._core.automata
+        self.core = build_core(spec, self.added_tokens, own_controls)
+        self._encoder = self.core.encoder
+        self.model = self.core.model
+        self.token_table = self.core.tokens
+        self.automata = self.core.pre_tokenizer.automata
         self.vocab_size = len(self.token_table)
         self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
         self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}

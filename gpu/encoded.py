@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+SLACK = 16
+"""Zero bytes after the text of a batch, for kernels that read words."""
+
 
 class Encoded(NamedTuple):
     """The ids of a batch on the device, and the documents that the kernels left to the host.

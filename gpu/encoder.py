@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
-from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Around, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
@@ -28,9 +29,6 @@ STEP_BYTES = 32 << 20
 
 SCRATCH = 32
 """Bytes of device memory for a byte of text, ids included; more than any mode takes."""
-
-SLACK = 16
-"""Zero bytes after the text of a batch, for kernels that read words."""
 
 _ALIGNMENT = 256
 
@@ -58,7 +56,7 @@ class Mode(Protocol):
         ...
 
 
-MODES: dict[str, type[Mode]] = {"blockbpe": BlockBpeBatch}
+MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
 
 
 @dataclass
@@ -112,7 +110,7 @@ class GpuEncoder:
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or
                 less if memory is short.
-            options: Of the mode: `block` and `longest` of `BlockBpeBatch`.
+            options: Of the mode: `block` and `most` of `BlockBpeBatch`.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
@@ -180,7 +178,9 @@ class GpuEncoder:
 
     def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
         """Encode part after part; while the device is at one, the next is copied to it."""
-        limit = self._max_batch_bytes or min(MAX_BATCH_BYTES, self.device.free_bytes() // SCRATCH)
+        limit = self._max_batch_bytes or MAX_BATCH_BYTES
+        if self._max_batch_bytes is None and texts.offsets[-1] > STEP_BYTES:  # to ask takes a while
+            limit = min(limit, self.device.free_bytes() // SCRATCH)
         parts = list(texts.parts(min(STEP_BYTES, limit), limit))
         for_device = [part for part in parts if part.on_device]
         if len(for_device) == 1:  # most often; a thread costs more than it could save
@@ -221,6 +221,8 @@ class GpuEncoder:
     def _encode_refused(self, texts: Texts, parts: Sequence[Part], parse_special: bool) -> CpuIds:
         refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
         self.stats.on_cpu.update(reason for _, reason in refused)
+        if not refused:
+            return {}
         plain = [i for i, _ in refused if i not in texts.prompts]
         encoded = self.tokenizer.encode_batch(
             (texts.documents[i].decode("utf-8", "replace") for i in plain),

@@ -88,7 +88,16 @@ inline void bind_parts(nb::module_& m) {
               built.push_back({content, id, single_word, lstrip, rstrip});
             new (self) AddedTokens(std::move(built), {word_flips});
           },
-          "tokens"_a, "word_flips"_a);
+          "tokens"_a, "word_flips"_a)
+      .def_prop_ro("tokens",
+                   [](const AddedTokens& self) {
+                     nb::list tokens;
+                     for (const AddedToken& t : self.tokens())
+                       tokens.append(nb::make_tuple(nb::bytes(t.content.data(), t.content.size()), t.id,
+                                                    t.single_word || t.lstrip || t.rstrip));
+                     return tokens;
+                   })
+      .def_prop_ro("trie", [](const AddedTokens& self) { return rows<uint32_t>(self.trie()); }, nb::rv_policy::move);
 }
 
 inline void bind_encoder(nb::module_& m) {

@@ -5,6 +5,7 @@
 #include "bind_decode_batch.h"
 #include "bind_decoding.h"
 #include "bind_detokenizing.h"
+#include "bind_device.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
@@ -47,6 +48,7 @@ NB_MODULE(_core, m) {
   bind_decoding(m);
   bind_decode_batch(m);
   bind_encoder(m);
+  bind_device(m);
   bind_gguf(m);
   bind_pack(m);
 }

@@ -1,4 +1,4 @@
-// What the threads of a block do together: minimum, prefix sum, and the state that a run carries from thread to thread.
+// What the threads of a block do together: the minimum and the prefix sum of their values.
 //
 // Each takes one barrier: a warp leaves its part in `warps`, 32 words of shared memory, and after the barrier every warp
 // puts all parts together for itself. The words may be written again once all threads have met at another barrier. All
@@ -43,31 +43,6 @@ __device__ inline Place block_scan(uint32_t value, uint32_t* warps) {
   const uint32_t of_warp = left_by_warps(warps, 0);
   const uint32_t earlier = __reduce_add_sync(kEveryLane, lane < warp_of_thread() ? of_warp : 0u);
   return {earlier + sum - value, __reduce_add_sync(kEveryLane, of_warp)};
-}
-
-// A bit that goes from thread to thread: one sets it to `bit`, or else flips it if `bit`.
-struct Carry {
-  bool sets, bit;
-};
-
-// The carry of all lanes below `end`, one after the other.
-__device__ inline Carry warp_carry(Carry carry, uint32_t end) {
-  const uint32_t below = end < 32 ? (1u << end) - 1 : kEveryLane;
-  const uint32_t sets = __ballot_sync(kEveryLane, carry.sets) & below;
-  const uint32_t bits = __ballot_sync(kEveryLane, carry.bit) & below;
-  if (sets == 0) return {false, (__popc(bits) & 1) != 0};
-  const uint32_t since = bits >> (31 - __clz(sets));  // from the last one that sets on; all others there flip
-  return {true, (__popc(since) & 1) != 0};
-}
-
-// The bit that comes to this thread, if it is 0 before the first.
-__device__ inline bool block_carry(Carry carry, uint32_t* warps) {
-  const Carry of_warp = warp_carry(carry, 32), within = warp_carry(carry, lane_of_thread());
-  if (lane_of_thread() == 0) warps[warp_of_thread()] = of_warp.sets * 2u + of_warp.bit;
-  __syncthreads();
-  const uint32_t left = left_by_warps(warps, 0);
-  const Carry earlier = warp_carry({(left & 2) != 0, (left & 1) != 0}, warp_of_thread());
-  return within.sets ? within.bit : within.bit != earlier.bit;
 }
 
 }  // namespace tokenweir

@@ -52,16 +52,19 @@ class ShimDevice:
 
         Args:
             sources: The .cu files. They may include headers of encode/core.
-            seed: For the order of threads and blocks, and what uninitialised memory holds.
+            seed: For the order of threads and blocks, and what uninitialised memory holds; TOKENWEIR_SHIM_SEED in the
+                environment makes it another.
 
         Raises:
             ShimError: They do not compile.
 
         """
         self.launches: list[tuple[str, int, int]] = []
-        self._library = _compiled(tuple(Path(source).resolve() for source in sources))
-        self._seed = seed
-        self._random = np.random.default_rng(seed)
+        self._kernels = {
+            name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
+        }
+        self._seed = seed + (int(os.environ.get("TOKENWEIR_SHIM_SEED", "0")) << 32)
+        self._random = np.random.default_rng(self._seed)
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
 
     def to_device(self, host: NDArray[Any]) -> NDArray[Any]:
@@ -109,8 +112,7 @@ class ShimDevice:
         addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         sizes = (ctypes.c_uint32 * len(values))(*[ctypes.sizeof(value) for value in values])
         self.launches.append((kernel, grid, block))
-        run = self._library[f"launch_{kernel}"]
-        run.restype = ctypes.c_char_p
+        run = self._kernels[kernel]
         seed = ctypes.c_uint64(self._seed + 1_000_003 * len(self.launches))
         if error := run(grid, block, seed, addresses, sizes, len(values)):
             raise ShimError(f"{kernel}<<<{grid}, {block}>>>: {error.decode()}")
@@ -152,14 +154,10 @@ def _scalar(value: np.generic) -> Any:
 
 
 @cache
-def _compiled(sources: tuple[Path, ...]) -> ctypes.CDLL:
-    """The kernels as a library, kept by the hash of all that is compiled."""
-    names = [name for source in sources for name in _KERNEL.findall(source.read_text())]
-    lines = [
-        '#include "cuda.h"',
-        *[f'#include "{source}"' for source in sources],
-        *[f"TW_LAUNCHER({n})" for n in names],
-    ]
+def _compiled(source: Path) -> dict[str, Any]:
+    """The kernels of a file by name, from a library that is kept by the hash of all that is compiled."""
+    names = _KERNEL.findall(source.read_text())
+    lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in names]]
     compiler = [os.environ.get("CXX", "g++"), *_FLAGS, f"-I{SHIM}", f"-I{CORE}", "-x", "c++", "-"]
     program = "\n".join(lines) + "\n"
     expanded = _run([*compiler, "-E", "-P"], program)
@@ -170,7 +168,11 @@ def _compiled(sources: tuple[Path, ...]) -> ctypes.CDLL:
         unfinished = path.with_suffix(f".{os.getpid()}")
         _run([*compiler, "-o", str(unfinished)], program)
         unfinished.rename(path)
-    return ctypes.CDLL(str(path))
+    library = ctypes.CDLL(str(path))
+    kernels = {name: library[f"launch_{name}"] for name in names}
+    for kernel in kernels.values():
+        kernel.restype = ctypes.c_char_p
+    return kernels
 
 
 def _run(command: list[str], program: str) -> bytes:

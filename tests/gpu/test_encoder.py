@@ -73,7 +73,7 @@ class OnCpu:
 def tok():
     """A tokenizer that puts an id before every text and one after it."""
     tok = Tokenizer.default()
-    enclosing = BertProcessing(sep=("<|im_end|>", 8182), cls=("<|endoftext|>", 8180))
+    enclosing = BertProcessing(sep=("<|reserved_0|>", 8189), cls=("<|endoftext|>", 8180))
     return Tokenizer(replace(tok.spec, post_processor=enclosing))
 
 
@@ -104,13 +104,11 @@ def some_texts(seed, n, words=20):
     [
         {},
         {"add_special_tokens": False},
-        {"add_bos": False, "add_eos": True},
+        {"add_eos": True},
         {"parse_special": False},
     ],
 )
 def test_the_ids_are_the_tokenizers(make, tok, options):
-    if options.get("add_bos") is not None:
-        options = {"add_eos": False}  # this tokenizer names no beginning-of-text token
     texts = some_texts(1, 200)
     check(make().encode_batch(texts, **options), tok.encode_batch(texts, **options))
 
@@ -225,7 +223,7 @@ def test_what_are_no_texts(make):
 
 
 def test_options_that_mean_nothing(make, tok, device):
-    with pytest.raises(ValueError, match="^mode must be 'blockbpe' or 'exact', not 'fast'$"):
+    with pytest.raises(ValueError, match="^mode must be 'exact' or 'blockbpe', not 'fast'$"):
         make(mode="fast")
     with pytest.raises(ValueError, match="^max_batch_bytes must be at least 1, not 0$"):
         make(max_batch_bytes=0)
@@ -292,16 +290,54 @@ def test_a_part_is_copied_while_the_one_before_is_encoded(make, tok, device, mon
 # -- with the kernels --------------------------------------------------------------------------------------------------
 
 
-def test_blockbpe(device):
-    tok = Tokenizer.default()
-    gpu = GpuEncoder(tok, mode="blockbpe", device=device, block=256, longest=60)
-    found = strings(30, seed="encoder", special_tokens=[*tok.special_tokens])
-    texts = [text[:40] for texts in found.values() for text in texts] + ["the quick brown fox " * 9, ""]
-    check(gpu.encode_batch(texts), gpu.tokenizer.encode_batch(texts))
+def adversarial(tok, count, longest=200):
+    found = strings(count, seed="encoder", special_tokens=[*tok.special_tokens])
+    return [text[:longest] for texts in found.values() for text in texts]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_batch_bytes": 300}])
+def test_exact(tok, device, options):
+    gpu = GpuEncoder(tok, device=device, **options)
+    texts = adversarial(tok, 150)
+    wanted = tok.encode_batch(texts)
+    check(gpu.encode_batch(texts), wanted)
+    check(gpu.encode_batch([text.encode() for text in texts]), wanted)
+    check(gpu.encode_batch(string_array(texts)), wanted)
+    check(gpu.encode_batch(texts, parse_special=False), tok.encode_batch(texts, parse_special=False))
+
+
+def test_exact_with_documents_of_every_kind(tok, device):
+    gpu = GpuEncoder(tok, device=device)
+    prompt = Prompt("<|im_start|>user\n<|im_end|> naïve<|im_end|>", guarded=(17, 18))
+    texts = ["", prompt, "a", b"b\xff", "\0", "", "x" * 70_000, " " * 3000, "the end", prompt]
+    wanted = [
+        text.encode(tok) if isinstance(text, Prompt) else tok.encode(text.decode("utf-8", "replace"))
+        for text in (text.encode() if isinstance(text, str) else text for text in texts)
+    ]
+    check(gpu.encode_batch(texts), wanted)
+    assert {*gpu.stats.on_cpu} == {"it is not UTF-8", "giant piece"}
+
+
+@pytest.mark.parametrize("name", ["llama-3.1/tokenizer.json", "qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])
+def test_exact_with_real_vocabularies(data, device, name):
+    tok = Tokenizer.from_file(data(f"tokenizers/{name}"))
+    gpu = GpuEncoder(tok, device=device)
+    texts = adversarial(tok, 40)
+    check(gpu.encode_batch(texts), tok.encode_batch(texts))
+
+
+def test_blockbpe(tok, device):
+    gpu = GpuEncoder(tok, mode="blockbpe", device=device, block=256, most=60)
+    texts = [text[:40] for text in adversarial(tok, 30)] + ["the quick brown fox " * 9, "", b"\xff\xfe"]
+    unsplit = gpu.tokenizer.encode_batch(texts[:-1])
+    host = gpu.encode_batch(texts).to_host()
+    assert [ids.tolist() for ids in host][:-1] == [ids.tolist() for ids in unsplit]
+    assert tok.decode_bytes(host[-1][1:-1]) == b"\xff\xfe"  # between the ids that go around
     assert gpu.stats.on_cpu["longer than 60 bytes"] > 0
 
 
 def test_a_tokenizer_that_the_kernels_cannot_do_is_refused(device):
     words = Tokenizer.from_spec(TokenizerSpec(model=WordPiece(vocab={"[UNK]": 0})))
-    with pytest.raises(UnsupportedTokenizerError, match="^blockbpe: WordPiece"):
-        GpuEncoder(words, mode="blockbpe", device=device)
+    for mode in ("exact", "blockbpe"):
+        with pytest.raises(UnsupportedTokenizerError, match="WordPiece"):
+            GpuEncoder(words, mode=mode, device=device)
