@@ -157,7 +157,7 @@ class ChatDecoder:
         self._starts: frozenset[str] = frozenset()  # what `_detok` watches for
         self._enter(self.channel)
         self._malformed: str | None = None  # of the text that was routed last
-        self._thinking = ThinkingMeter(self._thinking_budget)
+        self._thinking = ThinkingMeter(self._thinking_budget, self._max_tokens)
         self._count_thinking(self.channel is REASONING)
         self._at = self.channel  # of what the splitter gave last, or of what comes after it
         self._called = False  # a whole tool call has been given
@@ -340,17 +340,8 @@ class ChatDecoder:
                 self._enter(channel)
             if channel is TOOL_CALL:
                 self._called = self._called or piece.complete
-                self._out.append(
-                    ToolCallDelta(
-                        piece.name,
-                        piece.text,
-                        detok.take(piece.source),
-                        self._index,
-                        piece.call,
-                        piece.complete,
-                        piece.malformed,
-                    )
-                )
+                said = piece.call, piece.complete, piece.malformed
+                self._out.append(ToolCallDelta(piece.name, piece.text, detok.take(piece.source), self._index, *said))
             else:
                 self._emit(*detok.send(piece.text))
 
@@ -405,18 +396,11 @@ class ChatDecoder:
     def _count_thinking(self, thinking: bool) -> None:
         """Count the ids that go out from here on as thinking, or not."""
         if thinking is not self._thinking.on:
-            self._thinking.switch(thinking, self._detok.passed)
-            self._limit()
-
-    def _limit(self) -> None:
-        """Say which id must not be skimmed, since something is to be done when it comes."""
-        limits = (limit for limit in (self._max_tokens, self._thinking.limit) if limit is not None)
-        self._detok.limit = min(limits, default=None)
+            self._detok.limit = self._thinking.switch(thinking, self._detok.passed)
 
     def _check_budget(self) -> None:
         """Report, once, that the budget of thinking is spent while thinking goes on."""
         if self._thinking.spends(self._detok.count) and self.channel is REASONING:
-            self._thinking.spent = True
-            self._limit()
+            self._detok.limit = self._thinking.spend()
             if self._on_thinking_spent is not None:
                 self._on_thinking_spent(self._index)
