@@ -105,8 +105,11 @@ def splintr_steps(path: Path) -> Way:
 
 def feeds(tok: Tokenizer, size: int = 1, **options: object) -> Way:
     def run(ids: list[int]) -> None:
-        feed = ChatDecoder(tok, ignore_eos=True, **options).feed  # type: ignore[arg-type]
-        for start in range(0, len(ids), size):
+        feed = ChatDecoder(tok, **options).feed  # type: ignore[arg-type]
+        if size == 1:
+            for token_id in ids:
+                feed([token_id])
+        for start in range(0, len(ids) if size > 1 else 0, size):
             feed(ids[start : start + size])
 
     return run
@@ -118,7 +121,7 @@ def stages(tok: Tokenizer, size: int, **options: object) -> Way:
             yield ids[start : start + size]
 
     async def read(ids: list[int]) -> None:
-        async for _ in decode_chat(chunks(ids), tok, ignore_eos=True, **options):
+        async for _ in decode_chat(chunks(ids), tok, **options):
             pass
 
     return lambda ids: asyncio.run(read(ids))
@@ -160,8 +163,8 @@ def repeated(ids: list[int], lengths: Sequence[int]) -> list[list[int]]:
 def steps(path: Path, rounds: int) -> str:
     """Answers of several lengths, one id at a time unless the row says otherwise.
 
-    Microseconds of CPU time an id; and KiB of memory that the longest answer adds. 4 stops and `<think>` where a row says
-    "all", and an end token in each.
+    Microseconds of CPU time an id; and KiB of memory that the longest answer adds. Where a row says "all", there are an end
+    token, `<think>` and 4 stops to look for.
     """
     tok = Tokenizer.from_file(path)
     everything = {"reasoning": "think", "stop": STOPS}
@@ -177,7 +180,7 @@ def steps(path: Path, rounds: int) -> str:
         "decode_chat, all, asyncio": stages(tok, 1, **everything),
         "decode_chat, all, asyncio, 8 ids at once": stages(tok, 8, **everything),
     }
-    inputs = repeated(tok.encode(text()), LENGTHS)
+    inputs = repeated(tok.encode(text(), add_special_tokens=False), LENGTHS)
     best = best_of(rounds, ways, inputs)
     return table(
         ("", *(f"{length:,} ids" for length in LENGTHS), "KiB"),
@@ -195,7 +198,7 @@ def steps(path: Path, rounds: int) -> str:
 def batches(path: Path, rounds: int) -> str:
     """Sequences that are stepped together, one id each unless the row says otherwise. Microseconds of CPU time an id."""
     tok = Tokenizer.from_file(path)
-    ids = tok.encode(text())[:100_000]
+    ids = tok.encode(text(), add_special_tokens=False)[:100_000]
 
     def batch(n: int, rows: int = 1) -> Way:
         def run(ids: list[int]) -> None:
@@ -230,7 +233,7 @@ def batches(path: Path, rounds: int) -> str:
 def first_ids(path: Path, rounds: int) -> str:
     """From a prompt of several lengths to the text of the first id. Milliseconds of CPU time."""
     tok, theirs = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
-    ids, turn = tok.encode(text()), tok.encode("<|im_start|>assistant\n")
+    ids, turn = tok.encode(text(), add_special_tokens=False), tok.encode("<|im_start|>assistant\n")
     ways: dict[str, Way] = {
         "DecodeStream": lambda prompt: DecodeStream(tok, prompt_ids=prompt).step(ids[0]),
         "tokenizers DecodeStream": lambda prompt: tokenizers.decoders.DecodeStream(
