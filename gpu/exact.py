@@ -194,7 +194,9 @@ class _Launches:
         """Merge the pieces that wait."""
         arguments = self._counters, self._ids, self._tokens
         self._launch("merge_medium", workers, bpe, self._text, self._medium, *arguments)
-        self._launch("merge_long", min(workers, LONG_WORKERS), bpe, self._text, self._long, self._most, scratch, *arguments)
+        self._launch(
+            "merge_long", min(workers, LONG_WORKERS), bpe, self._text, self._long, self._most, scratch, *arguments
+        )
 
     def collect(self) -> Encoded:
         """Put the ids side by side."""
