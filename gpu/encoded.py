@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-
 SLACK = 16
 """Zero bytes after the text of a batch, for kernels that read words."""
 
