@@ -30,6 +30,9 @@ STEP_BYTES = 32 << 20
 SCRATCH = 32
 """Bytes of device memory for a byte of text, ids included; more than any mode takes."""
 
+STAGING_STEP = 4 << 20
+"""Pinned memory is had in multiples of this, since every growth takes milliseconds."""
+
 _ALIGNMENT = 256
 
 
@@ -209,7 +212,7 @@ class GpuEncoder:
         room = -(-(part.size + SLACK) // _ALIGNMENT) * _ALIGNMENT
         total = room + (len(part) + 1) * 8
         if self._staging[turn].size < total:
-            self._staging[turn] = self.device.pinned(1 << (total - 1).bit_length())
+            self._staging[turn] = self.device.pinned(-(-total // STAGING_STEP) * STAGING_STEP)
         staging = self._staging[turn]
         texts.documents.copy(part.first, part.last, staging)
         staging[part.size : part.size + SLACK] = 0

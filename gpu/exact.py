@@ -21,6 +21,9 @@ from tokenweir.gpu.tables import ExactTables
 MOST = 1 << 16
 """Bytes of a piece, or from one sure boundary to the next, unless told otherwise: one thread or block goes through it."""
 
+MAX_MOST = 1 << 24
+"""Long pieces take 16 bytes of scratch for each of these, for every block that merges some."""
+
 LONG_WORKERS = 64
 """At most so many blocks merge long pieces at once, each with 16 bytes of scratch for a byte of a piece."""
 
@@ -55,8 +58,13 @@ class ExactBatch:
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            ValueError: `most` or `workers` is out of range.
 
         """
+        if not 64 <= most <= MAX_MOST:
+            raise ValueError(f"most must be from 64 to {MAX_MOST}, not {most}")
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, not {workers}")
         self.tokenizer = tok
         self.most = most
         self._device = device

@@ -52,9 +52,11 @@ def test_kernels_take_arrays_and_numbers(device):
 
 
 def test_a_launch_that_cannot_be_raises_device_error(device):
-    with pytest.raises(DeviceError, match=f"^{device.name}: "), device.use():
-        device.launch("pad_rows", 0, 0)
-        device.synchronize()
+    array = device.zeros(2, np.int64)
+    sizes = [np.int64(1)] * 2 + [np.int32(0)] * 3
+    for grid, block in ((0, 32), (1, 0), (1, 4096)):
+        with pytest.raises(DeviceError, match=f"^{device.name}: "), device.use():
+            device.launch("pad_rows", grid, block, array, array, *sizes, array, array)
 
 
 def test_memory_of_the_host_that_is_pinned(device):

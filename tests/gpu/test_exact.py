@@ -270,7 +270,7 @@ def test_added_tokens_that_overlap():
     documents = ["".join(pick.choices(parts, k=pick.randint(0, 25))) for _ in range(500)]
     for seed in range(3):
         assert not check(batch_of(tok, seed), documents)
-    assert check(batch_of(tok, most=50), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
+    assert check(batch_of(tok, most=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
 
 
 def test_tokens_of_normalized_text_go_between_the_others():
@@ -430,6 +430,13 @@ def test_a_batch_takes_few_launches():
         "count_ids",
         "collect_ids",
     ]
+
+
+def test_options_out_of_range():
+    with pytest.raises(ValueError, match="most must be from 64 to 16777216, not 63"):
+        batch_of(Tokenizer.default(), most=63)
+    with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
+        batch_of(Tokenizer.default(), workers=0)
 
 
 def test_texts_that_kernels_cannot_read():
