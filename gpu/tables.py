@@ -161,7 +161,7 @@ def _check(automaton: Automaton) -> None:
         reason = f"{automaton.cells} transitions; at most {MAX_CELLS} are possible"
     elif automaton.in_core().searches_in_vain:
         reason = "its searches may fail late, again and again"
-    elif not automaton.sync.any():
+    elif not boundary_pairs(automaton.transitions).any():
         reason = "no two characters have a sure boundary between them"
     if reason:
         raise UnsupportedTokenizerError(f"exact mode: the pattern {automaton.pattern!r:.200}: {reason}")

@@ -32,7 +32,7 @@ __device__ inline bool within_whole(const DeviceBpe& bpe, const uint8_t* p, uint
 // A warp a piece: a minimum over all its places finds the next merge, and two lanes look up the two new pairs.
 //
 // pieces: as many as counters[kMediumPieces], of up to kMediumBytes bytes. ids, tokens: as in encode_pieces.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 6)
     merge_medium(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces,
                  const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
   using namespace tokenweir;
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // A block a piece, as block_merge.cuh has it. pieces: as many as counters[kLongPieces], of up to `most` bytes. scratch: 4
 // words for each byte of a piece, by block.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
     merge_long(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces, uint32_t most,
                uint32_t* scratch, const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
   using namespace tokenweir;
