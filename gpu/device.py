@@ -85,7 +85,7 @@ class Device(Protocol):
         ...
 
     def apart(self) -> AbstractContextManager[None]:
-        """`use`, beside what other threads have the device do; the end waits for what was begun."""
+        """`use`, beside what other threads have the device do; for one thread at a time. The end waits for all of it."""
         ...
 
 
@@ -129,6 +129,7 @@ class CupyDevice:
             )
         self.arch = "sm_{}{}".format(*capability)
         self._kernels = Kernels(kernel_sources(), self.arch)
+        self._apart: Any = None
 
     def to_device(self, host: NDArray[Any]) -> Any:
         """See `Device`."""
@@ -185,9 +186,12 @@ class CupyDevice:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """See `Device`."""
-        with self.use(), self._cupy.cuda.Stream(non_blocking=True) as stream:
-            yield
-            stream.synchronize()
+        with self.use():
+            if self._apart is None:  # one for good: CuPy keeps memory for each stream that there ever was
+                self._apart = self._cupy.cuda.Stream(non_blocking=True)
+            with self._apart:
+                yield
+                self._apart.synchronize()
 
 
 def _cupy() -> Any:

@@ -16,6 +16,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Around, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
@@ -28,6 +29,9 @@ STEP_BYTES = 32 << 20
 
 SCRATCH = 32
 """Bytes of device memory for a byte of text, ids included; more than any mode takes."""
+
+STAGING_STEP = 4 << 20
+"""Pinned memory is had in multiples of this, since every growth takes milliseconds."""
 
 _ALIGNMENT = 256
 
@@ -55,7 +59,7 @@ class Mode(Protocol):
         ...
 
 
-MODES: dict[str, type[Mode]] = {"blockbpe": BlockBpeBatch}
+MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
 
 
 @dataclass
@@ -161,14 +165,15 @@ class GpuEncoder:
         found = Texts(texts, self.tokenizer)
         if found.prompts and not parse_special:
             raise ValueError(
-                f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose control tokens count"
+                f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
             )
-        around = Around(
-            *self.tokenizer.ids_around(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
+        prefix, suffix = self.tokenizer.ids_around(
+            add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos
         )
         with self._lock, self.device.use():
             parts = self._encode_parts(found, parse_special)
-            result = join(self.device, found, parts, self._encode_refused(found, parts, parse_special), around)
+            on_cpu = self._encode_refused(found, parts, parse_special)
+            result = join(self.device, parts, on_cpu, Around(prefix, suffix, found.prompts))
             self.stats.documents += len(found)
             self.stats.bytes += int(found.offsets[-1])
             self.stats.ids += int(result.ids.size)
@@ -176,7 +181,9 @@ class GpuEncoder:
 
     def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
         """Encode part after part; while the device is at one, the next is copied to it."""
-        limit = self._max_batch_bytes or min(MAX_BATCH_BYTES, self.device.free_bytes() // SCRATCH)
+        limit = self._max_batch_bytes or MAX_BATCH_BYTES
+        if self._max_batch_bytes is None and texts.offsets[-1] > STEP_BYTES:  # to ask takes a while
+            limit = min(limit, self.device.free_bytes() // SCRATCH)
         parts = list(texts.parts(min(STEP_BYTES, limit), limit))
         for_device = [part for part in parts if part.on_device]
         if len(for_device) == 1:  # most often; a thread costs more than it could save
@@ -205,7 +212,7 @@ class GpuEncoder:
         room = -(-(part.size + SLACK) // _ALIGNMENT) * _ALIGNMENT
         total = room + (len(part) + 1) * 8
         if self._staging[turn].size < total:
-            self._staging[turn] = self.device.pinned(1 << (total - 1).bit_length())
+            self._staging[turn] = self.device.pinned(-(-total // STAGING_STEP) * STAGING_STEP)
         staging = self._staging[turn]
         texts.documents.copy(part.first, part.last, staging)
         staging[part.size : part.size + SLACK] = 0
@@ -217,6 +224,8 @@ class GpuEncoder:
     def _encode_refused(self, texts: Texts, parts: Sequence[Part], parse_special: bool) -> CpuIds:
         refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
         self.stats.on_cpu.update(reason for _, reason in refused)
+        if not refused:
+            return {}
         plain = [i for i, _ in refused if i not in texts.prompts]
         encoded = self.tokenizer.encode_batch(
             (texts.documents[i].decode("utf-8", "replace") for i in plain),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +10,25 @@ from numpy.typing import NDArray
 
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.ragged import DeviceRagged
-from tokenweir.gpu.texts import CpuIds, Part, Texts
+from tokenweir.gpu.texts import CpuIds, Part
 
 _THREADS = 256
 _TILE = 2048  # ids a block, as in kernels/insert.cu
 
 
 class Around(NamedTuple):
-    """The ids that go around every document that is no prompt."""
+    """The ids that go around documents.
+
+    Attributes:
+        prefix: Before each.
+        suffix: After each.
+        bare: The numbers of those that they do not go around.
+
+    """
 
     prefix: Sequence[int]
     suffix: Sequence[int]
+    bare: Collection[int] = ()
 
 
 class Inserted(NamedTuple):
@@ -36,16 +44,17 @@ class Inserted(NamedTuple):
     shifts: NDArray[np.int64]
 
 
-def join(device: Device, texts: Texts, parts: Sequence[Part], on_cpu: CpuIds, around: Around) -> DeviceRagged:
+def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, around: Around) -> DeviceRagged:
     """Put the ids of all parts together, in the documents' order."""
-    if len(parts) == 1 and (only := parts[0].encoded) and not on_cpu and not any(around):
+    if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or around.prefix or around.suffix):
         return DeviceRagged(only.ids, only.offsets, device)
-    inserted = [_inserted(texts, part, on_cpu, around) for part in parts]
+    n = parts[-1].last if parts else 0
+    inserted = [_inserted(part, on_cpu, around) for part in parts]
     sizes = [
         len(added.ids) + (part.encoded.ids.size if part.encoded else 0)
         for part, added in zip(parts, inserted, strict=True)
     ]
-    ids, offsets = device.empty(sum(sizes), np.int32), device.zeros(len(texts) + 1, np.int64)
+    ids, offsets = device.empty(sum(sizes), np.int32), device.zeros(n + 1, np.int64)
     base = 0
     for part, added, size in zip(parts, inserted, sizes, strict=True):
         own, starts = _on_device(device, part)
@@ -73,23 +82,23 @@ def _on_device(device: Device, part: Part) -> tuple[Any, Any]:
     return device.empty(0, np.int32), device.zeros(len(part) + 1, np.int64)
 
 
-def _inserted(texts: Texts, part: Part, on_cpu: CpuIds, around: Around) -> Inserted:
-    prefix, suffix = around
-    is_plain = np.ones(len(part), np.bool_)
-    is_plain[[i - part.first for i in texts.prompts if part.first <= i < part.last]] = False
-    counts = np.where(is_plain, len(prefix) + len(suffix), 0)
+def _inserted(part: Part, on_cpu: CpuIds, around: Around) -> Inserted:
+    prefix, suffix, bare = around
+    enclosed = np.ones(len(part), np.bool_)
+    enclosed[[i - part.first for i in bare if part.first <= i < part.last]] = False
+    counts = np.where(enclosed, len(prefix) + len(suffix), 0)
     left = [i for i in on_cpu if part.first <= i < part.last]
     for i in left:
         counts[i - part.first] += len(on_cpu[i])
     shifts = np.zeros(len(part) + 1, np.int64)
     np.cumsum(counts, out=shifts[1:])
     ids = np.empty(shifts[-1], np.int32)
-    begins, ends = shifts[:-1][is_plain], shifts[1:][is_plain]
+    begins, ends = shifts[:-1][enclosed], shifts[1:][enclosed]
     for k, token_id in enumerate(prefix):
         ids[begins + k] = token_id
     for k, token_id in enumerate(reversed(suffix)):
         ids[ends - 1 - k] = token_id
     for i in left:
-        begin = shifts[i - part.first] + (len(prefix) if is_plain[i - part.first] else 0)
+        begin = shifts[i - part.first] + (len(prefix) if enclosed[i - part.first] else 0)
         ids[begin : begin + len(on_cpu[i])] = on_cpu[i]
     return Inserted(ids, shifts)

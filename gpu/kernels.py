@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tokenweir.encode
 from tokenweir.encode.cache import cache_folder, store
@@ -54,8 +54,21 @@ def kernel_names(source: Path) -> list[str]:
     return _KERNEL.findall(source.read_text("utf-8"))
 
 
-def compile_cubin(source: Path, arch: str) -> bytes:
-    """Compile a file for one architecture by NVRTC, which CuPy finds; no device is needed.
+class Compiled(NamedTuple):
+    """A file of kernels for one architecture.
+
+    Attributes:
+        cubin: What a device loads.
+        log: What NVRTC said, the assembler's report included: registers and spills of every kernel.
+
+    """
+
+    cubin: bytes
+    log: str
+
+
+def compile_source(source: Path, arch: str) -> Compiled:
+    """Compile a file by NVRTC, which CuPy finds; no device is needed.
 
     Args:
         source: A file of kernels.
@@ -70,18 +83,17 @@ def compile_cubin(source: Path, arch: str) -> bytes:
     names, contents = list(_STANDARD_HEADERS), list(_STANDARD_HEADERS.values())
     program = nvrtc.createProgram(source.read_text("utf-8"), source.name, contents, names)
     try:
-        nvrtc.compileProgram(program, ["-std=c++17", f"-arch={arch}", f"-I{HEADERS}", f"-I{SOURCES}"])
-        cubin: bytes = nvrtc.getCUBIN(program)
+        nvrtc.compileProgram(program, ["-std=c++17", f"-arch={arch}", "-Xptxas=-v", f"-I{HEADERS}", f"-I{SOURCES}"])
+        return Compiled(nvrtc.getCUBIN(program), _log(nvrtc, program))
     except nvrtc.NVRTCError as error:
-        log = nvrtc.getProgramLog(program).strip("\0\n")
-        raise DeviceError(f"{source.name} does not compile for {arch}: {log or error}") from error
+        said = _log(nvrtc, program) or error
+        raise DeviceError(f"{source.name} does not compile for {arch}: {said}") from error
     finally:
         nvrtc.destroyProgram(program)
-    return cubin
 
 
 def cached_cubin(source: Path, arch: str) -> bytes:
-    """`compile_cubin`, through the cache on disk; a file that is missing, damaged or unwritable changes nothing.
+    """What `compile_source` makes, through the cache on disk: a file there that is damaged or missing changes nothing.
 
     Raises:
         DeviceError: As there.
@@ -93,7 +105,7 @@ def cached_cubin(source: Path, arch: str) -> bytes:
         checksum, cubin = data[:32], data[32:]
         if hashlib.sha256(cubin).digest() == checksum:
             return cubin
-    cubin = compile_cubin(source, arch)
+    cubin = compile_source(source, arch).cubin
     with suppress(OSError):
         store(path, hashlib.sha256(cubin).digest() + cubin)
     return cubin
@@ -123,6 +135,11 @@ class Kernels:
             module.load(cached_cubin(source, self._arch))
             self._functions |= {name: module.get_function(name) for name in kernel_names(source)}
         return self._functions[name]
+
+
+def _log(nvrtc: Any, program: int) -> str:
+    log: str = nvrtc.getProgramLog(program)
+    return log.strip("\0\n")
 
 
 def _key(source: Path, arch: str) -> str:
