@@ -297,10 +297,10 @@ def adversarial(tok, count, longest=200):
     return [text[:longest] for texts in found.values() for text in texts]
 
 
-@pytest.mark.parametrize("options", [{}, {"max_batch_bytes": 300}])
+@pytest.mark.parametrize("options", [{}, {"max_batch_bytes": 3000}])
 def test_exact(tok, device, options):
     gpu = GpuEncoder(tok, device=device, **options)
-    texts = adversarial(tok, 150)
+    texts = adversarial(tok, 100)
     wanted = tok.encode_batch(texts)
     check(gpu.encode_batch(texts), wanted)
     check(gpu.encode_batch([text.encode() for text in texts]), wanted)
