@@ -23,10 +23,11 @@ from tokenweir.stream.json_value import JsonValue
 from tokenweir.stream.pieces import Piece, mark_at, markup, plain
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
 
-MAX_HELD = 1 << 16
+MAX_HELD = 1 << 15
 MAX_HEADER = 1024
 
-_HEADER_END = re.compile("[ {]").search  # no header has a space
+_FIRST_BRACE = re.compile("{").search
+_FIRST_BRACE_OR_SPACE = re.compile("[ {]").search  # text that only begins as a header does is soon known for what it is
 CUT_SHORT = "the answer ends inside a tool call"
 _SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -215,7 +216,8 @@ class ToolParser:
 
     def _in_header(self, text: str, place: int, out: list[Piece]) -> int:
         room = self._head + MAX_HEADER - len(self._undecided)
-        stop = _HEADER_END(text, place, place + room)
+        search = _FIRST_BRACE if self._style.call_opens else _FIRST_BRACE_OR_SPACE
+        stop = search(text, place, place + room)
         end = stop.start() if stop else min(len(text), place + room)
         end = self._hold(text, place, end, out)
         if stop is None:
@@ -283,7 +285,7 @@ class ToolParser:
                 self._in_list = False
                 self._end_list(out)
             return end
-        inner = (style.call_opens, style.call_closes, *style.tails, style.separator or "")
+        inner = (style.call_opens, style.call_closes, *style.tails, *style.separators)
         marks = tuple(filter(None, (style.closes, *inner, *style.opens)))
         mark, partial = mark_at(text, place, marks)
         if partial:
@@ -293,13 +295,13 @@ class ToolParser:
             end = self._hold(text, place, place + len(mark), out)
             if mark == style.closes:
                 self._close(out)
-            elif mark in (style.call_opens, style.separator):
+            elif mark == style.call_opens or mark in style.separators:
                 self._state, self._after_mark = "opened", mark == style.call_opens
             else:
                 out.append(markup(self._undecided))
                 self._undecided = ""
             return end
-        if text[place] == "{" and style.separator == "" and not self._in_list:
+        if text[place] == "{" and "" in style.separators and not self._in_list:
             self._state = "opened"
         elif mark or not (style.closes or self._in_list):  # the block has ended without a word
             if self._undecided:
