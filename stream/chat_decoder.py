@@ -227,9 +227,7 @@ class ChatDecoder:
             ids = id_list(ids)
         if logprobs is not None or not self._swift:
             return self._feed(ids, logprobs)
-        text, seen, taken, place = self._skim(ids, 0)
-        if "\n" in seen or not self._quiet:
-            self._show(seen)
+        text, taken, place = self._skim(ids, 0)
         if place < len(ids):
             self._emit(text, taken)
             self._take(ids, place)
@@ -284,9 +282,7 @@ class ChatDecoder:
         self._swift = False  # should one raise, there are deltas to give
         while place < len(ids):
             if self._calm:
-                text, seen, taken, place = self._skim(ids, place)
-                if "\n" in seen or not self._quiet:
-                    self._show(seen)
+                text, taken, place = self._skim(ids, place)
                 self._emit(text, taken)
                 if place == len(ids):
                     break
@@ -324,25 +320,22 @@ class ChatDecoder:
         """Say whether the next ids may be skimmed, and what of their text would concern the splitter."""
         splitter = self._splitter
         self._calm = self._channel is not TOOL_CALL and self._malformed is None
-        self._quiet = True
         if splitter is not None:
             self._calm = self._calm and splitter.calm and splitter.channel is self._channel
-            self._quiet = splitter.settled
             if self._calm and splitter.starts != self._starts:
                 self._starts = splitter.starts
                 self._detok.watch("".join(self._starts))
-
-    def _show(self, text: str) -> None:
-        """Show the splitter text that was skimmed."""
-        if self._splitter is not None:
-            self._splitter.skim(text)
-            self._quiet = self._splitter.settled
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
     def _split(self, text: str) -> None:
         """Send text through the splitter, and its pieces on."""
-        self._route([plain(text, ANSWER)] if self._splitter is None else self._splitter.split(text))
+        splitter = self._splitter
+        if splitter is None:
+            self._route([plain(text, ANSWER)])
+            return
+        splitter.skim(self._detok.unshown())
+        self._route(splitter.split(text))
 
     def _route(self, pieces: list[Piece]) -> None:
         """Send pieces out, those of the answer and the thinking through the stops."""

@@ -8,8 +8,10 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chunk import id_list
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, START, Harmony
+from tokenweir.stream.last_turn import MOST_IDS, last_turn
 from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.thinking_and_tools import ThinkingAndTools
@@ -39,7 +41,8 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
     unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
-    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts; so too
+    if the last one is further back than `last_turn.MOST_IDS`, which bounds what the first token has to wait for.
 
     Args:
         tok: The model's tokenizer.
@@ -51,7 +54,10 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     """
     candidates = _candidates(tok) if style is None else (style,)
-    turn, begins = _last_turn(tok, prompt_ids, candidates)
+    tags = {token for candidate in candidates for token in candidate.tokens}
+    longest = max(len(opener) for candidate in candidates for opener in candidate.openers)
+    ids = prompt_ids if type(prompt_ids) is list else id_list(prompt_ids)
+    turn, begins = last_turn(tok, ids, tags, longest)
     opened = [candidate for candidate in candidates if _opens(candidate, turn, begins)]
     owned = (candidate for candidate in opened or candidates if candidate.tokens and _has_all(tok, candidate.tokens))
     if opened:  # of styles with the same tags, the last has nothing else
@@ -130,12 +136,12 @@ def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
-    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if it is not near."""
     start_id = tok.token_to_id(START)
-    place = len(prompt_ids)
-    while place and prompt_ids[place - 1] != start_id:
-        place -= 1
-    return tok.decode(prompt_ids[place:], skip_special_tokens=False) if place else None
+    for place in range(len(prompt_ids), max(0, len(prompt_ids) - MOST_IDS), -1):
+        if prompt_ids[place - 1] == start_id:
+            return tok.decode(prompt_ids[place:], skip_special_tokens=False)
+    return None
 
 
 def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
@@ -150,18 +156,3 @@ def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
     parser = ReasoningParser(style)
     parser.split(turn)
     return parser.channel is Channel.REASONING
-
-
-def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> tuple[str, bool]:
-    """Decode what comes after the last control token that is not one of the styles' tags; and whether there is one."""
-    if not prompt_ids:
-        return "", False
-    tags = {token for style in styles for token in style.tokens}
-    controls = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
-    ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
-    start = len(prompt_ids)
-    while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):
-        start = max(0, start - 64)
-    while start and prompt_ids[start - 1] not in ends:
-        start -= 1
-    return tok.decode(prompt_ids[start:], skip_special_tokens=False), start > 0

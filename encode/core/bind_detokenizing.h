@@ -32,18 +32,19 @@ class PyDetokenizer {
   void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
 
   nb::tuple skim(nb::list ids, size_t place) {
-    std::string seen;
-    std::optional<std::string> sent;
+    const size_t from = place;
+    std::string text;
     place = core_.skim(
         place, ids.size(),
         [&](size_t i) {
           PyObject* id = item(ids, i);
           return PyLong_CheckExact(id) ? integer(id).value_or(-1) : -1;
         },
-        [&](size_t i) { return nb::borrow(item(ids, i)); }, seen, sent);
-    nb::object text = text_object(seen);
-    return nb::make_tuple(sent ? text_object(*sent) : text, text, taken(), place);
+        [&](size_t i) { return nb::borrow(item(ids, i)); }, text);
+    return nb::make_tuple(place == from + 1 ? text_of(text, item(ids, from)) : text_object(text), taken(), place);
   }
+
+  nb::object unshown() { return text_object(core_.unshown()); }
 
   nb::object step(nb::handle item) {
     const int64_t id = token_id(item);
@@ -97,6 +98,14 @@ class PyDetokenizer {
  private:
   static PyObject* item(const nb::list& ids, size_t i) { return PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(i)); }
 
+  // The text of one id, which most often is an object already.
+  nb::object text_of(std::string_view text, PyObject* item) {
+    const size_t id = static_cast<size_t>(*integer(item));
+    if (tokens_->table.content(id) == text)
+      if (PyObject* object = tokens_->text(id)) return nb::steal(object);
+    return text_object(text);
+  }
+
   // The ids that have become ready.
   nb::list taken() {
     PendingIds<nb::object>& pending = core_.pending();
@@ -112,7 +121,16 @@ class PyDetokenizer {
 };
 
 inline void bind_detokenizing(nb::module_& m) {
-  nb::class_<IdSet>(m, "IdSet").def(nb::init<std::vector<int64_t>>(), "ids"_a);
+  nb::class_<IdSet>(m, "IdSet")
+      .def(nb::init<std::vector<int64_t>>(), "ids"_a)
+      .def(
+          "last_in",
+          [](const IdSet& self, const nb::list& ids, size_t start) -> std::optional<size_t> {
+            for (size_t place = ids.size(); place > start; place--)
+              if (self.contains(token_id(PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(place - 1))))) return place - 1;
+            return {};
+          },
+          "ids"_a, "start"_a);
 
   nb::class_<StopStrings>(m, "StopStrings")
       .def(
@@ -150,6 +168,7 @@ inline void bind_detokenizing(nb::module_& m) {
       .def("watch", &PyDetokenizer::watch, "starts"_a)
       .def("enter", &PyDetokenizer::enter, "search"_a, "drop"_a)
       .def("skim", &PyDetokenizer::skim, "ids"_a, "place"_a)
+      .def("unshown", &PyDetokenizer::unshown)
       .def("step", &PyDetokenizer::step, "token_id"_a)
       .def("skip", &PyDetokenizer::skip, "token_id"_a)
       .def("show", &PyDetokenizer::show, "token_id"_a, "text"_a)

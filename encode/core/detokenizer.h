@@ -3,7 +3,8 @@
 // An id's text goes to whoever splits it into answer, thinking and tool calls; what that makes of it comes back, is
 // searched for stops where they count, and goes out with its ids. That way is `step`, then `send`, `take` or `drop`.
 // Most ids cannot concern the splitter: they are no control token and their text has none of the characters at which
-// something begins for it. `skim` takes as many of these as there are, and both ways give the same.
+// something begins for it. `skim` takes as many of these as there are, and both ways give the same. Their text is kept
+// for the splitter, which must know what stands before the next text that it gets.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "decode_stream.h"
 #include "id_set.h"
@@ -38,6 +40,7 @@ class Detokenizer {
     stirs_.fill(false);
     for (size_t at = 0; at < starts.size(); at += utf8_length(static_cast<uint8_t>(starts[at])))
       stirs_[static_cast<uint8_t>(starts[at])] = true;
+    watched_ = true;
   }
 
   // Whether stops count in the text that comes next, and whether that is dropped.
@@ -47,34 +50,36 @@ class Detokenizer {
   }
 
   // Takes ids from `place` on, before `end`, that nothing but text comes of; returns the place of the first that it did
-  // not take. `id_at(i)` gives an id's number, -1 for what is none, and `keep(i)` the id. `seen` becomes their text, and
-  // `sent` what goes out, if that is something else.
+  // not take. `id_at(i)` gives an id's number, -1 for what is none, and `keep(i)` the id. `text` becomes what goes out.
   template <class IdAt, class Keep>
-  size_t skim(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& seen, std::optional<std::string>& sent) {
+  size_t skim(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& text) {
     const std::string_view held = stops_.held();
     const size_t room = count_ < limit_ ? limit_ - count_ - 1 : 0;
     if (end > place && end - place > room) end = place + room;
-    for (; place < end && !stirring_; place++) {
+    for (; place < end && !stirring_ && unshown_.size() + text.size() < kMostUnshown; place++) {
       const int64_t id = id_at(place);
       if (id < 0 || static_cast<uint64_t>(id) >= state_.tokens().size() || controls_->contains(id)) break;
-      const size_t before = seen.size();
-      state_.take(static_cast<size_t>(id), seen);
-      const std::string_view text = std::string_view(seen).substr(before);
-      if (stirs(text) || (search_ && !stops_.skim(text))) {
-        stirring_ = text;
-        seen.resize(before);
+      const size_t before = text.size();
+      state_.take(static_cast<size_t>(id), text);
+      const std::string_view added = std::string_view(text).substr(before);
+      if (stirs(added) || (search_ && !stops_.skim(added))) {
+        stirring_ = added;
+        text.resize(before);
         break;
       }
-      add(keep(place), text.size());
+      add(keep(place), added.size());
     }
+    if (watched_) unshown_ += text;
     if (!held.empty() || !stops_.held().empty()) {
-      sent = std::string(held) + seen;
-      sent->resize(sent->size() - stops_.held().size());
+      text.insert(0, held);
+      text.resize(text.size() - stops_.held().size());
     }
-    let_go(sent ? *sent : seen);
-    if (drop_) sent = std::string();
+    let_go(text);
     return place;
   }
+
+  // Takes the text that was skimmed and that the splitter has not been shown.
+  std::string unshown() { return std::exchange(unshown_, {}); }
 
   // Takes one id; appends its text to `text`. After a `skim` that ended early, it takes the id there.
   void step(Id id, size_t number, std::string& text) {
@@ -112,14 +117,12 @@ class Detokenizer {
       sent += text;
     }
     let_go(sent);
-    if (drop_) sent.clear();
   }
 
   // Ends the search: appends to `sent` what is held, since no stop reaches over what comes.
   void release(std::string& sent) {
     stops_.flush(sent);
     let_go(sent);
-    if (drop_) sent.clear();
   }
 
   // Takes back `length` bytes of text that something else goes out for, or nothing.
@@ -136,6 +139,8 @@ class Detokenizer {
   PendingIds<Id>& pending() { return pending_; }
 
  private:
+  static constexpr size_t kMostUnshown = 1024;  // bytes; then an id goes the long way
+
   bool stirs(std::string_view text) const {
     for (const char c : text)
       if (stirs_[static_cast<uint8_t>(c)]) return true;
@@ -147,11 +152,10 @@ class Detokenizer {
     pending_.add(std::move(id), length, state_.calm() || state_.pending() == 0);
   }
 
-  void let_go(std::string_view text) {
-    if (drop_)
-      pending_.drop(text.size());
-    else
-      pending_.send(text.size());
+  void let_go(std::string& text) {
+    if (!drop_) return pending_.send(text.size());
+    pending_.drop(text.size());
+    text.clear();
   }
 
   DecodeState state_;
@@ -159,7 +163,8 @@ class Detokenizer {
   std::shared_ptr<const IdSet> controls_;
   PendingIds<Id> pending_;
   std::array<bool, 256> stirs_{};
-  bool search_ = false, drop_ = false;
+  bool watched_ = false, search_ = false, drop_ = false;
+  std::string unshown_;  // text that was skimmed, which the splitter has not been shown
   std::optional<std::string> stirring_;  // the text of an id that has been decoded and not yet been stepped
   size_t count_ = 0, min_tokens_, limit_;
   size_t floor_ = 0;  // the position before which no stop may complete, once `min_tokens` have come
