@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from msgspec.structs import replace
 
 from tokenweir.stream.events import Channel
@@ -47,7 +49,7 @@ def says(piece):
 def cut(text, places):
     """A text in parts."""
     ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
-    return [text[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(ends)]
 
 
 def told(pieces):
