@@ -158,8 +158,8 @@ class Harmony:
                 self._announce(out)
                 self._state = "arguments"
         if self._state == "arguments":
-            end = self._value.feed(text)
-            out.append(Piece(text[:end], Channel.TOOL_CALL, text[:end], call=self._call))
+            if end := self._value.feed(text):
+                out.append(Piece(text[:end], Channel.TOOL_CALL, text[:end], call=self._call))
             text = text[end:]
             if self._value.error is not None:
                 self._fail(self._value.error, out)

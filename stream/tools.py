@@ -246,10 +246,10 @@ class ToolParser:
         if self._begun:
             end, arguments = call.feed(text, place)
             stretch = text[place:end]
-            if arguments:
-                out.append(Piece(stretch, Channel.TOOL_CALL, stretch, call=self._call))
-            elif stretch:
-                out.append(markup(stretch))
+            if stretch:
+                out.append(
+                    Piece(stretch, Channel.TOOL_CALL, stretch, call=self._call) if arguments else markup(stretch)
+                )
         else:
             end, arguments = call.feed(text[: place + MAX_HELD - len(self._undecided)], place)
             self._undecided += text[place:end]
