@@ -17,7 +17,7 @@ from copy import copy
 from tokenweir.stream.events import Channel
 from tokenweir.stream.json_value import JsonValue
 from tokenweir.stream.pieces import Piece, mark_at, markup, plain
-from tokenweir.stream.tools import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.tool_block import CUT_SHORT, MAX_HEADER
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")

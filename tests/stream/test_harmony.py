@@ -11,7 +11,7 @@ from splitting import cut, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, Harmony
-from tokenweir.stream.tools import MAX_HEADER
+from tokenweir.stream.tool_block import MAX_HEADER
 
 THINK = "<|channel|>analysis<|message|>Is 1 < 2?<|end|><|start|>assistant"
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from splitting import cut, run, told
 
 from tokenweir.stream.events import Channel
-from tokenweir.stream.tools import MAX_HEADER, MAX_HELD, ToolParser
+from tokenweir.stream.tool_block import MAX_HEADER, MAX_HELD
+from tokenweir.stream.tools import ToolParser
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
 WEATHER = '{"city": "Tōkyō \\"}\\u00e9", "days": [1, {"x": null}]}'
