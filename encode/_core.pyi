@@ -5,7 +5,7 @@ Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets a
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -398,10 +398,29 @@ class DecodeStream:
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""
 
+class DecodeBatch:
+    """Many incremental decodes, one a slot; see `tokenweir.encode.decode_batch.DecodeBatch`."""
+
+    def __init__(self, tokens: TokenBytes, skip_special: bool, whole_runs: bool = False) -> None: ...
+    def __len__(self) -> int: ...
+    def add(self, prompt_ids: Sequence[int] = ()) -> int:
+        """Begin a sequence; return its slot."""
+
+    def copy(self, slot: int) -> int:
+        """Begin a sequence in the state of another; return its slot."""
+
+    def step(self, slots: Sequence[int], ids: Sequence[Any]) -> list[str]:
+        """Take an id, or a row of ids in which -1 is none, for each slot; return the text of each."""
+
+    def remove(self, slot: int) -> str:
+        """End a sequence; return what was held of it."""
+
 class IdSet:
     """A few ids among many."""
 
     def __init__(self, ids: Sequence[int]) -> None: ...
+    def last_in(self, ids: list[int], start: int) -> int | None:
+        """Find the place of the last of them in `ids`; places before `start` are not looked at."""
 
 class StopStrings:
     """A text on its way to the first stop string; see `tokenweir.stream.stops.StopStrings`."""

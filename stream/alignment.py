@@ -34,10 +34,12 @@ class Aligner:
 
     def add(self, count: int, logprobs: Sequence[float | None] | None) -> None:
         """Add what came with the next `count` ids; of more, only the first count."""
-        self._logprobs.extend(repeat(None, count) if logprobs is None else logprobs[:count])
+        listed = getattr(logprobs, "tolist", None)  # of an array, on any device
+        self._logprobs.extend(repeat(None, count) if logprobs is None else (listed() if listed else logprobs)[:count])
 
     def align(self, delta: Delta) -> Delta:
         """Give the next delta its alignment."""
+        key: _Text
         match delta:
             case ToolCallDelta():
                 key, text = (ToolCallDelta, delta.call), delta.arguments

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
@@ -41,6 +41,9 @@ async def chat(
     include_stop: bool = False,
     skip_special_tokens: bool = True,
     byte_fallback: str = "eager",
+    alignment: bool = False,
+    thinking_budget: int | None = None,
+    on_thinking_spent: Callable[[int], object] | None = None,
 ) -> AsyncIterator[AsyncGenerator[Delta, None]]:
     """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
 
@@ -71,6 +74,10 @@ async def chat(
         include_stop: As for `ChatDecoder`.
         skip_special_tokens: As for `ChatDecoder`.
         byte_fallback: As for `ChatDecoder`.
+        alignment: As for `ChatDecoder`; the logprobs are those of the engine's `EngineStep`s.
+        thinking_budget: As for `ChatDecoder`.
+        on_thinking_spent: As for `ChatDecoder`; it runs in the task that reads the deltas, before it gets that id's,
+            and is given the `index` of the answer.
 
     Raises:
         TemplateError: There is no template, or it refuses the messages or takes no tools.
@@ -114,6 +121,9 @@ async def chat(
                 skip_special_tokens=skip_special_tokens,
                 byte_fallback=byte_fallback,
                 index=index,
+                alignment=alignment,
+                thinking_budget=thinking_budget,
+                on_thinking_spent=on_thinking_spent,
             )
         )
         for index in range(sampling.n)

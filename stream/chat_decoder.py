@@ -14,7 +14,7 @@ from typing import Literal
 
 from tokenweir.encode import _core
 from tokenweir.encode.decode import check_byte_fallback
-from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.alignment import Aligner
 from tokenweir.stream.chunk import Ids, id_list, to_id
@@ -30,11 +30,12 @@ from tokenweir.stream.events import (
     Usage,
 )
 from tokenweir.stream.merge import merge
+from tokenweir.stream.options import calls_style, check_counts, end_ids, thinking_style
 from tokenweir.stream.pieces import Piece, plain
 from tokenweir.stream.stops import StopStrings
 from tokenweir.stream.thinking import ThinkingMeter
-from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
-from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_styles import ToolStyle
 
 ANSWER, REASONING, TOOL_CALL = Channel
 SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset({ANSWER, REASONING})}
@@ -73,7 +74,7 @@ class ChatDecoder:
         index: int = 0,
         alignment: bool = False,
         thinking_budget: int | None = None,
-        on_thinking_spent: Callable[[], object] | None = None,
+        on_thinking_spent: Callable[[int], object] | None = None,
     ) -> None:
         """Make a decoder for one answer.
 
@@ -100,7 +101,7 @@ class ChatDecoder:
             alignment: Every delta says how its ids go with its text; see `Alignment`.
             thinking_budget: After so many ids of thinking, tags included, the thinking counts as spent if it still goes
                 on. Nothing is cut off: it is for the engine to close it.
-            on_thinking_spent: Called then, once, before the deltas of that id are given.
+            on_thinking_spent: Called then with `index`, once, before the deltas of that id are given.
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
@@ -110,35 +111,16 @@ class ChatDecoder:
         """
         if stop_scope not in SCOPES:
             raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {stop_scope!r}")
-        for name, number, least in (
-            ("min_tokens", min_tokens, 0),
-            ("max_tokens", max_tokens, 0),
-            ("thinking_budget", thinking_budget, 1),
-        ):
-            if number is not None and number < least:
-                raise ValueError(f"{name}={number} is below {least}")
-        if max_tokens is not None and min_tokens > max_tokens:
-            raise ValueError(f"min_tokens={min_tokens} is above max_tokens={max_tokens}")
+        check_counts(min_tokens, max_tokens, thinking_budget)
         check_byte_fallback(byte_fallback)
         self._tok = tok
-        self._ends: dict[int, int | None] = {}  # each id that ends the answer, with the `stop_reason` it gives
-        if not ignore_eos:
-            self._ends |= dict.fromkeys(_checked_ids(tok, "eos_ids", tok.eos_ids if eos_ids is None else eos_ids))
-        self._ends |= {token_id: token_id for token_id in _checked_ids(tok, "stop_token_ids", stop_token_ids)}
+        self._ends = end_ids(tok, eos_ids, stop_token_ids, ignore_eos)
         self._stops = StopStrings(stop, include=include_stop)
         self._scope = SCOPES[stop_scope]
         self._include_stop = include_stop
         self._strip = reasoning == "strip"
-        self._style: ReasoningStyle | Literal["auto"] | None = "auto"
-        if reasoning is None or reasoning == "off":
-            self._style = None
-        elif reasoning not in ("auto", "strip"):
-            self._style = style_of(reasoning)
-        elif reasoning_style is not None:
-            self._style = style_of(reasoning_style)
-        self._tools: ToolStyle | Literal["auto"] | None = "auto"
-        if tools != "auto":
-            self._tools = None if tools is None else tool_style_of(tools)
+        self._style = thinking_style(reasoning, reasoning_style)
+        self._tools = calls_style(tools)
         self._max_tokens = max_tokens
         self._min_tokens = min_tokens
         self._thinking_budget = thinking_budget
@@ -175,7 +157,7 @@ class ChatDecoder:
         self._starts: frozenset[str] = frozenset()  # what `_detok` watches for
         self._enter(self.channel)
         self._malformed: str | None = None  # of the text that was routed last
-        self._thinking = ThinkingMeter(self._thinking_budget)
+        self._thinking = ThinkingMeter(self._thinking_budget, self._max_tokens)
         self._count_thinking(self.channel is REASONING)
         self._at = self.channel  # of what the splitter gave last, or of what comes after it
         self._called = False  # a whole tool call has been given
@@ -358,17 +340,8 @@ class ChatDecoder:
                 self._enter(channel)
             if channel is TOOL_CALL:
                 self._called = self._called or piece.complete
-                self._out.append(
-                    ToolCallDelta(
-                        piece.name,
-                        piece.text,
-                        detok.take(piece.source),
-                        self._index,
-                        piece.call,
-                        piece.complete,
-                        piece.malformed,
-                    )
-                )
+                said = piece.call, piece.complete, piece.malformed
+                self._out.append(ToolCallDelta(piece.name, piece.text, detok.take(piece.source), self._index, *said))
             else:
                 self._emit(*detok.send(piece.text))
 
@@ -423,26 +396,11 @@ class ChatDecoder:
     def _count_thinking(self, thinking: bool) -> None:
         """Count the ids that go out from here on as thinking, or not."""
         if thinking is not self._thinking.on:
-            self._thinking.switch(thinking, self._detok.passed)
-            self._limit()
-
-    def _limit(self) -> None:
-        """Say which id must not be skimmed, since something is to be done when it comes."""
-        limits = (limit for limit in (self._max_tokens, self._thinking.limit) if limit is not None)
-        self._detok.limit = min(limits, default=None)
+            self._detok.limit = self._thinking.switch(thinking, self._detok.passed)
 
     def _check_budget(self) -> None:
         """Report, once, that the budget of thinking is spent while thinking goes on."""
         if self._thinking.spends(self._detok.count) and self.channel is REASONING:
-            self._thinking.spent = True
-            self._limit()
+            self._detok.limit = self._thinking.spend()
             if self._on_thinking_spent is not None:
-                self._on_thinking_spent()
-
-
-def _checked_ids(tok: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:
-    """Check that ids are in the vocabulary."""
-    checked = list(ids)
-    if (bad := next((i for i in checked if not 0 <= i < tok.vocab_size), None)) is not None:
-        raise TokenIdError(f"{option}: token id {bad} is outside the vocabulary (0 to {tok.vocab_size - 1})")
-    return checked
+                self._on_thinking_spent(self._index)

@@ -7,9 +7,12 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, START, Harmony
+from tokenweir.stream.last_turn import last_turn
+from tokenweir.stream.once import once_a_tokenizer
 from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.thinking_and_tools import ThinkingAndTools
@@ -39,7 +42,8 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
     unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
-    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts; so too
+    if the last one is further back than `last_turn.MOST_IDS`, which bounds what the first token has to wait for.
 
     Args:
         tok: The model's tokenizer.
@@ -51,12 +55,11 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     """
     candidates = _candidates(tok) if style is None else (style,)
-    turn, begins = _last_turn(tok, prompt_ids, candidates)
+    turn, begins = last_turn(tok, prompt_ids, *_turn_ends(tok, style))
     opened = [candidate for candidate in candidates if _opens(candidate, turn, begins)]
-    owned = (candidate for candidate in opened or candidates if candidate.tokens and _has_all(tok, candidate.tokens))
     if opened:  # of styles with the same tags, the last has nothing else
-        return PromptReading(next(owned, opened[-1]), True)
-    return PromptReading(next(owned, None) if style is None else style, False)
+        return PromptReading(_first_owned(tok, tuple(opened)) or opened[-1], True)
+    return PromptReading(vocabulary_style(tok) if style is None else style, False)
 
 
 def find_splitter(
@@ -99,6 +102,13 @@ def thinking_splitter(style: str | ReasoningStyle, *, inside: bool = False) -> S
     return Harmony() if style.name == HARMONY else ReasoningParser(style, inside=inside)
 
 
+@once_a_tokenizer
+def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
+    """Find the first style of thinking whose tags are tokens of a vocabulary."""
+    return _first_owned(tok, _candidates(tok))
+
+
+@once_a_tokenizer
 def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     """Find the first style of tool calls whose control tokens are in a vocabulary."""
     for style in TOOL_STYLES.values():
@@ -107,6 +117,7 @@ def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     return None
 
 
+@once_a_tokenizer
 def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
     """Give the text of those special tokens that a style's markup consists of, by id."""
     marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
@@ -114,10 +125,15 @@ def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> di
     return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
 
 
+def _first_owned(tok: Tokenizer, styles: tuple[ReasoningStyle, ...]) -> ReasoningStyle | None:
+    return next((style for style in styles if style.tokens and _has_all(tok, style.tokens)), None)
+
+
 def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
     return all(tok.token_to_id(token) is not None for token in tokens)
 
 
+@once_a_tokenizer
 def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
     """All styles, each family's tags as its vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
     found = next((text for text in tok.control_texts if text.startswith("<think:") and text.endswith(">")), None)
@@ -129,13 +145,24 @@ def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
     return tuple((STYLES | {"hunyuan": own}).values())
 
 
+@once_a_tokenizer
+def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
+    """Find the control tokens that are no part of a style's tags, or of any's; and how long an opener may be."""
+    styles = _candidates(tok) if style is None else (style,)
+    tags = {token for style in styles for token in style.tokens}
+    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
+    # End tokens too: DeepSeek's and others' role tokens are not special ones.
+    ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
+    return ends, max(len(opener) for style in styles for opener in style.openers)
+
+
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
     """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
     start_id = tok.token_to_id(START)
-    place = len(prompt_ids)
-    while place and prompt_ids[place - 1] != start_id:
-        place -= 1
-    return tok.decode(prompt_ids[place:], skip_special_tokens=False) if place else None
+    if start_id is None:
+        return None
+    text, begins = last_turn(tok, prompt_ids, _core.IdSet([start_id]), 0)
+    return text if begins else None
 
 
 def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
@@ -150,18 +177,3 @@ def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
     parser = ReasoningParser(style)
     parser.split(turn)
     return parser.channel is Channel.REASONING
-
-
-def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> tuple[str, bool]:
-    """Decode what comes after the last control token that is not one of the styles' tags; and whether there is one."""
-    if not prompt_ids:
-        return "", False
-    tags = {token for style in styles for token in style.tokens}
-    controls = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
-    ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
-    start = len(prompt_ids)
-    while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):
-        start = max(0, start - 64)
-    while start and prompt_ids[start - 1] not in ends:
-        start -= 1
-    return tok.decode(prompt_ids[start:], skip_special_tokens=False), start > 0

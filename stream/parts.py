@@ -186,14 +186,16 @@ class DecodeChat:
         return self._decoder.finished
 
     def feed(self, item: Any) -> Sequence[Delta]:
-        if isinstance(item, EngineStep) and item.index:
+        if not isinstance(item, EngineStep):
+            return self._decoder.feed(item)
+        if item.index:
             raise EngineError(f"the engine gave ids of answer {item.index}; it was asked for one answer, which is 0")
-        if isinstance(item, EngineStep) and item.finish_reason is not None:
+        if item.finish_reason is not None:
             if item.finish_reason not in list(FinishReason):
                 known = ", ".join(FinishReason)
                 raise EngineError(f"the engine gave finish_reason {item.finish_reason!r}; known are {known}")
             self._reason = item.finish_reason
-        return self._decoder.feed(id_list(item))
+        return self._decoder.feed(id_list(item), item.logprobs)
 
     def finish(self, failure: Exception | None) -> Sequence[Delta]:
         return self._decoder.finish(FinishReason.ERROR if failure else self._reason)

@@ -121,7 +121,16 @@ class PyDetokenizer {
 };
 
 inline void bind_detokenizing(nb::module_& m) {
-  nb::class_<IdSet>(m, "IdSet").def(nb::init<std::vector<int64_t>>(), "ids"_a);
+  nb::class_<IdSet>(m, "IdSet")
+      .def(nb::init<std::vector<int64_t>>(), "ids"_a)
+      .def(
+          "last_in",
+          [](const IdSet& self, const nb::list& ids, size_t start) -> std::optional<size_t> {
+            for (size_t place = ids.size(); place > start; place--)
+              if (self.contains(token_id(PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(place - 1))))) return place - 1;
+            return {};
+          },
+          "ids"_a, "start"_a);
 
   nb::class_<StopStrings>(m, "StopStrings")
       .def(

@@ -2,6 +2,7 @@
 
 #include "bind_charsmap.h"
 #include "bind_bpe.h"
+#include "bind_decode_batch.h"
 #include "bind_decoding.h"
 #include "bind_detokenizing.h"
 #include "bind_encoding.h"
@@ -43,6 +44,7 @@ NB_MODULE(_core, m) {
   bind_unigram(m);
   bind_bpe(m);
   bind_decoding(m);
+  bind_decode_batch(m);
   bind_encoder(m);
   bind_gguf(m);
 }

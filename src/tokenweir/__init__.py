@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokenweir.encode.decode import DecodeStream
+    from tokenweir.encode.decode_batch import DecodeBatch
     from tokenweir.encode.encoded import Encoded, Ragged
     from tokenweir.encode.errors import (
         DeliveryError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tokenweir.stream.chunk import Chunk
     from tokenweir.stream.engines import Engine, EngineStep, NgramEngine, ReplayEngine, Sampling, SyncEngine
     from tokenweir.stream.events import (
+        Alignment,
         Channel,
         Delta,
         Finish,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 _MODULES = {
     # text <-> ids
     "encode.decode": ["DecodeStream"],
+    "encode.decode_batch": ["DecodeBatch"],
     "encode.encoded": ["Encoded", "Ragged"],
     "encode.errors": [
         "DeliveryError",
@@ -87,6 +90,7 @@ _MODULES = {
     "stream.chunk": ["Chunk"],
     "stream.engines": ["Engine", "EngineStep", "NgramEngine", "ReplayEngine", "Sampling", "SyncEngine"],
     "stream.events": [
+        "Alignment",
         "Channel",
         "Delta",
         "Finish",
@@ -118,10 +122,12 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AddedToken",
+    "Alignment",
     "Channel",
     "ChatDecoder",
     "ChatTemplate",
     "Chunk",
+    "DecodeBatch",
     "DecodeStream",
     "DeliveryError",
     "Delta",

@@ -146,6 +146,36 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
             place += len(expected)
 
 
+class LongWay(ChatDecoder):
+    """Skims nothing."""
+
+    def _settle(self):
+        super()._settle()
+        self._calm = False
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
+)
+def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cuts, name):
+    tok = request.getfixturevalue(name)
+    options["tools"] = data.draw(st.sampled_from([None, "hermes"]))
+    ids = data.draw(some_ids(tok))
+    decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
+    assert run(decoder, chunks_of(ids, cuts)) == run(plain, [ids])
+    assert decoder.ignored == plain.ignored
+
+
+def test_text_that_is_skimmed_for_long_still_counts_as_before_a_tag(think_tok):
+    for before, inside in (("x" * 5000, False), ("x" * 5000 + "\n", True), (" \n" * 5000, True)):
+        decoder = ChatDecoder(think_tok)
+        for token_id in think_tok.encode(before):
+            decoder.feed([token_id])
+        deltas = decoder.feed(think_tok.encode("<think>a"))
+        assert isinstance(deltas[-1], ReasoningDelta) is inside
+
+
 def test_ids_without_text_go_to_the_next_delta_and_the_rest_to_finish(mistral_tok):
     opener, closer, eos, skip = (mistral_tok.token_to_id(t) for t in ("[THINK]", "[/THINK]", "<eos>", "<skip>"))
     decoder = ChatDecoder(mistral_tok)
