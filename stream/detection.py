@@ -17,7 +17,7 @@ from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.thinking_and_tools import ThinkingAndTools
 from tokenweir.stream.tools import ToolParser
-from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
 
 
@@ -96,12 +96,6 @@ def find_splitter(
     return splitter, shown_tokens(tok, style) | shown_tokens(tok, tool_style)
 
 
-def thinking_splitter(style: str | ReasoningStyle, *, inside: bool = False) -> Splitter:
-    """Make what splits thinking from the answer: a parser of tags, or of harmony after `<|start|>assistant`."""
-    style = style_of(style)
-    return Harmony() if style.name == HARMONY else ReasoningParser(style, inside=inside)
-
-
 @once_a_tokenizer
 def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
     """Find the first style of thinking whose tags are tokens of a vocabulary."""
@@ -157,7 +151,7 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
-    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if it is not near."""
     start_id = tok.token_to_id(START)
     if start_id is None:
         return None

@@ -3,8 +3,8 @@
     <|start|>assistant<|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...<|return|>
 
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
-(`to=functions.NAME`, after the role or after the channel) is a tool call, whatever its channel; its name goes out with
-the first character of its arguments, which must be JSON. A header that is none of these goes out as answer, with the
+(`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`; its name goes out
+with the first character of its arguments, which must be a JSON object. A header that is none of these goes out as answer, with the
 reason, and so does the rest of its message: what was meant by it is not known. A header may begin at `<|channel|>`
 alone, inside a message too; models leave out what comes before.
 """
@@ -17,16 +17,16 @@ from copy import copy
 from tokenweir.stream.events import Channel
 from tokenweir.stream.json_value import JsonValue
 from tokenweir.stream.pieces import Piece, mark_at, markup, plain
-from tokenweir.stream.tools import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.tool_block import CUT_SHORT, MAX_HEADER
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
 MARKS = (START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS)
 
+_TYPE = r"(?:<\|constrain\|>\s*)?(?:[\w.+/-]+\s*)?"
 _HEADER = re.compile(
-    r"(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*)?"
-    r"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?)?"
-    r"(?:<\|constrain\|>\s*)?(?:[\w.+/-]+\s*)?"
+    rf"(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
+    rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
 )
 _BEGINNING = re.compile(r"[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
 _BODIES = {"analysis": Channel.REASONING, "commentary": Channel.ANSWER, "final": Channel.ANSWER, None: Channel.ANSWER}
@@ -158,8 +158,8 @@ class Harmony:
                 self._announce(out)
                 self._state = "arguments"
         if self._state == "arguments":
-            end = self._value.feed(text)
-            out.append(Piece(text[:end], Channel.TOOL_CALL, text[:end], call=self._call))
+            if end := self._value.feed(text):
+                out.append(Piece(text[:end], Channel.TOOL_CALL, text[:end], call=self._call))
             text = text[end:]
             if self._value.error is not None:
                 self._fail(self._value.error, out)
@@ -176,7 +176,7 @@ class Harmony:
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
         """Take a piece of markup."""
-        if self._state == "header" and (mark == CONSTRAIN or (mark == CHANNEL and CHANNEL not in self._header)):
+        if self._state == "header" and mark in (CONSTRAIN, CHANNEL) and mark not in self._header:
             self._header += mark
             self._held += mark
         elif self._state == "header" and mark == MESSAGE:
@@ -202,7 +202,7 @@ class Harmony:
             return
         self._channel = _BODIES[header["channel"]]
         recipient = header["first"] or header["second"]
-        if recipient is None:
+        if recipient is None or header["channel"] == "final":
             self._state = "body"
             out.append(markup(self._held))
             self._held = ""

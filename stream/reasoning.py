@@ -119,8 +119,8 @@ class ReasoningParser:
                 text, seen = text[:place], place
                 break
             else:
+                self.skim(text[place])
                 seen = place + 1
-                self._bare_start = self._bare_line = False
         self.skim(text[seen:])
         if len(text) > sent:
             out.append(plain(text[sent:], self.channel))

@@ -26,12 +26,15 @@ from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import SCOPES, ChatDecoder
 from tokenweir.stream.chunk import Chunk, Ids
-from tokenweir.stream.detection import shown_tokens, thinking_splitter
+from tokenweir.stream.detection import shown_tokens
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.harmony import Harmony
 from tokenweir.stream.parts import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
+from tokenweir.stream.pieces import Splitter
+from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
+from tokenweir.stream.thinking_and_tools import ThinkingAndTools
 from tokenweir.stream.tools import ToolParser
 from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
@@ -86,42 +89,54 @@ def detokenize(
 
 
 def split_reasoning(
-    chunks: ChunkSource, style: str | ReasoningStyle, *, inside: bool = False
+    chunks: ChunkSource,
+    style: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tools: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
 
-    Of the style "harmony", tool calls are found as well.
-
     Args:
         chunks: The source, of chunks.
-        style: The tags and policies, or their name.
+        style: The tags and policies, or their name. Of the style "harmony", tool calls are found as well.
         inside: The prompt has already opened the thinking.
+        tools: Find the tool calls of this style too, so that tags in their arguments stay what they are.
 
     """
-    return drive(chunks, Split(thinking_splitter(style, inside=inside)))
+    return drive(chunks, Split(_splitter(style, inside, tools)))
 
 
 def strip_reasoning(
-    chunks: ChunkSource, style: str | ReasoningStyle, *, inside: bool = False
+    chunks: ChunkSource,
+    style: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tools: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
-    return drive(chunks, Split(thinking_splitter(style, inside=inside), strip=True))
+    return drive(chunks, Split(_splitter(style, inside, tools), strip=True))
 
 
 def split_tool_calls(chunks: ChunkSource, style: str | ToolStyle) -> AsyncGenerator[Chunk, None]:
     """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
 
-    Comes after `split_reasoning`, whose answer it splits. Where the thinking may begin anywhere (`opens_at`), that
-    stage finds tags in arguments too; `ChatDecoder` does not.
-
     Args:
-        chunks: The source, of chunks.
-        style: How the model writes calls, or the style's name. Harmony has calls and thinking in one: the style
-            "harmony" takes one of the two stages.
+        chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
+            such a stage finds inside a call break it, so `split_reasoning` can find both.
+        style: How the model writes calls, or the style's name. Of the style "harmony", thinking is found as well.
 
     """
     style = tool_style_of(style)
     return drive(chunks, Split(Harmony() if style.name == HARMONY else ToolParser(style)))
+
+
+def _splitter(style: str | ReasoningStyle, inside: bool, tools: str | ToolStyle | None) -> Splitter:
+    style = style_of(style)
+    if style.name == HARMONY:
+        return Harmony()
+    thinking = ReasoningParser(style, inside=inside)
+    return thinking if tools is None else ThinkingAndTools(thinking, ToolParser(tools))
 
 
 def stop_at(

@@ -30,7 +30,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         objects: Whether calls may be such objects.
         lists: Whether a block may be a list of such objects.
         bare: Whether an answer that begins with such an object is a block without an opening text.
-        separator: What stands between two objects outside a list: empty for nothing; None if there is only one.
+        separators: What may stand between two objects outside a list, the empty text for nothing.
         tails: Texts that may follow the arguments and are markup too.
         name_keys: The keys of the name in an object.
         argument_keys: The keys of the arguments in an object.
@@ -52,7 +52,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     objects: bool = True
     lists: bool = False
     bare: bool = False
-    separator: str | None = None
+    separators: tuple[str, ...] = ()
     tails: tuple[str, ...] = ()
     name_keys: tuple[str, ...] = ("name",)
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
@@ -104,7 +104,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             closes="<|tool_calls_section_end|>",
             call_opens="<|tool_call_begin|>",
             call_closes="<|tool_call_end|>",
-            header=r"(?:functions\.)?(?P<name>[^\s:<]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*",
+            header=r"(?:functions\.)?(?P<name>[A-Za-z_][^\s:<]*)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*",
             objects=False,
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             others=("<|tool_call_argument_begin|>",),
@@ -150,7 +150,12 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         _tagged("longcat", "<longcat_tool_call>", "</longcat_tool_call>"),
         _tagged("nemotron", "<TOOLCALL>", "</TOOLCALL>", lists=True),
         _tagged(
-            "tool-calls", "<tool_calls>", "</tool_calls>", lists=True, separator="", unlike=("<tool_sep>", "<arg_key>")
+            "tool-calls",
+            "<tool_calls>",
+            "</tool_calls>",
+            lists=True,
+            separators=("",),
+            unlike=("<tool_sep>", "<arg_key>"),
         ),
         ToolStyle(name="granite", opens=("<|tool_call|>",), lists=True, tokens=("<|tool_call|>",)),
         ToolStyle(
@@ -162,7 +167,9 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<parameter=",),
         ),
         _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
-        ToolStyle(name="llama3", opens=("<|python_tag|>",), bare=True, separator=";", tokens=("<|python_tag|>",)),
+        ToolStyle(
+            name="llama3", opens=("<|python_tag|>",), bare=True, separators=(";", ""), tokens=("<|python_tag|>",)
+        ),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""
