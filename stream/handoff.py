@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable
+from time import monotonic
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -24,6 +25,10 @@ from tokenweir.stream.merge import size_of
 from tokenweir.stream.replay_buffer import ReplayBuffer
 
 T = TypeVar("T")
+
+BREATH = 0.0005
+"""Seconds for which producers that never wait may keep the event loop, and so the readers, waiting. After a pause a delta
+goes at once."""
 
 
 class Handoff(Generic[T]):
@@ -51,6 +56,7 @@ class Handoff(Generic[T]):
         self._stall_timeout = stall_timeout
         self._waiting: list[Delta] = []
         self._bytes = 0
+        self._breath_due = 0.0
         self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
         self._views: set[View[T]] = set()
@@ -71,15 +77,17 @@ class Handoff(Generic[T]):
             await self._wait_for_room()
         self._waiting.append(delta)
         self._bytes += size_of(delta)
-        if self._filled.fire():
-            await checkpoint()  # the reader goes first: an engine that never waits must not keep the loop to itself
+        self._filled.fire()
+        if monotonic() >= self._breath_due:
+            await checkpoint()
+            self._breath_due = monotonic() + BREATH
 
     async def _wait_for_room(self) -> None:
         timeout = self._stall_timeout if self._views else math.inf
         with anyio.move_on_after(timeout) as waiting:
             await self._emptied.wait()
         if waiting.cancelled_caught:
-            deadline = anyio.current_time() - timeout
+            deadline = monotonic() - timeout
             for view in [view for view in self._views if view._taken_at <= deadline]:
                 view._cut_off(DeliveryError(f"stalled: nothing was taken for {timeout:g} s", "stalled"))
 
@@ -153,7 +161,7 @@ class View(Generic[T]):
         self.position = start
         self._handoff = handoff
         self._interval = interval
-        self._taken_at = anyio.current_time()
+        self._taken_at = monotonic()
         self._due = -math.inf  # when the next batch may go
         self._cut: DeliveryError | None = None
 
@@ -166,8 +174,8 @@ class View(Generic[T]):
 
         """
         handoff, replay = self._handoff, self._handoff._replay
-        if self._due > anyio.current_time() and not handoff._closed:
-            await anyio.sleep_until(self._due)
+        if self._interval and (early := self._due - monotonic()) > 0 and not handoff._closed:
+            await anyio.sleep(early)
         while not handoff._waiting and self.position == replay.next and self._cut is None:
             if handoff._closed:
                 if handoff._failure is not None:
@@ -183,7 +191,7 @@ class View(Generic[T]):
             self._cut_off(error)
             raise
         self.position = replay.next
-        self._taken_at = anyio.current_time()
+        self._taken_at = monotonic()
         if handoff._begun:
             self._due = self._taken_at + self._interval
         handoff._furthest = max(handoff._furthest, self.position)

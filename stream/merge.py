@@ -21,8 +21,11 @@ def merge(deltas: Iterable[Delta]) -> list[Delta]:
     Of several parallel answers, each comes as a whole, in the order in which they first appear: only the order within
     an answer means something.
     """
+    waiting = list(deltas)
+    if len(waiting) < 2:
+        return waiting
     answers: dict[int, list[Delta]] = {}
-    for delta in deltas:
+    for delta in waiting:
         answers.setdefault(delta.index, []).append(delta)
     merged: list[Delta] = []
     for answer in answers.values():

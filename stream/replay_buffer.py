@@ -76,7 +76,7 @@ class ReplayBuffer(Generic[T]):
         """
         self.check(number)
         newest_first = [item for item, _ in islice(reversed(self._items), self.next - number)]
-        return self._merge(reversed(newest_first))
+        return self._merge(reversed(newest_first)) if len(newest_first) > 1 else newest_first
 
     def trim(self, before: int) -> None:
         """Drop the oldest items while there are too many bytes, but none from the number `before` on."""

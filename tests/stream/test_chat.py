@@ -220,7 +220,7 @@ async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_t
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 TOOL_TEMPLATE = (
-    "{% for tool in tools %}{{ tool.function.name }}, {% endfor %}"
+    "{% for tool in tools or [] %}{{ tool.function.name }}, {% endfor %}"
     "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}<turn>assistant\n"
     "{# calls look like <tool_call>{...}</tool_call> #}"
 )

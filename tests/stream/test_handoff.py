@@ -209,8 +209,11 @@ async def test_a_producer_that_never_waits_lets_the_reader_in():
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read)
         await anyio.wait_all_tasks_blocked()
-        await put_all(handoff, "a" * 1000)
-        assert sum(len(delta.text) for delta in got) >= 900
+        for _ in range(100_000):
+            await handoff.put(TextDelta("a"))
+            if len(got) == 2:
+                break
+        assert len(got) == 2
         handoff.close()
 
 

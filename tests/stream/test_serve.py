@@ -20,6 +20,7 @@ from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.limits import Limits
 from tokenweir.stream.serve import serve
+from tokenweir.templates import ChatTemplate
 
 TOK = Tokenizer.default()
 
@@ -178,6 +179,54 @@ async def test_a_lone_engine_is_the_model_default():
         async with socket_to(server) as websocket:
             await say(websocket)
             assert (await until(websocket, "response.completed"))[-1]["response"]["model"] == "default"
+
+
+@pytest.mark.asyncio
+async def test_the_openai_client_calls_a_function_and_sends_back_what_it_gave():
+    source = (
+        "{% for tool in tools or [] %}{{ tool.function.name }}: {{ tool.function.description }}\n{% endfor %}"
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+        "<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+    )
+    tool = {"type": "function", "name": "weather", "description": "Look outside.", "parameters": {"type": "object"}}
+    call = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+    engine = Script("Let me look.", call, "<|im_end|>")
+    async with (
+        serving(engine, template=ChatTemplate(source)) as server,
+        client_of(server) as client,
+        client.responses.connect() as connection,
+        asyncio.timeout(10),
+    ):
+        await connection.response.create(input="Is it sunny in Rome?", tools=[tool])
+        arguments = ""
+        async for event in connection:
+            if event.type == "response.function_call_arguments.delta":
+                arguments += event.delta
+            elif event.type == "response.completed":
+                break
+        first = event.response
+        message, item = first.output
+        assert (message.content[0].text, item.type, item.name) == ("Let me look.", "function_call", "weather")
+        assert json.loads(item.arguments) == json.loads(arguments) == {"city": "Rome"}
+        engine.parts = ("It is.", "<|im_end|>")
+        output = {"type": "function_call_output", "call_id": item.call_id, "output": "sun"}
+        await connection.response.create(input=[output], previous_response_id=first.id, tools=[tool])
+        async for event in connection:
+            if event.type == "response.completed":
+                break
+        assert event.response.output_text == "It is."
+    assert engine.prompts[0].startswith("weather: Look outside.\n")
+    assert f"Let me look.{call}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[1]
+
+
+@pytest.mark.asyncio
+async def test_tools_are_refused_where_the_template_takes_none():
+    template = ChatTemplate("{{ messages[0].content }}")
+    async with serving(Script("a"), template=template) as server, socket_to(server) as websocket:
+        await say(websocket, tools=[{"type": "function", "name": "weather"}])
+        error = (await until(websocket, "response.failed"))[-1]["response"]["error"]
+    assert error == {"code": "invalid_prompt", "message": "the chat template 'default' takes no tools, and 1 are given"}
 
 
 # --- the protocol over a socket ---------------------------------------------------------------------------------------

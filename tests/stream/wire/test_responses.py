@@ -210,10 +210,10 @@ texts = st.text(min_size=1, max_size=5)
 kinds_of_deltas = (
     st.builds(TextDelta, texts) | st.builds(ReasoningDelta, texts) | st.builds(ToolCallDelta, texts, texts)
 )
-channels = st.lists(kinds_of_deltas, max_size=12)
+channels = st.lists(kinds_of_deltas, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(channels, st.sampled_from(FinishReason))
 def test_every_event_is_one_of_openais(deltas, reason):
     events = play([*deltas, Finish(reason)])
