@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import anyio
 from hypothesis import HealthCheck, assume, given, settings
@@ -39,33 +39,30 @@ SETTINGS = settings(
 )
 WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
 STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
-CALLS = [
+JSON = [
     *(
         '{"name": "f", "arguments": {"a": [1, "é\\n"]}}',
         '{"arguments": {}, "name": "g"}',
         '{"name": "f", "arguments": {',
     ),
-    *(
-        '{"tool_name": "f", "parameters": {"x": null}}',
-        '{"a": 1}',
-        '{"a": "Hello',
-        '"}',
-        "{}",
-        "[",
-        "]",
-        ",",
-        "{",
-        "}",
-        "f",
+    *('{"tool_name": "f", "parameters": {"x": null}}', '{"a": 1}', '{"a": "Hello', '"}', "{}", "[", "]", ",", "}", "f"),
+]
+HEADERS = {
+    "deepseek": "function<｜tool▁sep｜>f\n```json\n",
+    "kimi-k2": "functions.f:0<|tool_call_argument_begin|>",
+    "plamo3": (
+        "<|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>"
+        "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
     ),
+    "mistral": "f[CALL_ID]a1[ARGS]",
+    "functionary": "f>",
+}
+HARMONY_TEXTS = [
+    *("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", "<|end|>", "<|call|>"),
     *(
-        "functions.f:0",
-        "function",
-        "```json\n",
-        "```",
-        ' to=functions.f <|constrain|>json<|message|>{"a": ',
-        "analysis",
-        "final",
+        '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
+        "<|start|>assistant to=f",
+        "<|message|>",
     ),
 ]
 
@@ -83,20 +80,32 @@ def answers(draw, make_tok):
     marks = [mark for mark in dict.fromkeys((*style.marks, *style.enders, *tools.marks)) if mark]
     tag = style.openers[0]
     stops = draw(st.lists(st.sampled_from([*STOPS, tag[:2], style.closers[0][1:], tag + "x", '"']), max_size=3))
-    texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), tag[0], *CALLS]
-    spelled = [tok.encode(text) for text in (*texts, *marks, *style.marks)] + [list(text.encode()) for text in texts]
-    spelled += [[tok.token_to_id("<skip>")], [tok.token_to_id("<eos>")], *(list(call.encode()) for call in CALLS)]
-    words = st.sampled_from(spelled) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=3)
-    ids = list(chain(*draw(st.lists(words, max_size=14))))
+    harmony = HARMONY_TEXTS if HARMONY in (style.name, tools.name) else []
+    texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *harmony]
+    header = HEADERS.get(tools.name, "")
+    for call in JSON[:4]:
+        opened = tools.opens[0] + tools.call_opens + draw(st.sampled_from([header, ""]))
+        texts += [
+            opened + call + "".join(tools.tails) + tools.call_closes + tools.closes,
+            opened + call[:-2],
+            header + call,
+        ]
+    thought = [f"\n{opener}hm{closer}" for opener in style.openers for closer in style.closers] + [tag, f"\n{tag}"]
+    ids = []
+    for text in draw(
+        st.lists(st.sampled_from(thought) | st.sampled_from(texts) | st.sampled_from(texts[-12:]), max_size=9)
+    ):
+        ids += draw(st.sampled_from([tok.encode(text), list(text.encode())]))
+        ids += draw(st.just([]) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=2))
     least = draw(st.integers(0, 6))
     options = {
         "stop": stops,
         "stop_scope": draw(st.sampled_from(list(SCOPES))),
-        "reasoning": draw(st.sampled_from([style, "strip", None])),
+        "reasoning": draw(st.sampled_from([style, style, "strip", None])),
         "reasoning_style": style,
-        "tools": draw(st.sampled_from([tools, None])),
+        "tools": draw(st.sampled_from([tools, tools, None])),
         "min_tokens": least,
-        "max_tokens": draw(st.none() | st.integers(least, 60)),
+        "max_tokens": draw(st.none() | st.none() | st.integers(least, 60)),
         "include_stop": draw(st.booleans()),
         "ignore_eos": draw(st.booleans()),
         "stop_token_ids": draw(st.sampled_from([(), (), (65,), (260,)])),
@@ -140,6 +149,7 @@ class Plain:
 
     def __init__(self, tok, ids, options):
         self.splitter, shown = find_splitter(tok, options["prompt_ids"], style_in(options), options["tools"])
+        self.before = ANSWER if self.splitter is None else self.splitter.channel
         self.decode(tok, ids, options, shown if options["skip_special_tokens"] else {})
         self.split()
         self.search(options)
@@ -171,6 +181,7 @@ class Plain:
 
     def split(self):
         split = [] if self.splitter is None else self.splitter.split(self.text) + self.splitter.finish()
+        self.after = ANSWER if self.splitter is None else self.splitter.channel
         self.pieces, at = [], 0
         for piece in split:
             self.pieces.append((piece, at, at + len(piece.source)))
@@ -216,6 +227,20 @@ class Plain:
         if self.reason is FinishReason.STOP and self.stop_reason is None and whole_call:
             self.reason = FinishReason.TOOL_CALLS
         self.deltas = merge(self.deltas)
+        self.upto = min(upto, len(self.text))
+
+    def reasoning_tokens(self, consumed):
+        """How many of the ids that were consumed end in thinking or its tags, or are left where thinking has not ended."""
+        channels = [piece.channel for piece, *_ in self.pieces]
+        total = 0
+        for end in (self.ends + [self.upto + 1] * len(self.silent))[:consumed]:
+            place = next((n for n, (_, a, b) in enumerate(self.pieces) if a < end <= min(b, self.upto)), len(channels))
+            ahead = [channel for channel in channels[place:] if channel is not None]
+            behind = [channel for channel in channels[:place] if channel is not None]
+            here = channels[place] if place < len(channels) else None
+            around = {here} if here is not None else {*(behind[-1:] or [self.before]), *(ahead[:1] or [self.after])}
+            total += REASONING in around
+        return total
 
 
 class Plainly:
@@ -248,6 +273,8 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     else:
         assert sum(end < plain.completed for end in plain.ends) < consumed <= len(plain.ends) + len(plain.silent)
     assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
+    if options["tools"] is None and plain.completed is None and options["reasoning_style"].name != HARMONY:
+        assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
 
     for chunks in (cut(ids, places), [ids]):
         decoder.reset(options["prompt_ids"])
