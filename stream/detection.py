@@ -17,7 +17,7 @@ from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.thinking_and_tools import ThinkingAndTools
 from tokenweir.stream.tools import ToolParser
-from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
 
 
@@ -94,12 +94,6 @@ def find_splitter(
     calls = None if tool_style is None else ToolParser(tool_style)
     splitter = ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
     return splitter, shown_tokens(tok, style) | shown_tokens(tok, tool_style)
-
-
-def thinking_splitter(style: str | ReasoningStyle, *, inside: bool = False) -> Splitter:
-    """Make what splits thinking from the answer: a parser of tags, or of harmony after `<|start|>assistant`."""
-    style = style_of(style)
-    return Harmony() if style.name == HARMONY else ReasoningParser(style, inside=inside)
 
 
 @once_a_tokenizer

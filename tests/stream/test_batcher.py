@@ -18,6 +18,7 @@ from shim_device import ShimDevice
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import DeviceError, TemplateError, TextError
 from tokenweir.encode.spec import AddedToken
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.encoder import MODES
 from tokenweir.gpu.kernels import kernel_sources
@@ -139,8 +140,8 @@ def test_any_texts(tok, texts):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_over_the_encoder_of_a_gpu(tok, mode):
-    gpu = GpuEncoder(tok, mode=mode, device=ShimDevice(kernel_sources()))
+async def test_over_the_encoder_of_a_gpu(mode):
+    gpu = GpuEncoder(Tokenizer.default(), mode=mode, device=ShimDevice(kernel_sources()))
     prompts = ["a", *TEXTS, RENDERED, "Hello boxes<eos> 日本"]
     async with crowd(gpu, cpu=gpu.tokenizer, crossover=5, max_batch=4) as callers:
         await callers.call(*prompts, "b\ud800")
