@@ -200,9 +200,7 @@ async def test_harmony_takes_one_stage(tok, stage):
     text = "<|channel|>analysis<|message|>a<|end|><|start|>assistant to=functions.f<|message|>{}<|call|>"
     assert as_deltas(await collect(stage(Source([Chunk([1], text)]), "harmony")))[0] == [
         ReasoningDelta("a"),
-        ToolCallDelta("f", ""),
-        ToolCallDelta("", "{}"),
-        ToolCallDelta("", "", complete=True),
+        ToolCallDelta("f", "{}", complete=True),
     ]
 
 
