@@ -295,8 +295,8 @@ class ChatDecoder:
         elif detok.count == self._max_tokens:
             self._end(FinishReason.LENGTH)
         else:
+            self._check_budget()
             self._settle()
-        self._check_budget()
 
     def _settle(self) -> None:
         """Say whether the next ids may be skimmed, and what of their text would concern the splitter."""

@@ -64,6 +64,15 @@ def test_thinking_that_ends_with_its_budget_is_not_spent(think_tok):
     assert decoder.channel is Channel.ANSWER
 
 
+@pytest.mark.parametrize("options", [{}, {"max_tokens": 3}, {"stop": ["b"], "stop_scope": "all"}])
+def test_an_answer_that_ends_with_its_budget_reports_nothing(think_tok, options):
+    spent = []
+    decoder = ChatDecoder(think_tok, thinking_budget=3, on_thinking_spent=spent.append, **options)
+    deltas = decoder.feed(think_tok.encode("<think>a" + ("b" if options else "<eos>")))
+    assert deltas[-1].usage.reasoning_tokens == 3
+    assert not spent
+
+
 def test_it_is_reported_once_and_nothing_is_cut_off(think_tok):
     spent = []
     decoder = ChatDecoder(think_tok, thinking_budget=2, on_thinking_spent=spent.append)
