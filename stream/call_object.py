@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from copy import copy
 
-from tokenweir.stream.json_value import JsonValue
+from tokenweir.stream.json_value import BEGINNINGS, JsonValue
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
 
@@ -109,7 +109,10 @@ class CallObject:
                 self.error = f"the {self._kind} came before"
             elif self._kind == "name" and char != '"':
                 self.error = "the name is not a string"
-            self.begun = self.begun or self._kind == "arguments"
+            elif char not in BEGINNINGS:
+                self.error = f"{char!r} cannot stand here in the JSON"
+            else:
+                self.begun = self.begun or self._kind == "arguments"
         self._value, self._kept, self._expect = JsonValue(), "", "inside"
 
     def _inside(self, text: str, place: int) -> int:

@@ -42,6 +42,8 @@ _NUMBERS = frozenset({"zero", "integer", "fraction", "exponent"})  # states in w
 # What begins a value, and the state after it.
 _BEGIN = {'"': "string", "{": "key or }", "[": "value or ]", "-": "-", "0": "zero", "t": "t", "f": "f", "n": "n"}
 _BEGIN |= dict.fromkeys(_DIGITS[1:], "integer")
+BEGINNINGS = frozenset(_BEGIN)
+"""The characters that a value can begin with."""
 
 
 class JsonValue:

@@ -126,7 +126,10 @@ class Detokenizer {
   }
 
   // Takes back `length` bytes of text that something else goes out for, or nothing.
-  void take(size_t length) { pending_.send(length); }
+  void take(size_t length) {
+    pending_.drop(length);
+    pending_.release();
+  }
   void drop(size_t length) { pending_.drop(length); }
 
   // No text follows: the ids that are left are done.

@@ -28,8 +28,11 @@ class PendingIds {
   // The next `length` bytes go out: their ids are ready, with those that waited for them.
   void send(size_t length) {
     drop(length);
-    if (length > 0) ready_ = done_;
+    if (length > 0) release();
   }
+
+  // Something goes out, if only word of what came before: the ids that waited for it are ready.
+  void release() { ready_ = done_; }
 
   // The next `length` bytes go nowhere: their ids wait for what does.
   void drop(size_t length) {
