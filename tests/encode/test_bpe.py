@@ -196,3 +196,13 @@ def test_merges_of_tokens_that_no_text_can_reach(both):
     ours, theirs = both(words=["日", "日本"], merges=[("日", "本")], vocab={"日": 300, "本": 301, "日本": 302})
     assert ours.encode("日本 日") == theirs.encode("日本 日").ids
     assert ours.decode([302, 301]) == theirs.decode([302, 301]) == "日本本"
+
+
+def test_a_piece_may_end_inside_a_character(both):
+    """Where a `Split` after `ByteLevel` cuts between the letters of its bytes, no token reaches across."""
+    split = {"type": "Split", "pattern": {"String": "Ĺ"}, "behavior": "MergedWithPrevious", "invert": False}
+    byte_level = BYTE_LEVEL | {"use_regex": False}
+    ours, theirs = both(words=["日", "日本"], pre_tokenizer={"type": "Sequence", "pretokenizers": [byte_level, split]})
+    for text in ("日", "日日", "a日本", "日本日"):
+        assert ours.encode(text) == theirs.encode(text).ids
+        assert ours.decode(ours.encode(text)) == text

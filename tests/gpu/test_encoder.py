@@ -297,10 +297,10 @@ def adversarial(tok, count, longest=200):
     return [text[:longest] for texts in found.values() for text in texts]
 
 
-@pytest.mark.parametrize("options", [{}, {"max_batch_bytes": 300}])
+@pytest.mark.parametrize("options", [{}, {"max_batch_bytes": 3000}])
 def test_exact(tok, device, options):
     gpu = GpuEncoder(tok, device=device, **options)
-    texts = adversarial(tok, 150)
+    texts = adversarial(tok, 100)
     wanted = tok.encode_batch(texts)
     check(gpu.encode_batch(texts), wanted)
     check(gpu.encode_batch([text.encode() for text in texts]), wanted)
@@ -317,7 +317,7 @@ def test_exact_with_documents_of_every_kind(tok, device):
         for text in (text.encode() if isinstance(text, str) else text for text in texts)
     ]
     check(gpu.encode_batch(texts), wanted)
-    assert {*gpu.stats.on_cpu} == {"it is not UTF-8", "giant piece"}
+    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "giant piece": 1}
 
 
 @pytest.mark.parametrize("name", ["llama-3.1/tokenizer.json", "qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])

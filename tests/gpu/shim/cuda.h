@@ -109,7 +109,7 @@ T shuffle(const char* name, int line, Way way, unsigned mask, T value, int by, i
 // `combine` over the values of the mask's lanes.
 template <class T, class Combine>
 T reduce(const char* name, int line, unsigned mask, T value, Combine&& combine) {
-  const auto& values = grid.meet_warp(name, line, mask, bits_of(value));
+  const uint64_t* const values = grid.meet_warp(name, line, mask, bits_of(value));
   T all = value_of<T>(values[static_cast<size_t>(__builtin_ctz(mask))]);
   for (unsigned i = static_cast<unsigned>(__builtin_ctz(mask)) + 1; i < kWarp; i++)
     if (mask >> i & 1) all = combine(all, value_of<T>(values[i]));
@@ -117,7 +117,7 @@ T reduce(const char* name, int line, unsigned mask, T value, Combine&& combine) 
 }
 
 inline unsigned ballot(const char* name, int line, unsigned mask, bool vote) {
-  const auto& values = grid.meet_warp(name, line, mask, vote);
+  const uint64_t* const values = grid.meet_warp(name, line, mask, vote);
   unsigned votes = 0;
   for (unsigned i = 0; i < kWarp; i++)
     if (mask >> i & 1 && values[i]) votes |= 1u << i;
@@ -126,7 +126,7 @@ inline unsigned ballot(const char* name, int line, unsigned mask, bool vote) {
 
 template <class T>
 unsigned match_any(const char* name, int line, unsigned mask, T value) {
-  const auto& values = grid.meet_warp(name, line, mask, bits_of(value));
+  const uint64_t* const values = grid.meet_warp(name, line, mask, bits_of(value));
   unsigned equal = 0;
   for (unsigned i = 0; i < kWarp; i++)
     if (mask >> i & 1 && values[i] == bits_of(value)) equal |= 1u << i;

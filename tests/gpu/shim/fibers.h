@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -30,13 +31,12 @@ struct Dim {
 
 constexpr unsigned kWarp = 32;
 
-// A warp-wide operation as one lane takes part in it.
+// A warp-wide operation, for which the lanes of `mask` wait for one another.
 struct Meeting {
-  const char* name = nullptr;  // null: the lane is in none
-  int line = 0;
-  unsigned mask = 0;
-  uint64_t value = 0;
-  std::shared_ptr<const std::vector<uint64_t>> values;  // of all its lanes, once they have met
+  const char* name;
+  int line;
+  unsigned mask, arrived = 0;
+  uint64_t values[kWarp] = {};  // by lane
 };
 
 struct Fiber {
@@ -47,7 +47,7 @@ struct Fiber {
   bool begun = false;     // `at` holds
   bool returned = false;  // from the kernel
   int barrier = 0;        // the line at which it waits for the block
-  Meeting meeting;
+  std::shared_ptr<Meeting> meeting;  // that it waits for
 };
 
 class Grid {
@@ -88,38 +88,25 @@ class Grid {
     return gathered_;
   }
 
-  // Waits for the lanes of `mask`; what each of the warp's lanes brought.
-  const std::vector<uint64_t>& meet_warp(const char* name, int line, unsigned mask, uint64_t value) {
-    const unsigned lane = self_->thread % kWarp, first = self_->thread - lane;
+  // Waits for the lanes of `mask`; what each lane brought.
+  const uint64_t* meet_warp(const char* name, int line, unsigned mask, uint64_t value) {
+    const unsigned lane = self_->thread % kWarp;
     if (!(mask >> lane & 1)) fail(line, std::string(name) + " by lane " + std::to_string(lane) + ", which its mask lacks");
-    self_->meeting = {name, line, mask, value, nullptr};
-    bool complete = true;
-    for (unsigned i = 0; i < kWarp; i++) {
-      if (!(mask >> i & 1)) continue;
-      if (first + i >= block_size.x) fail(line, std::string(name) + " with lane " + std::to_string(i) + " of a shorter warp");
-      const Fiber& other = *fibers_[first + i];
-      if (other.returned) fail(line, std::string(name) + " with lane " + std::to_string(i) + ", which has returned");
-      complete &= other.meeting.name != nullptr && other.meeting.values == nullptr;
-      if (other.meeting.name && !other.meeting.values &&
-          (std::strcmp(other.meeting.name, name) != 0 || other.meeting.mask != mask || other.meeting.line != line))
-        fail(line, std::string(name) + " meets " + other.meeting.name + " of line " + std::to_string(other.meeting.line));
-    }
-    if (complete) {
-      auto values = std::make_shared<std::vector<uint64_t>>(kWarp);
+    self_->meeting = join(name, line, mask);
+    Meeting& meeting = *self_->meeting;
+    meeting.values[lane] = value;
+    meeting.arrived |= 1u << lane;
+    if (meeting.arrived == mask) {
+      auto& open = meetings_[self_->thread / kWarp];
+      open.erase(std::find(open.begin(), open.end(), self_->meeting));
       for (unsigned i = 0; i < kWarp; i++)
-        if (mask >> i & 1) (*values)[i] = fibers_[first + i]->meeting.value;
-      for (unsigned i = 0; i < kWarp; i++) {
-        if (!(mask >> i & 1)) continue;
-        fibers_[first + i]->meeting.values = values;
-        if (i != lane) runnable_.push_back(first + i);
-      }
+        if (i != lane && mask >> i & 1) runnable_.push_back(self_->thread - lane + i);
       step_aside();
     } else {
       wait();
     }
-    met_ = self_->meeting.values;
-    self_->meeting = {};
-    return *met_;
+    met_ = std::move(self_->meeting);
+    return met_->values;
   }
 
   // Now and then lets others go first.
@@ -154,20 +141,42 @@ class Grid {
   jmp_buf scheduler_;
   std::string error_;
   uint64_t random_ = 1;
-  std::shared_ptr<const std::vector<uint64_t>> met_;
+  std::vector<std::shared_ptr<Meeting>> meetings_[1024 / kWarp];  // by warp: those that not all have come to
+  std::shared_ptr<Meeting> met_;  // the last one, until its values have been read
   unsigned arrived_ = 0;   // at the barrier
   uint64_t brought_ = 0;   // what they brought there, combined
   uint64_t gathered_ = 0;  // at the barrier before, by all
 
+  // The meeting of the lanes of `mask` in this warp, which the first of them opens.
+  std::shared_ptr<Meeting> join(const char* name, int line, unsigned mask) {
+    auto& open = meetings_[self_->thread / kWarp];
+    for (const auto& meeting : open) {
+      if (!(meeting->mask & mask)) continue;
+      if (std::strcmp(meeting->name, name) != 0 || meeting->mask != mask || meeting->line != line)
+        fail(line, std::string(name) + " meets " + meeting->name + " of line " + std::to_string(meeting->line));
+      return meeting;
+    }
+    const unsigned first = self_->thread / kWarp * kWarp;
+    for (unsigned i = 0; i < kWarp; i++) {
+      if (!(mask >> i & 1)) continue;
+      if (first + i >= block_size.x) fail(line, std::string(name) + " with lane " + std::to_string(i) + " of a shorter warp");
+      if (fibers_[first + i]->returned)
+        fail(line, std::string(name) + " with lane " + std::to_string(i) + ", which has returned");
+    }
+    open.push_back(std::make_shared<Meeting>(Meeting{name, line, mask}));
+    return open.back();
+  }
+
   void run_block() {
     fill_shared_memory();
+    for (auto& open : meetings_) open.clear();
     arrived_ = 0;
     for (unsigned i = 0; i < block_size.x; i++) {
       Fiber& fiber = *fibers_[i];
       fiber.thread = i;
       fiber.returned = false;
       fiber.barrier = 0;
-      fiber.meeting = {};
+      fiber.meeting.reset();
       runnable_.push_back(i);
     }
     for (;;) {
@@ -185,8 +194,8 @@ class Grid {
       for (unsigned i = 0; i < block_size.x; i++) {
         const Fiber& fiber = *fibers_[i];
         returned += fiber.returned;
-        if (fiber.meeting.name) {
-          error_ = "line " + std::to_string(fiber.meeting.line) + ": " + fiber.meeting.name + " waits for ever";
+        if (fiber.meeting) {
+          error_ = "line " + std::to_string(fiber.meeting->line) + ": " + fiber.meeting->name + " waits for ever";
           return;
         }
         if (fiber.barrier == 0) continue;
