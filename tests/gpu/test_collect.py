@@ -21,7 +21,7 @@ def test_more_tiles_than_a_block_has_threads():
     kept = tokens.copy()
     for document in refused:
         kept[offsets[document] : offsets[document + 1]] = False
-    for seed in range(2):
+    for seed in range(4):
         device = ShimDevice([SOURCES / "collect.cu"], seed)
         batch = Batch(device, device.zeros(n + SLACK, np.uint8), device.to_device(offsets), 1)
         bits = np.packbits(tokens, bitorder="little")
