@@ -100,7 +100,7 @@ class Grid {
       auto& open = meetings_[self_->thread / kWarp];
       open.erase(std::find(open.begin(), open.end(), self_->meeting));
       for (unsigned i = 0; i < kWarp; i++)
-        if (i != lane && mask >> i & 1) runnable_.push_back(self_->thread - lane + i);
+        if (i != lane && mask >> i & 1) let_run(self_->thread - lane + i);
       step_aside();
     } else {
       wait();
@@ -112,7 +112,7 @@ class Grid {
   // Now and then lets others go first.
   void step_aside() {
     if (random() % 4) return;
-    runnable_.push_back(self_->thread);
+    let_run(self_->thread);
     wait();
   }
 
@@ -137,6 +137,8 @@ class Grid {
   std::function<void()> kernel_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<unsigned> runnable_;
+  std::vector<unsigned> late_;  // can run, too, but only once nobody else can
+  unsigned late_warp_ = 0;      // whose lanes are late; there may be none
   Fiber* self_ = nullptr;
   jmp_buf scheduler_;
   std::string error_;
@@ -177,17 +179,22 @@ class Grid {
       fiber.returned = false;
       fiber.barrier = 0;
       fiber.meeting.reset();
-      runnable_.push_back(i);
     }
     for (;;) {
-      while (!runnable_.empty()) {
+      late_warp_ = static_cast<unsigned>(random() % (2 * block_size.x / kWarp + 1));
+      for (unsigned i = 0; i < block_size.x; i++) let_run(i);
+      while (!runnable_.empty() || !late_.empty()) {
+        if (runnable_.empty()) {
+          std::swap(runnable_, late_);
+          late_warp_ = block_size.x;
+        }
         const size_t i = random() % runnable_.size();
         std::swap(runnable_[i], runnable_.back());
         self_ = fibers_[runnable_.back()].get();
         runnable_.pop_back();
         thread = {self_->thread, 0, 0};
         enter();
-        if (!error_.empty()) return runnable_.clear();
+        if (!error_.empty()) return runnable_.clear(), late_.clear();
       }
       unsigned returned = 0, waiting = 0;
       const Fiber* early = nullptr;
@@ -215,12 +222,12 @@ class Grid {
       }
       gathered_ = brought_;
       arrived_ = 0;
-      for (unsigned i = 0; i < block_size.x; i++) {
-        fibers_[i]->barrier = 0;
-        runnable_.push_back(i);
-      }
+      for (unsigned i = 0; i < block_size.x; i++) fibers_[i]->barrier = 0;
     }
   }
+
+  // One warp may be as late as it can be: what it has yet to read or write then meets what others do next.
+  void let_run(unsigned thread) { (thread / kWarp == late_warp_ ? late_ : runnable_).push_back(thread); }
 
   // Lets `self_` run until it waits or returns from the kernel.
   __attribute__((noinline)) void enter() {
