@@ -1,4 +1,4 @@
-"""Speed of streaming beside tokenizers. Prints tables; --write puts them into bench/RESULTS.md.
+"""Speed of streaming beside tokenizers, tiktoken and splintr. Prints tables; --write puts them into bench/RESULTS.md.
 
     python bench/stream.py [--tokenizer path/to/tokenizer.json] [--rounds 5] [--write]
 
@@ -9,23 +9,29 @@ best of all rounds, in CPU time of the process. An id's cost that grows from lef
 from __future__ import annotations
 
 import argparse
+import asyncio
+import codecs
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from importlib.metadata import version
 from itertools import cycle, islice
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import splintr
+import tiktoken
 import tokenizers
 from report import ROOT, machine, table, write_between
 
 import tokenweir.encode
-from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat_decoder import ChatDecoder
-from tokenweir.stream.decode import DecodeStream
+from tokenweir import ChatDecoder, DecodeBatch, DecodeStream, Tokenizer, decode_chat
 
 EMBEDDED = Path(tokenweir.encode.__file__).parent / "data" / "tokenizer.json"
-PEER = f"tokenizers {tokenizers.__version__}"
-LENGTHS = (1_000, 10_000, 100_000)
+PEERS = f"tokenizers {tokenizers.__version__}, tiktoken {tiktoken.__version__}, splintr {version('splintr-rs')}"
+LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
+PROMPTS = (10, 1_000, 10_000, 100_000)
+SEQUENCES = (1, 16, 256)
 OTHER_SCRIPTS = "流れる川のように。\nПривет, мир! 👩‍👩‍👧 สวัสดีชาวโลก नमस्ते दुनिया\n"
 STOPS = ["\nUser:", "<|im_end|>", "Observation:", "###"]
 
@@ -37,6 +43,9 @@ def text() -> str:
     return "\n\n".join(topic + OTHER_SCRIPTS for topic in topics.values())
 
 
+# -- ways --------------------------------------------------------------------------------------------------------------
+
+
 def our_steps(tok: Tokenizer) -> Way:
     def run(ids: list[int]) -> None:
         step = DecodeStream(tok).step
@@ -46,7 +55,9 @@ def our_steps(tok: Tokenizer) -> Way:
     return run
 
 
-def their_steps(tok: tokenizers.Tokenizer) -> Way:
+def tokenizers_steps(path: Path) -> Way:
+    tok = tokenizers.Tokenizer.from_file(str(path))
+
     def run(ids: list[int]) -> None:
         step = tokenizers.decoders.DecodeStream(skip_special_tokens=True).step
         for token_id in ids:
@@ -55,75 +66,205 @@ def their_steps(tok: tokenizers.Tokenizer) -> Way:
     return run
 
 
+def tiktoken_steps(tok: Tokenizer) -> Way:
+    """With `codecs`, as its users do; it has no incremental decoder of its own."""
+    ordinary = set(range(tok.vocab_size)) - {token.id for token in tok.added_tokens}
+    ranks = {tok.token_bytes(token_id): token_id for token_id in sorted(ordinary)}
+    token_bytes = tiktoken.Encoding("embedded", pat_str=r"\S+|\s+", mergeable_ranks=ranks, special_tokens={})
+
+    def run(ids: list[int]) -> None:
+        step, bytes_of = codecs.getincrementaldecoder("utf-8")("replace").decode, token_bytes.decode_single_token_bytes
+        for token_id in ids:
+            step(bytes_of(token_id))
+
+    return run
+
+
+def codecs_steps(tok: Tokenizer) -> Way:
+    """The least that Python needs: a list of every token's bytes, and `codecs`."""
+    table = [tok.token_bytes(token_id) for token_id in range(tok.vocab_size)]
+
+    def run(ids: list[int]) -> None:
+        step = codecs.getincrementaldecoder("utf-8")("replace").decode
+        for token_id in ids:
+            step(table[token_id])
+
+    return run
+
+
+def splintr_steps(path: Path) -> Way:
+    tok = splintr.from_json(str(path))
+
+    def run(ids: list[int]) -> None:
+        step = tok.streaming_decoder().add_token
+        for token_id in ids:
+            step(token_id)
+
+    return run
+
+
 def feeds(tok: Tokenizer, size: int = 1, **options: object) -> Way:
     def run(ids: list[int]) -> None:
-        feed = ChatDecoder(tok, ignore_eos=True, **options).feed  # type: ignore[arg-type]
-        for start in range(0, len(ids), size):
+        feed = ChatDecoder(tok, **options).feed  # type: ignore[arg-type]
+        if size == 1:
+            for token_id in ids:
+                feed([token_id])
+        for start in range(0, len(ids) if size > 1 else 0, size):
             feed(ids[start : start + size])
 
     return run
 
 
-def best_of(rounds: int, ways: dict[str, Way], ids: Sequence[int]) -> dict[str, list[float]]:
-    """Seconds for each way and length; the ways take turns."""
-    best = {name: [float("inf")] * len(LENGTHS) for name in ways}
+def stages(tok: Tokenizer, size: int, **options: object) -> Way:
+    async def chunks(ids: list[int]) -> AsyncGenerator[list[int], None]:
+        for start in range(0, len(ids), size):
+            yield ids[start : start + size]
+
+    async def read(ids: list[int]) -> None:
+        async for _ in decode_chat(chunks(ids), tok, **options):
+            pass
+
+    return lambda ids: asyncio.run(read(ids))
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def best_of(rounds: int, ways: dict[str, Way], inputs: Sequence[list[int]]) -> dict[str, list[float]]:
+    """Seconds for each way and input; the ways take turns."""
+    best = {name: [float("inf")] * len(inputs) for name in ways}
     for _ in range(rounds):
-        for place, length in enumerate(LENGTHS):
-            part = list(islice(cycle(ids), length))
+        for place, ids in enumerate(inputs):
             for name, way in ways.items():
                 start = time.process_time()
-                way(part)
+                way(ids)
                 best[name][place] = min(best[name][place], time.process_time() - start)
     return best
 
 
+def resident() -> int:
+    """KiB of memory that the process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def growth(way: Way, ids: list[int]) -> int:
+    """KiB that a run leaves behind, after one that has filled what is filled once."""
+    way(ids)
+    before = resident()
+    way(ids)
+    return max(0, resident() - before)
+
+
+def repeated(ids: list[int], lengths: Sequence[int]) -> list[list[int]]:
+    return [list(islice(cycle(ids), length)) for length in lengths]
+
+
 def steps(path: Path, rounds: int) -> str:
-    """Answers of three lengths, one id at a time unless the row says otherwise. Microseconds of CPU time an id."""
+    """Answers of several lengths, one id at a time unless the row says otherwise.
+
+    Microseconds of CPU time an id; and KiB of memory that the longest answer adds. Where a row says "all", there are an end
+    token, `<think>` and 4 stops to look for.
+    """
     tok = Tokenizer.from_file(path)
-    ids = tok.encode(text())
+    everything = {"reasoning": "think", "stop": STOPS}
     ways = {
         "DecodeStream.step": our_steps(tok),
-        f"{PEER} DecodeStream.step": their_steps(tokenizers.Tokenizer.from_file(str(path))),
+        "tokenizers DecodeStream.step": tokenizers_steps(path),
+        "splintr StreamingDecoder.add_token": splintr_steps(path),
+        "tiktoken decode_single_token_bytes, codecs": tiktoken_steps(tok),
+        "a list of bytes, codecs": codecs_steps(tok),
         "ChatDecoder.feed, no thinking": feeds(tok, reasoning=None),
-        "ChatDecoder.feed, thinking": feeds(tok, reasoning="think"),
-        "ChatDecoder.feed, thinking and 4 stops": feeds(tok, reasoning="think", stop=STOPS),
-        "ChatDecoder.feed, the same, 8 ids at once": feeds(tok, size=8, reasoning="think", stop=STOPS),
+        "ChatDecoder.feed, all": feeds(tok, **everything),
+        "ChatDecoder.feed, all, 8 ids at once": feeds(tok, 8, **everything),
+        "decode_chat, all, asyncio": stages(tok, 1, **everything),
+        "decode_chat, all, asyncio, 8 ids at once": stages(tok, 8, **everything),
     }
-    best = best_of(rounds, ways, ids)
+    inputs = repeated(tok.encode(text(), add_special_tokens=False), LENGTHS)
+    best = best_of(rounds, ways, inputs)
     return table(
-        ("", *(f"{length:,} ids" for length in LENGTHS)),
-        [(name, *(f"{s / n * 1e6:.2f}" for s, n in zip(row, LENGTHS, strict=True))) for name, row in best.items()],
+        ("", *(f"{length:,} ids" for length in LENGTHS), "KiB"),
+        [
+            (
+                name,
+                *(f"{s / n * 1e6:.2f}" for s, n in zip(row, LENGTHS, strict=True)),
+                str(growth(ways[name], inputs[-1])),
+            )
+            for name, row in best.items()
+        ],
     )
 
 
+def batches(path: Path, rounds: int) -> str:
+    """Sequences that are stepped together, one id each unless the row says otherwise. Microseconds of CPU time an id."""
+    tok = Tokenizer.from_file(path)
+    ids = tok.encode(text(), add_special_tokens=False)[:100_000]
+
+    def batch(n: int, rows: int = 1) -> Way:
+        def run(ids: list[int]) -> None:
+            decoding = DecodeBatch(tok)
+            slots = [decoding.add() for _ in range(n)]
+            for start in range(0, len(ids), n * rows):
+                part = ids[start : start + n * rows]
+                several = [part[at : at + rows] for at in range(0, len(part), rows)] if rows > 1 else part
+                decoding.step(slots[: len(several)], several)
+
+        return run
+
+    def streams(n: int) -> Way:
+        def run(ids: list[int]) -> None:
+            decoding = [DecodeStream(tok).step for _ in range(n)]
+            for start in range(0, len(ids), n):
+                [step(token_id) for step, token_id in zip(decoding, ids[start : start + n], strict=False)]
+
+        return run
+
+    rows = []
+    for name, make in (
+        ("DecodeBatch.step", batch),
+        ("DecodeBatch.step, 4 ids each", lambda n: batch(n, 4)),
+        ("as many DecodeStream.step", streams),
+    ):
+        best = best_of(rounds, {str(n): make(n) for n in SEQUENCES}, [ids])
+        rows.append((name, *(f"{seconds[0] / len(ids) * 1e6:.3f}" for seconds in best.values())))
+    return table(("", *(f"{n} sequences" for n in SEQUENCES)), rows)
+
+
 def first_ids(path: Path, rounds: int) -> str:
-    """From a prompt of three lengths, all one turn, to the text of the first id. Milliseconds of CPU time."""
+    """From a prompt of several lengths to the text of the first id. Milliseconds of CPU time."""
     tok, theirs = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
-    ids = tok.encode(text())
+    ids, turn = tok.encode(text(), add_special_tokens=False), tok.encode("<|im_start|>assistant\n")
     ways: dict[str, Way] = {
         "DecodeStream": lambda prompt: DecodeStream(tok, prompt_ids=prompt).step(ids[0]),
-        f"{PEER} DecodeStream": lambda prompt: tokenizers.decoders.DecodeStream(
+        "tokenizers DecodeStream": lambda prompt: tokenizers.decoders.DecodeStream(
             ids=prompt, skip_special_tokens=True
         ).step(theirs, ids[0]),
         "ChatDecoder": lambda prompt: ChatDecoder(tok, prompt_ids=prompt).feed([ids[0]]),
     }
-    best = best_of(rounds, ways, ids)
+    prompts = repeated(ids, PROMPTS)
+    chats = [prompt + turn for prompt in prompts]
+    best: dict[str, list[float]] = {}
+    for name, way in ways.items():  # not in turns: what takes 20 ms leaves nothing in the caches for what takes 20 µs
+        best |= best_of(rounds * 4, {name: way}, chats)
+    best |= best_of(rounds * 4, {"ChatDecoder, the prompt all one turn": ways["ChatDecoder"]}, prompts)
     return table(
-        ("", *(f"{length:,} ids" for length in LENGTHS)),
+        ("", *(f"{length:,} ids" for length in PROMPTS)),
         [(name, *(f"{s * 1e3:.3f}" for s in row)) for name, row in best.items()],
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokenizer", type=Path, default=EMBEDDED, help="a tokenizer.json (the embedded one)")
+    parser.add_argument(
+        "--tokenizer", type=Path, default=EMBEDDED, help="a byte-level tokenizer.json (the embedded one)"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="how often every way is measured (5)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
-    for name, measure in (("stream", steps), ("first-id", first_ids)):
+    for name, measure in (("stream", steps), ("decode-batch", batches), ("first-id", first_ids)):
         heading = " ".join((measure.__doc__ or "").split())
         rows = measure(options.tokenizer, options.rounds)
-        result = f"{heading}\n\n{rows}\n\n{machine()}; {PEER}"
+        result = f"{heading}\n\n{rows}\n\n{machine()}; {PEERS}"
         print(f"## {name}\n\n{result}\n")
         if options.write:
             write_between(ROOT / "bench" / "RESULTS.md", name, result)

@@ -416,6 +416,142 @@ class DecodeStream:
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""
 
+class DecodeBatch:
+    """Many incremental decodes, one a slot; see `tokenweir.encode.decode_batch.DecodeBatch`."""
+
+    def __init__(self, tokens: TokenBytes, skip_special: bool, whole_runs: bool = False) -> None: ...
+    def __len__(self) -> int: ...
+    def add(self, prompt_ids: Sequence[int] = ()) -> int:
+        """Begin a sequence; return its slot."""
+
+    def copy(self, slot: int) -> int:
+        """Begin a sequence in the state of another; return its slot."""
+
+    def step(self, slots: Sequence[int], ids: Sequence[Any]) -> list[str]:
+        """Take an id, or a row of ids in which -1 is none, for each slot; return the text of each."""
+
+    def remove(self, slot: int) -> str:
+        """End a sequence; return what was held of it."""
+
+class IdSet:
+    """A few ids among many."""
+
+    def __init__(self, ids: Sequence[int]) -> None: ...
+    def last_in(self, ids: list[int], start: int) -> int | None:
+        """Find the place of the last of them in `ids`; places before `start` are not looked at."""
+
+class StopStrings:
+    """A text on its way to the first stop string; see `tokenweir.stream.stops.StopStrings`."""
+
+    @overload
+    def __init__(self, stops: Sequence[str], include: bool = False) -> None: ...
+    @overload
+    def __init__(self, other: StopStrings) -> None: ...
+    @property
+    def matched(self) -> str | None: ...
+    @property
+    def held(self) -> str: ...
+    def take(self, text: str, ignore: int = 0) -> str:
+        """Take more text; return what can no longer be part of a stop."""
+
+    def flush(self) -> str:
+        """Give the held text: no more follows that could make a stop of it."""
+
+class Detokenizer:
+    """The ids of one answer to text up to a stop string, and which ids go with which text.
+
+    An id's text is given by `step`, `show` or `flush`; what a splitter makes of it comes back through `send`, `take` or
+    `drop`, so that all text comes back, in order. `skim` does both for ids that cannot concern the splitter.
+    """
+
+    @overload
+    def __init__(
+        self,
+        tokens: TokenBytes,
+        prompt_ids: Sequence[int],
+        skip_special: bool,
+        whole_runs: bool,
+        stops: StopStrings,
+        controls: IdSet,
+        min_tokens: int,
+        limit: int | None,
+    ) -> None:
+        """Begin after a prompt.
+
+        Args:
+            tokens: What the ids stand for.
+            prompt_ids: What comes before.
+            skip_special: Control tokens stand for nothing.
+            whole_runs: As for `TokenBytes.decode`.
+            stops: The stop strings; this object is left as it is.
+            controls: Ids that are never skimmed.
+            min_tokens: No stop counts that completes before this many ids.
+            limit: The id that makes so many is not skimmed.
+
+        """
+
+    @overload
+    def __init__(self, other: Detokenizer) -> None: ...
+    def watch(self, starts: str) -> None:
+        """Set the characters at which something can begin that concerns the splitter; at first, there are none."""
+
+    def enter(self, search: bool, drop: bool) -> None:
+        """Say of the text that comes next whether stops count in it, and whether it is dropped."""
+
+    def skim(self, ids: list[int], place: int) -> tuple[str, list[int], int]:
+        """Take ids from `place` on, up to one that must be stepped.
+
+        Returns:
+            The text that goes out, the ids that go with it, and the place of the first id that was not taken.
+
+        """
+
+    def unshown(self) -> str:
+        """Take the text that was skimmed since this was asked last: the splitter must know it before more text."""
+
+    def step(self, token_id: int) -> str:
+        """Take one id, after a `skim` that ended early the one there; return the characters that it completes."""
+
+    def skip(self, token_id: int) -> None:
+        """Take an id that gives no text."""
+
+    def show(self, token_id: int, text: str) -> str:
+        """Take an id that stands for `text`; return what was held before it, and the text."""
+
+    def flush(self) -> str:
+        """End the decoding; return the text of what is held."""
+
+    def send(self, text: str) -> tuple[str, list[int]]:
+        """Take back text to go out; return what is final, and the ids that go with it."""
+
+    def release(self) -> tuple[str, list[int]]:
+        """End the search for stops; return the held text, and the ids that go with it."""
+
+    def take(self, source: str) -> list[int]:
+        """Take back text that something else goes out for; return the ids that go with that."""
+
+    def drop(self, source: str) -> None:
+        """Take back text that nothing goes out for; its ids go with what comes next."""
+
+    def finish(self) -> list[int]:
+        """Return all ids that are left: no text follows."""
+
+    @property
+    def limit(self) -> None: ...
+    @limit.setter
+    def limit(self, limit: int | None) -> None: ...
+    @property
+    def count(self) -> int:
+        """How many ids have been taken."""
+
+    @property
+    def passed(self) -> int:
+        """How many of them have gone out or been dropped, with all of their text."""
+
+    @property
+    def matched(self) -> str | None:
+        """The stop string that has ended the text."""
+
 class Encoder:
     """Text to ids: added tokens, normalizer, pre-tokenizer, model."""
 
@@ -449,9 +585,16 @@ class Encoder:
 
     def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
     def encode_batch(
-        self, texts: list[str], parse_special: bool, threads: int, prefix: Sequence[int], suffix: Sequence[int]
+        self,
+        texts: list[str],
+        parse_special: bool,
+        guarded: Sequence[Sequence[int]],
+        threads: int,
+        prefix: Sequence[int],
+        suffix: Sequence[int],
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all texts, int32[total], and where each begins, int64[n + 1]; `threads` 0 lets the core choose."""
+        """The ids of all texts, int32[total], and where each begins, int64[n + 1]. `guarded` is empty or has an entry a
+        text; `threads` 0 lets the core choose."""
 
 class DeviceTables:
     """The tables of byte-level BPE as kernels read them (core/device_bpe.h); every array is a copy."""

@@ -133,5 +133,11 @@ def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, .
 
 
 def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
-    """The ids of control tokens that are known to end generations."""
-    return tuple(t.id for t in tokens if t.special and t.id is not None and t.content in END_NAMES)
+    """The ids of control tokens that are known to end generations.
+
+    Where there is a `<|return|>`, an `<|end|>` ends one of several messages and not the generation (gpt-oss).
+    """
+    ends = {t.content: t.id for t in tokens if t.special and t.id is not None and t.content in END_NAMES}
+    if "<|return|>" in ends:
+        ends.pop("<|end|>", None)
+    return tuple(ends.values())

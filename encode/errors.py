@@ -8,10 +8,13 @@ TokenweirError
 ├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
+├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
 └── DeviceError                 (RuntimeError)         a GPU that is missing or failed
 
 Each is also the builtin that a Python user would catch. Messages name what was wrong, where, and the value.
 """
+
+from typing import Literal
 
 
 class TokenweirError(Exception):
@@ -44,6 +47,20 @@ class EngineError(TokenweirError, RuntimeError):
 
 class ProtocolError(TokenweirError, ValueError):
     """A message on the wire that breaks the protocol."""
+
+
+class DeliveryError(TokenweirError, RuntimeError):
+    """A reader of a stream that was cut off, or that asks for what is no longer kept.
+
+    Attributes:
+        outcome: "stalled" if it took nothing for too long; "too_far_behind" if what it lacks has been dropped;
+            "abandoned" if the stream was stopped since nobody read it; "closed" if somebody closed it or this reader.
+
+    """
+
+    def __init__(self, message: str, outcome: Literal["stalled", "too_far_behind", "abandoned", "closed"]) -> None:
+        super().__init__(message)
+        self.outcome = outcome
 
 
 class DeviceError(TokenweirError, RuntimeError):

@@ -249,6 +249,7 @@ class Tokenizer:
         add_bos: bool | None = None,
         add_eos: bool | None = None,
         parse_special: bool = True,
+        guarded: Sequence[Sequence[int]] = (),
     ) -> Ragged:
         """Encode many texts on several threads.
 
@@ -259,17 +260,22 @@ class Tokenizer:
             add_bos: See there.
             add_eos: See there.
             parse_special: See there.
+            guarded: For every text the offsets that `encode` takes; empty means none anywhere.
 
         Raises:
             TextError: If a text has a lone surrogate; the message says which.
+            ValueError: If `guarded` has not as many entries as there are texts.
 
         """
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if isinstance(texts, str):
             raise TypeError("texts must be several texts, not one str")
+        texts = list(texts)
+        if len(guarded) not in (0, len(texts)):
+            raise ValueError(f"guarded has {len(guarded)} entries for {len(texts)} texts")
         prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
-        return Ragged(*self._encoder.encode_batch(list(texts), parse_special, threads or 0, prefix, suffix))
+        return Ragged(*self._encoder.encode_batch(texts, parse_special, guarded, threads or 0, prefix, suffix))
 
     def count(
         self,

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
 
 from anyio import to_thread
+from msgspec.structs import replace
 
-from tokenweir.encode.errors import EngineError
+from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.protocol import Engine, Sampling
 from tokenweir.stream.events import Delta
 from tokenweir.stream.ingest import Encoder, encode_all
+from tokenweir.stream.multiplex import decode_answers, multiplex
 from tokenweir.stream.parts import DecodeChat
 from tokenweir.stream.stages import close, drive, engine_error
-from tokenweir.stream.styles import ReasoningStyle
 from tokenweir.templates import ChatTemplate
+from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_styles import ToolStyle
 
 
 @asynccontextmanager
@@ -30,13 +33,17 @@ async def chat(
     template: ChatTemplate | None = None,
     encoder: Encoder | None = None,
     sampling: Sampling | None = None,
-    tools: None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_style: str | ToolStyle | None = "auto",
     template_kwargs: Mapping[str, Any] | None = None,
     stop_scope: Literal["answer", "reasoning", "all"] = "answer",
     reasoning: str | ReasoningStyle | None = "auto",
     include_stop: bool = False,
     skip_special_tokens: bool = True,
     byte_fallback: str = "eager",
+    alignment: bool = False,
+    thinking_budget: int | None = None,
+    on_thinking_spent: Callable[[int], object] | None = None,
 ) -> AsyncIterator[AsyncGenerator[Delta, None]]:
     """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
 
@@ -46,66 +53,104 @@ async def chat(
 
     Leaving the context, or cancelling its task, closes the engine's generator at once. The last delta is a `Finish`.
 
+    With `sampling.n` above 1 the deltas of that many answers come mixed, told apart by their `index`; each answer ends with
+    a `Finish` of its own. An answer that fails ends by reason "error" and the others go on; its error is raised after the
+    last delta. The context must then be left by the task that entered it, since the answers have tasks of their own.
+
     Args:
         messages: The conversation, as chat templates take it.
         engine: What turns the prompt's ids into more ids.
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
-        encoder: What encodes the prompt in the tokenizer's place, such as one that makes batches on a GPU.
+        encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
-        tools: Must be None: tool calls are not parsed.
+        tools: The functions that the model may call, as JSON schemas for the template.
+        tool_style: How their calls are found in the answer: "auto" by the style that the template shows, or else the
+            vocabulary, where there are `tools`; or a style or its name. None leaves them in the text.
         template_kwargs: Variables for the template, such as `enable_thinking`.
         stop_scope: As for `ChatDecoder`.
         reasoning: As for `ChatDecoder`; "auto" and "strip" take the style that the template shows.
         include_stop: As for `ChatDecoder`.
         skip_special_tokens: As for `ChatDecoder`.
         byte_fallback: As for `ChatDecoder`.
+        alignment: As for `ChatDecoder`; the logprobs are those of the engine's `EngineStep`s.
+        thinking_budget: As for `ChatDecoder`.
+        on_thinking_spent: As for `ChatDecoder`; it runs in the task that reads the deltas, before it gets that id's,
+            and is given the `index` of the answer.
 
     Raises:
-        TemplateError: There is no template, or it refuses the messages.
+        TemplateError: There is no template, or it refuses the messages or takes no tools.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
         TokenIdError: The engine yielded an id outside the vocabulary; likewise.
-        ValueError: An option that cannot be; `sampling.n` above 1 is one, since there is one answer here.
+        ValueError: An option that cannot be.
 
     """
     sampling = sampling or Sampling()
-    if sampling.n != 1:
-        raise ValueError(f"chat() gives one answer; sampling.n={sampling.n} cannot be honoured")
+    if sampling.n < 1:
+        raise ValueError(f"sampling.n={sampling.n} is below 1")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
+    if tools and "tools" not in template.variables:
+        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+    if tool_style == "auto":
+        tool_style = template.tool_style or "auto" if tools else None
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
-    prompt = await to_thread.run_sync(partial(template.render, messages, **(template_kwargs or {})))
+    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
     if encoder is None or isinstance(encoder, Tokenizer):
         prompt_ids = await to_thread.run_sync(prompt.encode, encoder or tokenizer)
     else:
         prompt.check(tokenizer)
         prompt_ids = (await encode_all([prompt], encoder))[0].tolist()
-    decoder = ChatDecoder(
-        tokenizer,
-        prompt_ids=prompt_ids,
-        stop_token_ids=sampling.stop_token_ids,
-        stop=sampling.stop,
-        stop_scope=stop_scope,
-        reasoning=reasoning,
-        reasoning_style=template.reasoning,
-        tools=tools,
-        max_tokens=sampling.max_tokens,
-        min_tokens=sampling.min_tokens,
-        ignore_eos=sampling.ignore_eos,
-        include_stop=include_stop,
-        skip_special_tokens=skip_special_tokens,
-        byte_fallback=byte_fallback,
-    )
+    decoders = [
+        DecodeChat(
+            ChatDecoder(
+                tokenizer,
+                prompt_ids=prompt_ids,
+                stop_token_ids=sampling.stop_token_ids,
+                stop=sampling.stop,
+                stop_scope=stop_scope,
+                reasoning=reasoning,
+                reasoning_style=template.reasoning,
+                tools=tool_style,
+                max_tokens=sampling.max_tokens,
+                min_tokens=sampling.min_tokens,
+                ignore_eos=sampling.ignore_eos,
+                include_stop=include_stop,
+                skip_special_tokens=skip_special_tokens,
+                byte_fallback=byte_fallback,
+                index=index,
+                alignment=alignment,
+                thinking_budget=thinking_budget,
+                on_thinking_spent=on_thinking_spent,
+            )
+        )
+        for index in range(sampling.n)
+    ]
+    answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
+    try:
+        if sampling.n == 1 or getattr(engine, "parallel", False):
+            source = _generate(engine, prompt_ids, sampling)
+            one = sampling.n == 1
+            answers.append(drive(source, decoders[0], engine_error) if one else decode_answers(source, decoders))
+            yield answers[0]
+        else:
+            for index, decoder in enumerate(decoders):
+                seed = None if sampling.seed is None else sampling.seed + index
+                source = _generate(engine, prompt_ids, replace(sampling, n=1, seed=seed))
+                answers.append(drive(source, decoder, engine_error))
+            async with multiplex(answers) as deltas:
+                yield deltas
+    finally:
+        await close(*answers)
+
+
+def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncIterable[Any]:
     try:
         source = engine.generate(prompt_ids, sampling)
     except Exception as error:
         raise engine_error(error) from error
     if not hasattr(source, "__aiter__"):
         raise EngineError(f"{type(engine).__name__}.generate() gave {type(source).__name__}, not an async iterable")
-    deltas = drive(source, DecodeChat(decoder), engine_error)
-    try:
-        yield deltas
-    finally:
-        await close(deltas, source)  # deltas that were never read do not close it
+    return source

@@ -1,31 +1,44 @@
-"""Ids to deltas: decoding, end tokens, thinking and stop strings in one object that does no I/O.
+"""Ids to deltas: decoding, end tokens, thinking, tool calls and stop strings in one object that does no I/O.
 
-Every id goes the same way: DecodeStream, ReasoningParser, StopStrings, delta. Most ids cannot concern the last three:
-nothing is held back and the text has none of the characters that tags and stops begin with. These take a short way, about
-0.7 µs for a `feed` of one id; both ways give the same, and which one an id takes does not depend on how ids are cut.
+Every id goes the same way: decoding, the splitter into answer, thinking and calls, stop strings, delta. Most ids cannot
+concern the splitter, since their text has none of the characters at which something begins for it. The core takes as
+many of these at once as there are (`encode/core/detokenizer.h`); both ways give the same, and which one an id takes does
+not depend on how ids are cut.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Literal
 
-from tokenweir.encode.decode import DecodeStream
-from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode import _core
+from tokenweir.encode.decode import check_byte_fallback
+from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chunk import Ids, PendingIds, id_list
-from tokenweir.stream.detection import read_prompt, shown_tokens
-from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
-from tokenweir.stream.reasoning import ReasoningParser
-from tokenweir.stream.stops import StopStrings, stop_tuple
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.stream.alignment import Aligner
+from tokenweir.stream.chunk import Ids, id_list, to_id
+from tokenweir.stream.detection import find_splitter
+from tokenweir.stream.events import (
+    Channel,
+    Delta,
+    Finish,
+    FinishReason,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from tokenweir.stream.merge import merge
+from tokenweir.stream.options import calls_style, check_counts, end_ids, thinking_style
+from tokenweir.stream.pieces import Piece, plain
+from tokenweir.stream.stops import StopStrings
+from tokenweir.stream.thinking import ThinkingMeter
+from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_styles import ToolStyle
 
-ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
-SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset(Channel)}
-
-_Run = tuple[Channel, list[str], list[int]]
+ANSWER, REASONING, TOOL_CALL = Channel
+SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset({ANSWER, REASONING})}
 
 
 class ChatDecoder:
@@ -51,7 +64,7 @@ class ChatDecoder:
         stop_scope: Literal["answer", "reasoning", "all"] = "answer",
         reasoning: str | ReasoningStyle | None = "auto",
         reasoning_style: str | ReasoningStyle | None = None,
-        tools: None = None,
+        tools: str | ToolStyle | None = None,
         max_tokens: int | None = None,
         min_tokens: int = 0,
         ignore_eos: bool = False,
@@ -59,6 +72,9 @@ class ChatDecoder:
         skip_special_tokens: bool = True,
         byte_fallback: str = "eager",
         index: int = 0,
+        alignment: bool = False,
+        thinking_budget: int | None = None,
+        on_thinking_spent: Callable[[int], object] | None = None,
     ) -> None:
         """Make a decoder for one answer.
 
@@ -73,7 +89,8 @@ class ChatDecoder:
             reasoning: "auto" tells thinking from the answer if the vocabulary or the prompt shows a style; "strip"
                 does so and drops the thinking; None or "off" leaves all text in the answer; or a style or its name.
             reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
-            tools: Must be None: tool calls are not parsed.
+            tools: How tool calls are found in the answer: "auto" by the style that the vocabulary shows, or a style or
+                its name; None leaves them in the text. Harmony has calls of its own, which are always found.
             max_tokens: End after so many ids, with reason "length" unless the last one is an end.
             min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
             ignore_eos: End tokens do not end the answer.
@@ -81,6 +98,10 @@ class ChatDecoder:
             skip_special_tokens: Control tokens give no text; tags of thinking are found all the same.
             byte_fallback: As for `DecodeStream`.
             index: The `index` of every delta.
+            alignment: Every delta says how its ids go with its text; see `Alignment`.
+            thinking_budget: After so many ids of thinking, tags included, the thinking counts as spent if it still goes
+                on. Nothing is cut off: it is for the engine to close it.
+            on_thinking_spent: Called then with `index`, once, before the deltas of that id are given.
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
@@ -88,36 +109,26 @@ class ChatDecoder:
             ValueError: Any other option that cannot be; the message names it and its value.
 
         """
-        if tools is not None:
-            raise ValueError("tools: ChatDecoder does not parse tool calls; tools must be None")
         if stop_scope not in SCOPES:
             raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {stop_scope!r}")
-        for name, tokens in ("min_tokens", min_tokens), ("max_tokens", max_tokens):
-            if tokens is not None and tokens < 0:
-                raise ValueError(f"{name}={tokens} is below 0")
-        if max_tokens is not None and min_tokens > max_tokens:
-            raise ValueError(f"min_tokens={min_tokens} is above max_tokens={max_tokens}")
+        check_counts(min_tokens, max_tokens, thinking_budget)
+        check_byte_fallback(byte_fallback)
         self._tok = tok
-        self._ends: dict[int, int | None] = {}  # each id that ends the answer, with the `stop_reason` it gives
-        if not ignore_eos:
-            self._ends |= dict.fromkeys(_checked_ids(tok, "eos_ids", tok.eos_ids if eos_ids is None else eos_ids))
-        self._ends |= {token_id: token_id for token_id in _checked_ids(tok, "stop_token_ids", stop_token_ids)}
-        self._stop = stop_tuple(stop)
-        self._scope = SCOPES[stop_scope] if self._stop else frozenset()
+        self._ends = end_ids(tok, eos_ids, stop_token_ids, ignore_eos)
+        self._stops = StopStrings(stop, include=include_stop)
+        self._scope = SCOPES[stop_scope]
         self._include_stop = include_stop
         self._strip = reasoning == "strip"
-        self._style: ReasoningStyle | Literal["auto"] | None = "auto"
-        if reasoning is None or reasoning == "off":
-            self._style = None
-        elif reasoning not in ("auto", "strip"):
-            self._style = style_of(reasoning)
-        elif reasoning_style is not None:
-            self._style = style_of(reasoning_style)
-        self._max_tokens = sys.maxsize if max_tokens is None else max_tokens
+        self._style = thinking_style(reasoning, reasoning_style)
+        self._tools = calls_style(tools)
+        self._max_tokens = max_tokens
         self._min_tokens = min_tokens
+        self._thinking_budget = thinking_budget
+        self._on_thinking_spent = on_thinking_spent
+        self._align = alignment
         self._index = index
         self._skip_special_tokens = skip_special_tokens
-        self._stream = DecodeStream(tok, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
+        self._whole_runs = byte_fallback == "huggingface"
         self.reset(prompt_ids)
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
@@ -129,116 +140,81 @@ class ChatDecoder:
         """
         if type(prompt_ids) is not list:
             prompt_ids = id_list(prompt_ids)
-        self._stream.reset(prompt_ids)
-        self._parser: ReasoningParser | None = None
-        self._shown: dict[int, str] = {}  # control tokens that spell tags, which the stream would skip
-        if self._style is not None:
-            style, inside = read_prompt(self._tok, prompt_ids, None if self._style == "auto" else self._style)
-            if style is not None:
-                self._parser = ReasoningParser(style, inside=inside)
-                self._shown = shown_tokens(style, self._tok) if self._skip_special_tokens else {}
-        self._stops = StopStrings(self._stop, include=self._include_stop)
-        self._starts = self._stops.starts | (self._parser.starts if self._parser else frozenset())
-        self._starts_or_line_end = self._starts | ({"\n"} if self._parser else frozenset())
-        self._controls = self._ends.keys() | self._shown.keys()
-        self._channel = self._parser.channel if self._parser else ANSWER  # of the text that was routed last
-        self._pending = PendingIds()
-        self._carry: list[int] = []  # ids that the next delta takes along
-        self._routed = 0  # position in the text up to which it has been routed
-        self._floor = 0  # position before which no stop may complete, once `min_tokens` have come
-        self._count = 0
+        self._splitter, shown = find_splitter(self._tok, prompt_ids, self._style, self._tools)
+        # Control tokens that spell markup, which decoding would skip.
+        self._shown = shown if self._skip_special_tokens else {}
+        self._detok = _core.Detokenizer(
+            self._tok.token_table,
+            prompt_ids,
+            self._skip_special_tokens,
+            self._whole_runs,
+            self._stops,
+            _core.IdSet([*self._ends, *self._shown]),
+            self._min_tokens,
+            self._max_tokens,
+        )
+        self._skim = self._detok.skim
+        self._starts: frozenset[str] = frozenset()  # what `_detok` watches for
+        self._enter(self.channel)
+        self._malformed: str | None = None  # of the text that was routed last
+        self._thinking = ThinkingMeter(self._thinking_budget, self._max_tokens)
+        self._count_thinking(self.channel is REASONING)
+        self._at = self.channel  # of what the splitter gave last, or of what comes after it
+        self._called = False  # a whole tool call has been given
         self._prompt_tokens = len(prompt_ids)
-        self._reasoning_tokens = 0
-        self._undelivered: list[Delta] = []
-        self._finish: Finish | None = None
+        self._aligner = Aligner(self._tok) if self._align else None
+        self._out: list[Delta] = []  # that have been made and not yet been given
         self.finished = False
         self.ignored = 0
-        self._calm = self._quiet = False
         self._settle()
+        self._swift = self._calm and not self._align and self._max_tokens != 0
 
     def copy(self) -> ChatDecoder:
         """Return an independent decoder in the same state, for an answer that branches."""
         other = copy(self)
-        other._stream = self._stream.copy()
-        other._parser, other._stops = copy(self._parser), copy(self._stops)
-        other._pending, other._carry = self._pending.copy(), self._carry.copy()
-        other._undelivered = self._undelivered.copy()
+        other._detok = _core.Detokenizer(self._detok)
+        other._skim = other._detok.skim
+        other._splitter = self._splitter.copy() if self._splitter else None
+        other._thinking = copy(self._thinking)
+        other._aligner = self._aligner.copy() if self._aligner else None
+        other._out = self._out.copy()
         return other
 
-    def feed(self, ids: Ids) -> list[Delta]:
+    @property
+    def channel(self) -> Channel:
+        """What the text that comes next belongs to, as far as is known."""
+        return self._splitter.channel if self._splitter else ANSWER
+
+    @property
+    def thinking_spent(self) -> bool:
+        """Whether the thinking has reached its budget."""
+        return self._thinking.spent
+
+    def feed(self, ids: Ids, logprobs: Sequence[float | None] | None = None) -> list[Delta]:
         """Take more ids; give what is final, with `Finish` last if they end the answer.
 
         Neighbouring text on one channel is one delta.
 
         Args:
             ids: A list of ids, one id, a sequence or an array of them.
+            logprobs: One for each id, for the deltas' `alignment`.
 
         Raises:
-            EngineError: It is none of these, or an item of a list is no id.
+            EngineError: It is none of these, or an item of a list is no id; or there are not as many `logprobs`.
             TokenIdError: An id is outside the vocabulary. The ids before a bad one have been consumed, and what they
                 gave comes with the next call; the bad one and those after it have not.
 
         """
         if type(ids) is not list:
             ids = id_list(ids)
-        if self.finished:
-            self.ignored += len(ids)
-            return []
-        stream, parser, carry, calm, quiet = self._stream, self._parser, self._carry, self._calm, self._quiet
-        step, controls, starts, stirs = stream.step, self._controls, self._starts, self._starts_or_line_end
-        hidden = self._strip and self._channel is REASONING
-        count = mark = first = self._count
-        room = self._max_tokens - count
-        runs: list[_Run] = []
-        run, run_ids = "", []  # what came the short way since the count was at `mark`
-        try:
-            for token_id in ids if len(ids) <= room else ids[:room]:
-                text = None
-                if calm and token_id not in controls:
-                    text = step(token_id)
-                    short = quiet and stirs.isdisjoint(text)
-                    if not short and parser is not None and starts.isdisjoint(text):
-                        parser.skim(text)
-                        quiet, short = parser.settled, True
-                    if short:
-                        count += 1
-                        if hidden or not text:
-                            carry.append(token_id)
-                            continue
-                        if carry:
-                            run_ids += carry
-                            carry.clear()
-                        run += text
-                        (carry if stream.pending else run_ids).append(token_id)
-                        continue
-                self._push(run, run_ids, count - mark, runs)
-                run, run_ids = "", []
-                self._count = mark = count
-                self._consume(token_id, text, runs)
-                count = mark = self._count
-                if self.finished:
-                    break
-                calm, quiet = self._calm, self._quiet
-                hidden = self._strip and self._channel is REASONING
-        except Exception as error:
-            self._count, self._quiet = count, quiet
-            self._push(run, run_ids, count - mark, runs)
-            self._undelivered = self._deliver(runs)
-            if isinstance(error, TypeError):
-                id_list(ids)  # raises the error that says what is no id
-            raise
-        self._count, self._quiet = count, quiet
-        if run and not runs and count < self._max_tokens and not self._undelivered:
-            if self._channel is ANSWER:
-                return [TextDelta(run, run_ids, self._index)]
-            self._reasoning_tokens += count - mark
-            return [ReasoningDelta(run, run_ids, self._index)]
-        self._push(run, run_ids, count - mark, runs)
-        if count >= self._max_tokens and not self.finished:
-            self._end(FinishReason.LENGTH, None, (), runs)
-        if self.finished:
-            self.ignored += len(ids) - (count - first)
-        return self._deliver(runs)
+        if logprobs is not None or not self._swift:
+            return self._feed(ids, logprobs)
+        text, taken, place = self._skim(ids, 0)
+        if place < len(ids):
+            self._emit(text, taken)
+            self._take(ids, place)
+            return self._deliver()
+        return [self._kind(text, taken, self._index)] if text else []
 
     def finish(self, reason: FinishReason | str | None = None) -> list[Delta]:
         """End the answer where the ids end: give all that is held, and `Finish`.
@@ -255,146 +231,176 @@ class ChatDecoder:
 
         """
         if reason is None:
-            reason = FinishReason.LENGTH if self._count >= self._max_tokens else FinishReason.STOP
+            full = self._max_tokens is not None and self._detok.count >= self._max_tokens
+            reason = FinishReason.LENGTH if full else FinishReason.STOP
         elif reason not in list(FinishReason):
             raise ValueError(f"unknown finish reason {reason!r}; known are {', '.join(FinishReason)}")
-        runs: list[_Run] = []
         if not self.finished:
-            self._end(FinishReason(reason), None, (), runs)
-        return self._deliver(runs)
+            self._end(FinishReason(reason))
+        return self._deliver()
 
-    # -- one id, the long way ------------------------------------------------------------------------------------------
+    # -- ids in --------------------------------------------------------------------------------------------------------
 
-    def _consume(self, token_id: int, text: str | None, runs: list[_Run]) -> None:
-        """Take one id; `text` is what the stream gave for it, if it has been asked."""
-        count = self._count + 1
-        ends = token_id in self._ends and count >= self._min_tokens
-        stop_reason = self._ends[token_id] if ends else None
-        silent = ends and (stop_reason is None or not self._include_stop)
-        if text is None and not silent:
-            if token_id in self._shown:
-                text = self._stream.flush() + self._shown[token_id]
+    def _feed(self, ids: list[int], logprobs: Sequence[float | None] | None) -> list[Delta]:
+        """Do as `feed` does, whatever the state."""
+        if logprobs is not None and len(logprobs) != len(ids):
+            raise EngineError(f"the engine gave {len(logprobs)} logprobs with {len(ids)} ids")
+        before = self._detok.count
+        try:
+            if self.finished:
+                self.ignored += len(ids)
+            elif self._max_tokens == 0:
+                self._end(FinishReason.LENGTH)
+                self.ignored += len(ids)
             else:
-                text = self._stream.step(token_id)
-        self._count = count
-        if count == self._min_tokens:
-            self._floor = self._pending.end
-        if text is not None:
-            self._pending.add((token_id,), len(text), whole=not self._stream.pending)
-            self._advance(text, runs)
-        if ends or self._stops.matched is not None:
-            self._end(FinishReason.STOP, stop_reason, (token_id,) if text is None else (), runs)
+                self._take(ids, 0)
+        finally:
+            if self._aligner is not None:
+                self._aligner.add(self._detok.count - before, logprobs)
+        return self._deliver()
+
+    def _take(self, ids: list[int], place: int) -> None:
+        """Take ids from `place` on, up to the end of the answer."""
+        self._swift = False  # should one raise, there are deltas to give
+        while place < len(ids):
+            if self._calm:
+                text, taken, place = self._skim(ids, place)
+                self._emit(text, taken)
+                if place == len(ids):
+                    break
+            try:
+                self._step(ids[place])
+            except TypeError:
+                id_list(ids)  # raises the error that says what is no id
+                raise
+            place += 1
+            if self.finished:
+                self.ignored += len(ids) - place
+                return
+
+    def _step(self, token_id: int) -> None:
+        """Take one id, the long way."""
+        if type(token_id) is not int:
+            token_id = to_id(token_id)
+        detok = self._detok
+        ends = token_id in self._ends and detok.count + 1 >= self._min_tokens
+        stop_reason = self._ends[token_id] if ends else None
+        if ends and (stop_reason is None or not self._include_stop):
+            self._end(FinishReason.STOP, stop_reason, token_id)
+            return
+        shown = self._shown.get(token_id)
+        self._split(detok.step(token_id) if shown is None else detok.show(token_id, shown))
+        if ends or detok.matched is not None:
+            self._end(FinishReason.STOP, stop_reason)
+        elif detok.count == self._max_tokens:
+            self._end(FinishReason.LENGTH)
         else:
+            self._check_budget()
             self._settle()
 
-    def _advance(self, text: str, runs: list[_Run]) -> None:
-        """Send text through the parser and the stops."""
-        for channel, piece in [(self._channel, text)] if self._parser is None else self._parser.split(text):
-            self._route(channel, piece, runs)
-
-    def _route(self, channel: Channel | None, piece: str, runs: list[_Run]) -> None:
-        """Send a piece that the parser gave, a tag if `channel` is None, through the stops."""
-        if self._stops.matched is not None:
-            return
-        if channel is not self._channel:  # a stop does not reach over a tag
-            self._release(self._stops.flush(), runs)
-        start = self._routed
-        self._routed += len(piece)
-        if channel is None:
-            ids = self._pending.take(len(piece))
-            self._reasoning_tokens += len(ids)
-            self._carry += ids
-            return
-        self._channel = channel
-        if channel in self._scope:
-            early = len(piece) if self._count < self._min_tokens else self._floor - start
-            piece = self._stops.step(piece, ignore=early).text
-        self._release(piece, runs)
-
-    def _release(self, text: str, runs: list[_Run]) -> None:
-        """Put final text of the channel and its ids into the runs."""
-        if not text:
-            return
-        ids = self._pending.take(len(text))
-        if self._channel is REASONING:
-            self._reasoning_tokens += len(ids)
-            if self._strip:
-                self._carry += ids
-                return
-        runs.append((self._channel, [text], [*self._carry, *ids]))
-        self._carry.clear()
-
-    def _end(
-        self, reason: FinishReason, stop_reason: str | int | None, last: tuple[int, ...], runs: list[_Run]
-    ) -> None:
-        """Give what is held, each stage's through those after it, and make the `Finish`."""
-        channel = self._channel
-        if self._stops.matched is None:
-            self._advance(self._stream.flush(), runs)
-            if self._parser is not None:
-                for held_on, held in self._parser.flush():
-                    self._route(held_on, held, runs)
-                channel = self._parser.channel
-        if self._stops.matched is None:
-            self._release(self._stops.flush(), runs)
-        else:
-            reason, stop_reason, channel = FinishReason.STOP, self._stops.matched, self._channel
-        rest = [*self._pending.rest(), *last]
-        if channel is REASONING:
-            self._reasoning_tokens += len(rest)
-        usage = Usage(self._prompt_tokens, self._count, self._reasoning_tokens)
-        self._finish = Finish(reason, stop_reason, usage, [*self._carry, *rest], self._index)
-        self.finished = True
-
-    # -- the short way -------------------------------------------------------------------------------------------------
-
     def _settle(self) -> None:
-        """Say whether the next ids may take the short way: nothing is held, and no minimum is to be reached.
+        """Say whether the next ids may be skimmed, and what of their text would concern the splitter."""
+        splitter = self._splitter
+        self._calm = self._channel is not TOOL_CALL and self._malformed is None
+        if splitter is not None:
+            self._calm = self._calm and splitter.calm and splitter.channel is self._channel
+            if self._calm and splitter.starts != self._starts:
+                self._starts = splitter.starts
+                self._detok.watch("".join(self._starts))
 
-        Then text with none of the characters that tags and stops begin with goes out whole. The parser must see it all
-        the same at a line end and while it is not settled; the decoder is quiet when it need not.
-        """
-        parser = self._parser
-        self._calm = not self._stops.held and self._count >= self._min_tokens
-        self._quiet = self._calm
-        if parser is not None:
-            self._calm = self._calm and not parser.held and parser.channel is self._channel
-            self._quiet = self._calm and parser.settled
-        if self._calm:
-            rest = self._pending.rest()
-            self._carry += rest
-            if self._channel is REASONING:
-                self._reasoning_tokens += len(rest)
+    # -- text through the splitter and the stops -----------------------------------------------------------------------
 
-    def _push(self, text: str, ids: list[int], taken: int, runs: list[_Run]) -> None:
-        """Put into the runs what came the short way: the text, its ids, and how many ids were taken."""
-        if self._channel is REASONING:
-            self._reasoning_tokens += taken
-        if text:
-            runs.append((self._channel, [text], ids))
+    def _split(self, text: str) -> None:
+        """Send text through the splitter, and its pieces on."""
+        splitter = self._splitter
+        if splitter is None:
+            self._route([plain(text, ANSWER)])
+            return
+        splitter.skim(self._detok.unshown())
+        self._route(splitter.split(text))
 
-    def _deliver(self, runs: list[_Run]) -> list[Delta]:
-        """Make deltas of the runs, one of neighbours on one channel, after what an error kept back."""
-        deltas, self._undelivered = self._undelivered, []
-        place = 0
-        while place < len(runs):
-            channel, texts, ids = runs[place]
-            place += 1
-            while place < len(runs) and runs[place][0] is channel:
-                texts += runs[place][1]
-                ids += runs[place][2]
-                place += 1
-            kind = TextDelta if channel is ANSWER else ReasoningDelta
-            deltas.append(kind("".join(texts), ids, self._index))
-        if self._finish is not None:
-            deltas.append(self._finish)
-            self._finish = None
-        return deltas
+    def _route(self, pieces: list[Piece]) -> None:
+        """Send pieces out, those of the answer and the thinking through the stops."""
+        detok = self._detok
+        for place, piece in enumerate(pieces):
+            if detok.matched is not None:
+                return
+            channel = piece.channel
+            if channel is not self._channel or piece.malformed != self._malformed:
+                self._emit(*detok.release())  # a stop does not reach over markup
+            if channel is None:
+                after = next((p.channel for p in pieces[place:] if p.channel is not None), self.channel)
+                self._count_thinking(REASONING in (self._at, after) and TOOL_CALL not in (self._at, after))
+                self._at = after
+                detok.drop(piece.source)
+                continue
+            self._count_thinking(channel is REASONING)
+            self._at, self._malformed = channel, piece.malformed
+            if channel is not self._channel:
+                self._enter(channel)
+            if channel is TOOL_CALL:
+                self._called = self._called or piece.complete
+                said = piece.call, piece.complete, piece.malformed
+                self._out.append(ToolCallDelta(piece.name, piece.text, detok.take(piece.source), self._index, *said))
+            else:
+                self._emit(*detok.send(piece.text))
 
+    def _enter(self, channel: Channel) -> None:
+        """Go on on another channel."""
+        self._channel = channel  # of the text that went out last
+        self._kind = ReasoningDelta if channel is REASONING else TextDelta
+        self._detok.enter(channel in self._scope, self._strip and channel is REASONING)
 
-def _checked_ids(tok: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:
-    """Check that ids are in the vocabulary."""
-    checked = list(ids)
-    if (bad := next((i for i in checked if not 0 <= i < tok.vocab_size), None)) is not None:
-        raise TokenIdError(f"{option}: token id {bad} is outside the vocabulary (0 to {tok.vocab_size - 1})")
-    return checked
+    def _emit(self, text: str, ids: list[int]) -> None:
+        """Make a delta of text that is final."""
+        if text and self._malformed is None:
+            self._out.append(self._kind(text, ids, self._index))
+        elif text:
+            self._out.append(TextDelta(text, ids, self._index, self._malformed))
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _end(self, reason: FinishReason, stop_reason: str | int | None = None, last: int | None = None) -> None:
+        """Give what is held, each stage's through those after it, and then `Finish`; id `last` gives no text."""
+        detok = self._detok
+        if detok.matched is None:
+            self._split(detok.flush())
+            if self._splitter is not None:
+                self._route(self._splitter.finish())
+        channel = self.channel
+        if detok.matched is None:
+            self._emit(*detok.release())
+        else:
+            reason, stop_reason, channel = FinishReason.STOP, detok.matched, self._channel
+        if reason is FinishReason.STOP and stop_reason is None and self._called:
+            reason = FinishReason.TOOL_CALLS
+        self._count_thinking(channel is REASONING)
+        if last is not None:
+            detok.skip(last)
+        rest = detok.finish()
+        usage = Usage(self._prompt_tokens, detok.count, self._thinking.tokens(detok.passed))
+        self._out.append(Finish(reason, stop_reason, usage, rest, self._index))
+        self.finished = True
+        self._calm = False
+
+    def _deliver(self) -> list[Delta]:
+        """Give the deltas that have been made, one of neighbours on one channel."""
+        out, self._out = self._out, []
+        if len(out) > 1:
+            out = merge(out)
+        self._swift = self._calm and self._aligner is None
+        return out if self._aligner is None else [self._aligner.align(delta) for delta in out]
+
+    # -- thinking ------------------------------------------------------------------------------------------------------
+
+    def _count_thinking(self, thinking: bool) -> None:
+        """Count the ids that go out from here on as thinking, or not."""
+        if thinking is not self._thinking.on:
+            self._detok.limit = self._thinking.switch(thinking, self._detok.passed)
+
+    def _check_budget(self) -> None:
+        """Report, once, that the budget of thinking is spent while thinking goes on."""
+        if self._thinking.spends(self._detok.count) and self.channel is REASONING:
+            self._detok.limit = self._thinking.spend()
+            if self._on_thinking_spent is not None:
+                self._on_thinking_spent(self._index)

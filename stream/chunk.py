@@ -27,14 +27,22 @@ class Chunk(Struct, frozen=True, gc=False):
 
     Attributes:
         ids: The ids whose last byte is the last of `text`, and those before them that have no text.
-        text: Whole characters; empty only for ids that no text is left for, at the end.
+        text: Whole characters; empty for markup, for what only says something, and for ids that no text is left for.
         channel: What the text belongs to.
+        name: As in `Piece`, and so are the fields after it.
+        call: Which tool call it belongs to.
+        complete: That call is whole.
+        malformed: Why the text is no tool call after all.
 
     """
 
     ids: Sequence[int]
     text: str
     channel: Channel = Channel.ANSWER
+    name: str = ""
+    call: int = 0
+    complete: bool = False
+    malformed: str | None = None
 
 
 class PendingIds:
@@ -118,7 +126,7 @@ def id_list(item: Ids | EngineStep) -> list[int]:
         ids = ids.tolist()
     if not isinstance(ids, str | bytes | bytearray | bool | float):
         try:
-            return [index(ids)] if hasattr(ids, "__index__") else [_id(token_id) for token_id in ids]
+            return [index(ids)] if hasattr(ids, "__index__") else [to_id(token_id) for token_id in ids]
         except TypeError:
             pass
     value = repr(item)
@@ -128,7 +136,13 @@ def id_list(item: Ids | EngineStep) -> list[int]:
     )
 
 
-def _id(token_id: Any) -> int:
+def to_id(token_id: Any) -> int:
+    """Turn an item of a list of ids into an int.
+
+    Raises:
+        TypeError: It is no integer.
+
+    """
     if token_id is True or token_id is False:
         raise TypeError("a bool is not a token id")
     return index(token_id)

@@ -1,14 +1,24 @@
-"""What a vocabulary and a prompt say about thinking: which style, whether it is open, which ids spell tags."""
+"""What a vocabulary and a prompt say about thinking and tool calls: which style, what is open, which ids spell tags."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
+from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
+from tokenweir.stream.harmony import MARKS, START, Harmony
+from tokenweir.stream.last_turn import last_turn
+from tokenweir.stream.once import once_a_tokenizer
+from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
-from tokenweir.stream.styles import STYLES, ReasoningStyle
+from tokenweir.stream.thinking_and_tools import ThinkingAndTools
+from tokenweir.stream.tools import ToolParser
+from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
+from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
 
 
 class PromptReading(NamedTuple):
@@ -32,7 +42,8 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
     unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
-    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts; so too
+    if the last one is further back than `last_turn.MOST_IDS`, which bounds what the first token has to wait for.
 
     Args:
         tok: The model's tokenizer.
@@ -43,20 +54,109 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
         TokenIdError: One of those ids is outside the vocabulary.
 
     """
-    candidates = tuple(STYLES.values()) if style is None else (style,)
-    turn, begins = _last_turn(tok, prompt_ids, candidates)
-    for candidate in candidates:
-        if _opens(candidate, turn, begins):
-            return PromptReading(candidate, True)
-    if style is None:
-        owned = (s for s in candidates if all(tok.token_to_id(token) is not None for token in s.tokens))
-        style = next(owned, None)
-    return PromptReading(style, False)
+    candidates = _candidates(tok) if style is None else (style,)
+    turn, begins = last_turn(tok, prompt_ids, *_turn_ends(tok, style))
+    opened = [candidate for candidate in candidates if _opens(candidate, turn, begins)]
+    if opened:  # of styles with the same tags, the last has nothing else
+        return PromptReading(_first_owned(tok, tuple(opened)) or opened[-1], True)
+    return PromptReading(vocabulary_style(tok) if style is None else style, False)
 
 
-def shown_tokens(style: ReasoningStyle, tok: Tokenizer) -> dict[int, str]:
-    """Give the text of those special tokens that a style's tags consist of, by id."""
-    return {tok.special_tokens[token]: token for token in style.tokens if token in tok.special_tokens}
+def find_splitter(
+    tok: Tokenizer,
+    prompt_ids: Sequence[int] = (),
+    reasoning: ReasoningStyle | Literal["auto"] | None = "auto",
+    tools: ToolStyle | Literal["auto"] | None = None,
+) -> tuple[Splitter | None, dict[int, str]]:
+    """Make what splits the text that follows a prompt.
+
+    Args:
+        tok: The model's tokenizer.
+        prompt_ids: The prompt.
+        reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
+        tools: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None leaves
+            calls in the answer. Harmony is both: found as either, its channels are split and its calls found.
+
+    Returns:
+        The splitter, None where nothing is to be split; and the special tokens that it must be shown, by id.
+
+    Raises:
+        TokenIdError: One of the prompt's ids is outside the vocabulary.
+
+    """
+    style, inside = None, False
+    if reasoning is not None:
+        style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
+    tool_style = vocabulary_tools(tok) if tools == "auto" else tools
+    if HARMONY in (style and style.name, tool_style and tool_style.name):
+        return Harmony(_after_start(tok, prompt_ids)), shown_tokens(tok, STYLES[HARMONY])
+    thinking = None if style is None else ReasoningParser(style, inside=inside)
+    calls = None if tool_style is None else ToolParser(tool_style)
+    splitter = ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
+    return splitter, shown_tokens(tok, style) | shown_tokens(tok, tool_style)
+
+
+@once_a_tokenizer
+def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
+    """Find the first style of thinking whose tags are tokens of a vocabulary."""
+    return _first_owned(tok, _candidates(tok))
+
+
+@once_a_tokenizer
+def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
+    """Find the first style of tool calls whose control tokens are in a vocabulary."""
+    for style in TOOL_STYLES.values():
+        if style.tokens and _has_all(tok, style.tokens) and not any(_has_all(tok, (text,)) for text in style.unlike):
+            return style
+    return None
+
+
+@once_a_tokenizer
+def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
+    """Give the text of those special tokens that a style's markup consists of, by id."""
+    marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
+    joined = "\0".join(marks)
+    return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
+
+
+def _first_owned(tok: Tokenizer, styles: tuple[ReasoningStyle, ...]) -> ReasoningStyle | None:
+    return next((style for style in styles if style.tokens and _has_all(tok, style.tokens)), None)
+
+
+def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
+    return all(tok.token_to_id(token) is not None for token in tokens)
+
+
+@once_a_tokenizer
+def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
+    """All styles, each family's tags as its vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
+    found = next((text for text in tok.control_texts if text.startswith("<think:") and text.endswith(">")), None)
+    if found is None or found in STYLES["hunyuan"].openers:
+        return tuple(STYLES.values())
+    word = found[len("<think:") : -1]
+    closer, ender = f"</think:{word}>", f"<tool_calls:{word}>"
+    own = replace(STYLES["hunyuan"], openers=(found,), closers=(closer,), tokens=(found, closer), enders=(ender,))
+    return tuple((STYLES | {"hunyuan": own}).values())
+
+
+@once_a_tokenizer
+def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
+    """Find the control tokens that are no part of a style's tags, or of any's; and how long an opener may be."""
+    styles = _candidates(tok) if style is None else (style,)
+    tags = {token for style in styles for token in style.tokens}
+    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
+    # End tokens too: DeepSeek's and others' role tokens are not special ones.
+    ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
+    return ends, max(len(opener) for style in styles for opener in style.openers)
+
+
+def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
+    start_id = tok.token_to_id(START)
+    if start_id is None:
+        return None
+    text, begins = last_turn(tok, prompt_ids, _core.IdSet([start_id]), 0)
+    return text if begins else None
 
 
 def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
@@ -71,18 +171,3 @@ def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
     parser = ReasoningParser(style)
     parser.split(turn)
     return parser.channel is Channel.REASONING
-
-
-def _last_turn(tok: Tokenizer, prompt_ids: Sequence[int], styles: Sequence[ReasoningStyle]) -> tuple[str, bool]:
-    """Decode what comes after the last control token that is not one of the styles' tags; and whether there is one."""
-    if not prompt_ids:
-        return "", False
-    tags = {token for style in styles for token in style.tokens}
-    controls = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
-    ends = tok.eos_ids | controls  # DeepSeek's and others' role tokens are not special ones
-    start = len(prompt_ids)
-    while start and ends.isdisjoint(prompt_ids[max(0, start - 64) : start]):
-        start = max(0, start - 64)
-    while start and prompt_ids[start - 1] not in ends:
-        start -= 1
-    return tok.decode(prompt_ids[start:], skip_special_tokens=False), start > 0

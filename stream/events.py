@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 class FinishReason(StrEnum):
-    """Why a stream ended."""
+    """Why a stream ended; `TOOL_CALLS` if it ended by itself and a whole tool call was given."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -27,6 +27,7 @@ class Channel(StrEnum):
 
     ANSWER = "answer"
     REASONING = "reasoning"
+    TOOL_CALL = "tool_call"
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -44,6 +45,32 @@ class Usage(Struct, frozen=True, gc=False):
     reasoning_tokens: int = 0
 
 
+class Alignment(Struct, frozen=True, gc=False):
+    """How the tokens of a delta go with its text; made only where it was asked for.
+
+    A delta's `token_ids` are those whose last byte it carries, so a token's first bytes may be in the delta before. The
+    joined `token_bytes` of all deltas up to one are the joined text of them, as far as that consists of whole tokens.
+
+    Attributes:
+        logprobs: For each of the delta's ids what the engine gave, None where it gave none.
+        token_bytes: For each of them its `Tokenizer.token_bytes`; a character's bytes may be spread over several.
+        char_start: Where the delta's text begins in the whole text of its channel (in a call's arguments for a tool
+            call), in characters. That of `Finish` is the length of the answer.
+        byte_start: The same in bytes of UTF-8.
+
+    """
+
+    logprobs: list[float | None]
+    token_bytes: list[bytes]
+    char_start: int
+    byte_start: int
+
+    def __add__(self, after: Alignment) -> Alignment:
+        """Return that of a delta joined with the one after it."""
+        tokens = self.logprobs + after.logprobs, self.token_bytes + after.token_bytes
+        return Alignment(*tokens, self.char_start, self.byte_start)
+
+
 class TextDelta(Struct, frozen=True, gc=False):
     """A piece of the answer; final, never taken back.
 
@@ -51,12 +78,16 @@ class TextDelta(Struct, frozen=True, gc=False):
         text: Whole characters, never empty.
         token_ids: The ids whose last byte this delta carries, and those before them that carried no text.
         index: Which of several parallel answers this is.
+        malformed: Why this text, which began as a tool call, is none after all.
+        alignment: How the ids go with the text, where that was asked for.
 
     """
 
     text: str
     token_ids: list[int] = []
     index: int = 0
+    malformed: str | None = None
+    alignment: Alignment | None = None
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):
@@ -65,16 +96,22 @@ class ReasoningDelta(Struct, frozen=True, gc=False):
     text: str
     token_ids: list[int] = []
     index: int = 0
+    alignment: Alignment | None = None
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False):
-    """A piece of a tool call: the name first, then the arguments as they come.
+    """A piece of a tool call: the name first, then the arguments as they come, then that they are whole.
 
     Attributes:
         name: The function's name, in the first delta of a call; empty in those after it.
         arguments: A piece of the JSON text of the arguments.
         token_ids: As in `TextDelta`.
         index: As in `TextDelta`.
+        call: Which call of the answer it belongs to, from 0.
+        complete: The arguments are whole, closed JSON: the last delta of the call. A call without such a delta was cut
+            short and must not be run.
+        malformed: Why the call broke off after its name had gone out: the last delta of the call.
+        alignment: As in `TextDelta`.
 
     """
 
@@ -82,6 +119,10 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     arguments: str
     token_ids: list[int] = []
     index: int = 0
+    call: int = 0
+    complete: bool = False
+    malformed: str | None = None
+    alignment: Alignment | None = None
 
 
 class Finish(Struct, frozen=True, gc=False):
@@ -93,6 +134,7 @@ class Finish(Struct, frozen=True, gc=False):
         usage: Token counts.
         token_ids: Consumed ids that no earlier delta carries: the end token, tags, what a stop cut off.
         index: As in `TextDelta`.
+        alignment: As in `TextDelta`.
 
     """
 
@@ -101,6 +143,7 @@ class Finish(Struct, frozen=True, gc=False):
     usage: Usage = Usage()
     token_ids: list[int] = []
     index: int = 0
+    alignment: Alignment | None = None
 
 
 Delta = TextDelta | ReasoningDelta | ToolCallDelta | Finish

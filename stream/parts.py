@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.chunk import Chunk, PendingIds, id_list
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Channel, Delta, FinishReason
-from tokenweir.stream.reasoning import ReasoningParser
+from tokenweir.stream.pieces import Piece, Splitter
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -101,31 +102,39 @@ class Detokenize(ChunkPart):
         return [*self._out, *self._rest(Channel.ANSWER)]
 
 
-class SplitReasoning(ChunkPart):
-    """Puts chunks on channels."""
+class Split(ChunkPart):
+    """Puts the answer's chunks on channels, by what a splitter makes of their text."""
 
-    def __init__(self, style: str | ReasoningStyle, inside: bool, *, strip: bool) -> None:
+    def __init__(self, splitter: Splitter, *, strip: bool = False) -> None:
         super().__init__()
-        self._parser = ReasoningParser(style, inside=inside)
+        self._splitter = splitter
         self._strip = strip
 
     def feed(self, item: Any) -> Sequence[Chunk]:
         chunk = _chunk(item)
-        self._pending.add(chunk.ids, len(chunk.text))
-        return self._channels(self._parser.split(chunk.text))
+        if chunk.channel is Channel.ANSWER and chunk.text and chunk.malformed is None:
+            self._pending.add(chunk.ids, len(chunk.text))
+            return self._chunks(self._splitter.split(chunk.text))
+        # Another splitter has decided on it; no markup reaches over that.
+        out = self._chunks(self._splitter.finish())
+        return [*out, replace(chunk, ids=[*self._pending.rest(), *chunk.ids])]
 
-    def _channels(self, pieces: Iterable[tuple[Channel | None, str]]) -> list[Chunk]:
+    def _chunks(self, pieces: Iterable[Piece]) -> list[Chunk]:
         out: list[Chunk] = []
-        for channel, piece in pieces:
+        for piece in pieces:
+            channel = piece.channel
             if channel is None or (self._strip and channel is Channel.REASONING):
                 # Without text, but not left out: the next stage must know that the text is not of one piece here.
-                out.append(Chunk(self._pending.take(len(piece)), "", channel or self._parser.channel))
+                out.append(Chunk(self._pending.take(len(piece.source)), "", channel or self._splitter.channel))
+            elif piece.text == piece.source != "":
+                cut = self._cut(piece.text, channel)
+                out += cut if piece.call == 0 and piece.malformed is None else [_as_piece(c, piece) for c in cut]
             else:
-                out += self._cut(piece, channel)
+                out.append(_as_piece(Chunk(self._pending.take(len(piece.source)), piece.text, channel), piece))
         return out
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
-        return [*self._channels(self._parser.flush()), *self._rest(self._parser.channel)]
+        return [*self._chunks(self._splitter.finish()), *self._rest(self._splitter.channel)]
 
 
 class StopAt(ChunkPart):
@@ -135,26 +144,34 @@ class StopAt(ChunkPart):
         super().__init__()
         self._stops = stops
         self._scope = scope
-        self._channel = Channel.ANSWER  # of what is held
+        self._last = Chunk((), "")  # of which there may be held text
 
     def feed(self, item: Any) -> Sequence[Chunk]:
         chunk = _chunk(item)
         out: list[Chunk] = []
-        if not chunk.text or chunk.channel is not self._channel:  # a stop does not reach over a tag
-            out += self._cut(self._stops.flush(), self._channel)
-        self._channel = chunk.channel
-        self._pending.add(chunk.ids, len(chunk.text))
+        if not chunk.text or (chunk.channel, chunk.malformed) != (self._last.channel, self._last.malformed):
+            out += self._release()  # a stop does not reach over markup
+        self._last = chunk
         if chunk.channel not in self._scope:
-            return [*out, *self._cut(chunk.text, chunk.channel)]
+            return [*out, replace(chunk, ids=[*self._pending.rest(), *chunk.ids])]
+        self._pending.add(chunk.ids, len(chunk.text))
         step = self._stops.step(chunk.text)
-        out += self._cut(step.text, chunk.channel)
+        out += self._given(step.text)
         if step.matched is not None:
             self.finished = True
             out += self._rest(chunk.channel)
         return out
 
+    def _given(self, text: str) -> list[Chunk]:
+        last = self._last
+        cut = self._cut(text, last.channel)
+        return cut if last.malformed is None else [replace(chunk, malformed=last.malformed) for chunk in cut]
+
+    def _release(self) -> list[Chunk]:
+        return self._given(self._stops.flush())
+
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
-        return [*self._cut(self._stops.flush(), self._channel), *self._rest(self._channel)]
+        return [*self._release(), *self._rest(self._last.channel)]
 
 
 class DecodeChat:
@@ -169,15 +186,23 @@ class DecodeChat:
         return self._decoder.finished
 
     def feed(self, item: Any) -> Sequence[Delta]:
-        if isinstance(item, EngineStep) and item.finish_reason is not None:
+        if not isinstance(item, EngineStep):
+            return self._decoder.feed(item)
+        if item.index:
+            raise EngineError(f"the engine gave ids of answer {item.index}; it was asked for one answer, which is 0")
+        if item.finish_reason is not None:
             if item.finish_reason not in list(FinishReason):
                 known = ", ".join(FinishReason)
                 raise EngineError(f"the engine gave finish_reason {item.finish_reason!r}; known are {known}")
             self._reason = item.finish_reason
-        return self._decoder.feed(id_list(item))
+        return self._decoder.feed(id_list(item), item.logprobs)
 
     def finish(self, failure: Exception | None) -> Sequence[Delta]:
         return self._decoder.finish(FinishReason.ERROR if failure else self._reason)
+
+
+def _as_piece(chunk: Chunk, piece: Piece) -> Chunk:
+    return replace(chunk, name=piece.name, call=piece.call, complete=piece.complete, malformed=piece.malformed)
 
 
 def _chunk(item: Any) -> Chunk:

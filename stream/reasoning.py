@@ -9,18 +9,23 @@ of a sentence, where an opener means nothing, a `<` goes out at once.
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import NamedTuple
 
 from tokenweir.stream.events import Channel
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.stream.pieces import Piece, markup, plain
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+
+_TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
 class _Rule(NamedTuple):
-    """A tag that counts on a channel, where it counts, and the channel after it."""
+    """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out."""
 
     tag: str
     at: str
     then: Channel
+    cut: bool = True
 
 
 class ReasoningParser:
@@ -28,11 +33,10 @@ class ReasoningParser:
 
     Attributes:
         channel: What the next text belongs to.
-        starts: The characters that tags begin with.
 
     """
 
-    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "channel", "starts")
+    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "_starts", "_trim", "_trimmed", "channel")
 
     def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
         """Start at the answer, or inside the thinking.
@@ -45,12 +49,15 @@ class ReasoningParser:
             ValueError: No style has the name.
 
         """
-        self._rules = _rules(style_of(style))
+        style = style_of(style)
+        self._rules = _rules(style)
+        self._trimmed = _TRIMMED[style.after_closer]
+        self._trim = ""  # the characters that are cut out until another one comes
         self._begins = {
             channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
             for channel, rules in self._rules.items()
         }
-        self.starts = frozenset(rule.tag[0] for rules in self._rules.values() for rule in rules)
+        self._starts = {channel: frozenset(rule.tag[0] for rule in rules) for channel, rules in self._rules.items()}
         self._held = ""
         self.channel = Channel.REASONING if inside else Channel.ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
@@ -61,51 +68,82 @@ class ReasoningParser:
         return self._held
 
     @property
+    def starts(self) -> frozenset[str]:
+        """The characters that the tags which count on the channel begin with."""
+        return self._starts[self.channel]
+
+    @property
+    def calm(self) -> bool:
+        """Whether text without any of `starts` passes whole; `skim` must see it."""
+        return not (self._held or self._trim)
+
+    @property
     def settled(self) -> bool:
         """Whether text without line ends and without any of `starts` passes whole and changes nothing."""
-        return not (self._held or self._bare_line or self._bare_start)
+        return not (self._held or self._trim or self._bare_line or self._bare_start)
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
         """Take more text; give what is final, as pieces on channels, in order and without the tags."""
-        return [(channel, piece) for channel, piece in self.split(text) if channel is not None]
+        return [(piece.channel, piece.text) for piece in self.split(text) if piece.channel is not None]
 
     def flush(self) -> list[tuple[Channel, str]]:
         """Give the held text: nothing follows that could make a tag of it."""
-        held, self._held = self._held, ""
-        if not held:
-            return []
-        self.skim(held)
-        return [(self.channel, held)]
+        return [(self.channel, piece.text) for piece in self.finish()]
 
-    def split(self, text: str) -> list[tuple[Channel | None, str]]:
-        """Do as `step` does, but give the tags as well, on no channel: the joined pieces are the text itself."""
+    def split(self, text: str) -> list[Piece]:
+        """Do as `step` does, but give the tags as well, as markup: the joined sources are the text itself."""
         text = self._held + text
         self._held = ""
-        out: list[tuple[Channel | None, str]] = []
-        sent = seen = 0  # `text` is given out up to `sent`, and what is bare is known up to `seen`
+        out: list[Piece] = []
+        sent = seen = self._cut_space(text, 0, out)  # `text` is given up to `sent`, and what is bare known up to `seen`
         while (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
             self.skim(text[seen:place])
             rule, partial = self._tag_at(text, place)
             if rule is not None:
                 if place > sent:
-                    out.append((self.channel, text[sent:place]))
-                out.append((None, rule.tag))
+                    out.append(plain(text[sent:place], self.channel))
                 sent = seen = place + len(rule.tag)
                 if rule.then is not self.channel:
                     self.channel = rule.then
                     self._bare_start = self._bare_line = True
+                    self._trim = self._trimmed if rule.cut and rule.then is Channel.ANSWER else ""
+                if rule.cut:
+                    out.append(markup(rule.tag))
+                    sent = seen = self._cut_space(text, sent, out)
+                else:
+                    self.skim(rule.tag)
+                    sent = place
             elif partial:
                 self._held = text[place:]
                 text, seen = text[:place], place
                 break
             else:
+                self.skim(text[place])
                 seen = place + 1
-                self._bare_start = self._bare_line = False
         self.skim(text[seen:])
         if len(text) > sent:
-            out.append((self.channel, text[sent:]))
+            out.append(plain(text[sent:], self.channel))
         return out
+
+    def _cut_space(self, text: str, place: int, out: list[Piece]) -> int:
+        """Cut out the white space after a closer that the style does without; return the place after it."""
+        if not self._trim or place == len(text):
+            return place
+        end = len(text) - len(text[place:].lstrip(self._trim))
+        if end > place:
+            out.append(markup(text[place:end]))
+        if end < len(text):
+            self._trim = ""
+        return end
+
+    def finish(self) -> list[Piece]:
+        """Do as `flush` does, but give pieces."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        self.skim(held)
+        return [plain(held, self.channel)]
 
     def skim(self, text: str) -> None:
         """Take text that has none of `starts`, while nothing is held: it passes whole."""
@@ -116,6 +154,10 @@ class ReasoningParser:
             self._bare_line = bare or not text[line_end:].strip()
         else:
             self._bare_line = self._bare_line and bare
+
+    def copy(self) -> ReasoningParser:
+        """Return an independent parser in the same state."""
+        return copy(self)
 
     def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
         """Find the tag that counts at `place`, or whether the text ends before that can be said."""
@@ -135,7 +177,9 @@ def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
     answer = [_Rule(tag, style.opens_at, Channel.REASONING) for tag in style.openers]
     if style.unmatched_closer == "drop":
         answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
+    answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.wrappers]
     reasoning = [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
+    reasoning += [_Rule(tag, "line", Channel.ANSWER, cut=False) for tag in style.enders]
     if style.repeated_opener != "keep":
         at = "start" if style.repeated_opener == "drop_first" else "anywhere"
         reasoning += [_Rule(tag, at, Channel.REASONING) for tag in style.openers]

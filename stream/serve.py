@@ -35,10 +35,12 @@ from tokenweir.stream.chat import chat
 from tokenweir.stream.engines.protocol import Engine, Sampling
 from tokenweir.stream.events import Delta
 from tokenweir.stream.ingest import Encoder
+from tokenweir.stream.limits import Limits
+from tokenweir.stream.live_response import LiveResponses, live_responses
 from tokenweir.stream.page import PAGE, PAGE_POLICY
 from tokenweir.stream.plain_http import header, model_list, refuse, respond, subprotocols
-from tokenweir.stream.session import GOING_AWAY, Answer, Limits, Session
-from tokenweir.stream.wire.requests import ChatMessage
+from tokenweir.stream.session import GOING_AWAY, Session
+from tokenweir.stream.wire.messages import ChatMessage
 from tokenweir.templates.chat_template import ChatTemplate
 
 logger = logging.getLogger("tokenweir.serve")
@@ -73,7 +75,7 @@ async def serve(
             requests that name none. All take the ids of `tokenizer`.
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt; None means the template that came with the tokenizer.
-        encoder: What turns prompts into ids in place of the tokenizer.
+        encoder: What turns prompts into ids in place of the tokenizer, such as a `PromptBatcher`.
         host: Where to listen. The default is reachable from this machine only.
         port: The TCP port; 0 lets the system choose one, see `Server.port`.
         api_key: What clients must give, as `Authorization: Bearer KEY`, or in a browser as the websocket subprotocol
@@ -96,7 +98,11 @@ async def serve(
     template = template or ChatTemplate.from_tokenizer(tokenizer)
 
     def answer(
-        model: str, messages: list[ChatMessage], sampling: Sampling, template_kwargs: dict[str, Any]
+        model: str,
+        messages: list[ChatMessage],
+        sampling: Sampling,
+        template_kwargs: dict[str, Any],
+        tools: list[dict[str, Any]] | None,
     ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
         return chat(
             messages,
@@ -105,16 +111,19 @@ async def serve(
             template=template,
             encoder=encoder,
             sampling=sampling,
+            tools=tools,
             template_kwargs=template_kwargs,
         )
 
-    server = Server(answer, list(engines), host=host, api_key=api_key, origins=origins, limits=limits or Limits())
-    await server._listen(port)
-    try:
-        yield server
-    finally:
-        server.close()
-        await server.wait_closed()
+    limits = limits or Limits()
+    async with live_responses(answer, limits) as responses:
+        server = Server(responses, list(engines), host=host, api_key=api_key, origins=origins, limits=limits)
+        await server._listen(port)
+        try:
+            yield server
+        finally:
+            server.close()
+            await server.wait_closed()
 
 
 class Server:
@@ -127,7 +136,7 @@ class Server:
 
     def __init__(
         self,
-        answer: Answer,
+        responses: LiveResponses,
         models: Sequence[str],
         *,
         host: str,
@@ -136,7 +145,7 @@ class Server:
         limits: Limits,
     ) -> None:
         self.port = 0
-        self._answer = answer
+        self._responses = responses
         self._models = models
         self._host = host
         self._api_key = api_key
@@ -200,7 +209,7 @@ class Server:
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         session = Session(
             _WebsocketTransport(connection),
-            self._answer,
+            self._responses,
             models=self._models,
             limits=self._limits,
             heartbeat=connection.request is not None and "Origin" in connection.request.headers,

@@ -1,29 +1,30 @@
 """One client's conversation: the Responses protocol over any transport that carries text messages both ways.
 
-The session knows neither sockets nor engines: it is given a `Transport` and an `Answer`. It runs under asyncio and
-trio. Four tasks at most: the reader (which owns the others and ends them when the connection is gone), the watch over a
-stalled reader, the heartbeat, and one response with its producer. A `send` is never cancelled while the connection is
-open: a stalled one ends by closing the connection.
+The session knows neither sockets nor engines: it is given a `Transport` and the responses of its server. It runs under
+asyncio and trio. Four tasks at most: the reader (which owns the others and ends them when the connection is gone), the
+watch over a stalled or idle client, the heartbeat, and one that sends the events of a response. A `send` is never cancelled
+while the connection is open: a stalled one ends by closing the connection.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Collection
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol
+import math
+from collections.abc import Collection
+from typing import Protocol
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
-from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
-from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
-from tokenweir.stream.handoff import MergingHandoff
+from tokenweir.encode.errors import DeliveryError
+from tokenweir.stream.handoff import View
+from tokenweir.stream.limits import Limits
+from tokenweir.stream.live_response import LiveResponse, LiveResponses
 from tokenweir.stream.wire.events import (
+    LAST_EVENTS,
     ErrorDetail,
     ErrorEvent,
+    FunctionCallItem,
     Heartbeat,
     MessageItem,
     ReasoningItem,
@@ -31,11 +32,16 @@ from tokenweir.stream.wire.events import (
     ServerEvent,
     encode,
 )
-from tokenweir.stream.wire.requests import ChatMessage, RequestError, ResponseCancel, ResponseCreate, parse_event
-from tokenweir.stream.wire.responses import ResponseStream
+from tokenweir.stream.wire.messages import ChatMessage, Conversation
+from tokenweir.stream.wire.requests import (
+    RequestError,
+    ResponseCancel,
+    ResponseCreate,
+    ResponseResume,
+    parse_event,
+)
 
-logger = logging.getLogger("tokenweir.serve")
-
+NORMAL = 1000
 GOING_AWAY = (1001, "the server is shutting down")
 POLICY_VIOLATION = 1008
 
@@ -56,73 +62,12 @@ class Transport(Protocol):
         ...
 
 
-class Answer(Protocol):
-    """What answers a conversation: `chat()` bound to engines, tokenizer and template."""
-
-    def __call__(
-        self, model: str, messages: list[ChatMessage], sampling: Sampling, template_kwargs: dict[str, Any]
-    ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
-        """A context in which the deltas arrive, a `Finish` last; leaving it stops the engine."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What one client may cost.
-
-    Attributes:
-        max_output_tokens: Most tokens a response may have, and what a request without `max_output_tokens` gets.
-        max_message_bytes: Longest message of a client; a longer one closes the connection with code 1009. It is also
-            the longest conversation, in characters, that `previous_response_id` can continue.
-        max_connections: Connections at once; one more is refused with status 503.
-        max_pending_chars: Characters that may wait for a slow reader before the engine is held back.
-        stall_timeout: Seconds for which not one event can be sent before the connection is closed with code 1008.
-        send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged.
-        heartbeat: Seconds between two heartbeats to a browser.
-        drain_timeout: Seconds that responses in flight get to end once the server is closing.
-
-    """
-
-    max_output_tokens: int = 8192
-    max_message_bytes: int = 1 << 20
-    max_connections: int = 100
-    max_pending_chars: int = 1 << 16
-    stall_timeout: float = 30.0
-    send_interval: float = 0.01
-    heartbeat: float = 15.0
-    drain_timeout: float = 10.0
-
-    def __post_init__(self) -> None:
-        """Refuse limits that nothing could meet.
-
-        Raises:
-            ValueError: Names the limit and its value.
-
-        """
-        for limit in fields(self):
-            value, may_be_zero = getattr(self, limit.name), limit.name in ("send_interval", "drain_timeout")
-            if not (value >= 0 if may_be_zero else value > 0):
-                raise ValueError(f"{limit.name}={value} must be {'at least' if may_be_zero else 'above'} 0")
-
-
-@dataclass
-class _Active:
-    """The response in flight."""
-
-    stream: ResponseStream
-    handoff: MergingHandoff
-    messages: list[ChatMessage]
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    failure: tuple[str, Literal["server_error", "invalid_prompt"]] | None = None
-    usage: Usage | None = None  # of a response that failed
-
-
 class Session:
     """One connection: `run()` until the client is gone.
 
     Args:
         transport: The connection.
-        answer: What answers.
+        responses: What answers, and the responses of other connections, which this one may resume.
         models: The names that a request may give as `model`; the first is the default.
         limits: What the client may cost.
         heartbeat: Whether to send heartbeats.
@@ -132,40 +77,53 @@ class Session:
     def __init__(
         self,
         transport: Transport,
-        answer: Answer,
+        responses: LiveResponses,
         *,
         models: Collection[str],
         limits: Limits | None = None,
         heartbeat: bool = False,
     ) -> None:
         self._transport = transport
-        self._answer = answer
+        self._responses = responses
         self._models = models
         self._limits = limits or Limits()
         self._heartbeat = heartbeat
-        self._active: _Active | None = None
+        self._live: LiveResponse | None = None  # the one whose events are being sent
+        self._view: View[ResponseEvent] | None = None
         self._last: tuple[str, list[ChatMessage]] | None = None  # what previous_response_id can continue
         self._draining = False
         self._tasks: TaskGroup | None = None
         self._send_lock = anyio.Lock()
-        self._sending_since: float | None = None
+        self._sending_since = math.inf
+        self._idle_since = math.inf
 
     async def run(self) -> None:
-        """Serve the client until the connection is gone; then the engine is stopped before this returns."""
+        """Serve the client until the connection is gone; then the engine is stopped before this returns.
+
+        A response in the background goes on for the grace period.
+        """
         async with anyio.create_task_group() as self._tasks:
+            self._idle_since = anyio.current_time()
             self._tasks.start_soon(self._watch)
             if self._draining:
                 self._tasks.start_soon(self._go_away)
             if self._heartbeat:
                 self._tasks.start_soon(self._beat)
-            while (message := await self._transport.receive()) is not None:
-                await self._receive(message, self._tasks)
-            self._tasks.cancel_scope.cancel()
+            try:
+                while (message := await self._transport.receive()) is not None:
+                    self._idle_since = anyio.current_time()
+                    await self._receive(message, self._tasks)
+            finally:
+                self._tasks.cancel_scope.cancel()
+                self._leave()
+        if self._live is not None and not self._live.background:
+            with anyio.CancelScope(shield=True):
+                await self._live.ended.wait()
 
     def drain(self) -> None:
         """Take no more requests, and close the connection once no response is in flight."""
         self._draining = True
-        if self._active is None and self._tasks is not None:
+        if self._live is None and self._tasks is not None:
             self._tasks.start_soon(self._go_away)
 
     async def _receive(self, message: str | bytes, tasks: TaskGroup) -> None:
@@ -173,19 +131,15 @@ class Session:
             match parse_event(message):
                 case ResponseCreate() as request:
                     self._create(request, tasks)
+                case ResponseResume() as request:
+                    self._resume(request, tasks)
                 case ResponseCancel() as cancel:
                     self._cancel(cancel)
         except RequestError as error:
             await self._send(ErrorEvent(ErrorDetail(str(error), error.code, error.param)))
 
     def _create(self, request: ResponseCreate, tasks: TaskGroup) -> None:
-        if self._draining:
-            raise RequestError("the server is shutting down", code="server_shutting_down")
-        if self._active is not None:
-            raise RequestError(
-                f"response {self._active.stream.id} is in flight; a connection carries one at a time",
-                code="conversation_already_has_active_response",
-            )
+        self._check_free()
         model = request.model if request.model is not None else next(iter(self._models))
         if model not in self._models:
             raise RequestError(
@@ -197,18 +151,36 @@ class Session:
                 f"max_output_tokens is {request.max_output_tokens}; this server gives {limit} at most",
                 param="max_output_tokens",
             )
-        max_tokens = request.max_output_tokens or limit
-        conversation = [*self._continued(request.previous_response_id), *request.messages()]
-        system = [] if request.instructions is None else [{"role": "system", "content": request.instructions}]
-        if not conversation and not system:
+        conversation = request.messages(self._continued(request.previous_response_id))
+        if not conversation and request.instructions is None:
             raise RequestError("input is missing", code="missing_required_parameter", param="input")
-        stream = ResponseStream(request, model=model, max_output_tokens=max_tokens)
-        active = _Active(stream, MergingHandoff(self._limits.max_pending_chars), conversation)
-        self._active = active
-        answer = self._answer(
-            model, system + conversation, request.sampling(max_tokens=max_tokens), request.template_kwargs()
+        live = self._responses.start(
+            request, model=model, max_tokens=request.max_output_tokens or limit, conversation=conversation
         )
-        tasks.start_soon(self._respond, active, answer)
+        self._follow(live, 0, tasks)
+
+    def _resume(self, request: ResponseResume, tasks: TaskGroup) -> None:
+        self._check_free()
+        start = 0 if request.starting_after is None else request.starting_after + 1
+        self._follow(self._responses.find(request.response_id), start, tasks)
+
+    def _check_free(self) -> None:
+        if self._draining:
+            raise RequestError("the server is shutting down", code="server_shutting_down")
+        if self._live is not None:
+            raise RequestError(
+                f"response {self._live.stream.id} is in flight; a connection carries one at a time",
+                code="conversation_already_has_active_response",
+            )
+
+    def _follow(self, live: LiveResponse, start: int, tasks: TaskGroup) -> None:
+        try:
+            self._view = live.view(start)
+        except (DeliveryError, ValueError) as error:
+            code = error.outcome if isinstance(error, DeliveryError) else "invalid_value"
+            raise RequestError(f"starting_after={start - 1}: {error}", code=code, param="starting_after") from error
+        self._live = live
+        tasks.start_soon(self._send_events, live, self._view)
 
     def _continued(self, response_id: str | None) -> list[ChatMessage]:
         if response_id is None:
@@ -216,96 +188,76 @@ class Session:
         if self._last is None or self._last[0] != response_id:
             raise RequestError(
                 f"no response {response_id[:80]!r} to continue; a connection keeps its last one, while the conversation "
-                f"is no longer than {self._limits.max_message_bytes} characters",
+                f"is no longer than {self._limits.max_message_bytes} bytes",
                 code="previous_response_not_found",
                 param="previous_response_id",
             )
         return self._last[1]
 
     def _cancel(self, cancel: ResponseCancel) -> None:
-        if self._active is None or cancel.response_id not in (None, self._active.stream.id):
+        if self._live is None or cancel.response_id not in (None, self._live.stream.id):
             wanted = "" if cancel.response_id is None else f" {cancel.response_id[:80]!r}"
             raise RequestError(f"no response{wanted} is in flight", code="response_not_in_flight", param="response_id")
-        self._active.scope.cancel()
+        self._live.cancel()
 
-    async def _respond(self, active: _Active, answer: AbstractAsyncContextManager[AsyncIterator[Delta]]) -> None:
-        """Send the events of one response while its deltas are being produced."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._produce, active, answer)
-            await self._emit(active, active.stream.start())
-            while deltas := await active.handoff.take():
-                for delta in deltas:
-                    await self._emit(active, active.stream.step(delta))
-                await anyio.sleep(self._limits.send_interval)
-            if not active.stream.finished:
-                await self._emit(active, self._unfinished(active))
+    async def _send_events(self, live: LiveResponse, view: View[ResponseEvent]) -> None:
+        """Send the events of one response as they come."""
+        try:
+            with view:
+                async for events in view:
+                    for event in events:
+                        if isinstance(event, LAST_EVENTS):  # the client's next request may follow it at once
+                            self._keep(live)
+                            self._live = None
+                        await self._send(event)
+        except DeliveryError as error:
+            await self._transport.close(POLICY_VIOLATION, str(error))
+            return
+        self._idle_since = anyio.current_time()
         if self._draining:
             await self._go_away()
 
-    async def _produce(self, active: _Active, answer: AbstractAsyncContextManager[AsyncIterator[Delta]]) -> None:
-        """Move the deltas into the hand-off; `active.scope` stops the engine and nothing else."""
-        try:
-            with active.scope:
-                async with answer as deltas:
-                    async for delta in deltas:
-                        if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR:
-                            active.usage = delta.usage  # the error itself is raised next
-                        else:
-                            await active.handoff.put(delta)
-        except (TemplateError, TextError) as error:
-            active.failure = (str(error), "invalid_prompt")
-        except TokenweirError as error:
-            logger.warning("response %s failed: %s", active.stream.id, error)
-            active.failure = (str(error), "server_error")
-        except Exception as error:
-            logger.exception("response %s failed", active.stream.id)
-            active.failure = (f"internal error: {type(error).__name__}; the server's log has more", "server_error")
-        finally:
-            active.handoff.close()
+    def _leave(self) -> None:
+        if self._view is not None:
+            self._view.close()
 
-    def _unfinished(self, active: _Active) -> list[ResponseEvent]:
-        """The last events of a response whose deltas ended without a `Finish`."""
-        if active.failure is not None:
-            return active.stream.fail(*active.failure, usage=active.usage)
-        if active.scope.cancelled_caught:
-            return active.stream.cancel()
-        return active.stream.fail("the answer ended without a finish")
-
-    async def _emit(self, active: _Active, events: list[ResponseEvent]) -> None:
-        if active.stream.finished:  # before the last event is out, since the client's next request may follow at once
-            self._active = None
-            self._keep(active)
-        for event in events:
-            await self._send(event)
-
-    def _keep(self, active: _Active) -> None:
+    def _keep(self, live: LiveResponse) -> None:
         """Remember the conversation for `previous_response_id`; a failed response leaves the one before it."""
-        if active.stream.status == "failed":
+        if live.stream.status == "failed":
             return
-        reply: ChatMessage = {"role": "assistant", "content": ""}
-        for item in active.stream.output:
-            key = {MessageItem: "content", ReasoningItem: "reasoning_content"}[type(item)]
-            reply[key] = reply.get(key, "") + "".join(part.text for part in item.content)
-        conversation = [*active.messages, reply]
-        length = sum(len(text) for message in conversation for text in message.values())
-        self._last = (active.stream.id, conversation) if length <= self._limits.max_message_bytes else None
+        conversation = Conversation(live.messages)
+        for item in live.stream.output:
+            match item:
+                case MessageItem():
+                    conversation.say("assistant", "".join(part.text for part in item.content))
+                case ReasoningItem():
+                    conversation.think("".join(part.text for part in item.content))
+                case FunctionCallItem(status="completed"):  # templates refuse arguments that are cut short
+                    conversation.call(item.call_id, item.name, item.arguments)
+        messages = conversation.end()
+        fits = len(msgspec.json.encode(messages)) <= self._limits.max_message_bytes
+        self._last = (live.stream.id, messages) if fits else None
 
     async def _send(self, event: ServerEvent) -> None:
         async with self._send_lock:
             self._sending_since = anyio.current_time()
             await self._transport.send(encode(event))
-            self._sending_since = None
+            self._sending_since = math.inf
 
     async def _watch(self) -> None:
-        """Close the connection when one event cannot be sent for too long: its reader has stalled."""
-        timeout = self._limits.stall_timeout
+        """Close the connection when an event cannot be sent, or no request comes, for too long."""
+        stall, idle = self._limits.stall_timeout, self._limits.idle_timeout
         while True:
-            await anyio.sleep(timeout / 4)
-            if self._sending_since is not None and anyio.current_time() - self._sending_since >= timeout:
+            await anyio.sleep(min(stall, idle) / 4)
+            now = anyio.current_time()
+            if now - self._sending_since >= stall:
+                code, reason = POLICY_VIOLATION, f"stalled: nothing could be sent for {stall:g} s"
                 break
-        if self._active is not None:
-            self._active.scope.cancel()
-        await self._transport.close(POLICY_VIOLATION, f"stalled: nothing could be sent for {timeout:g} s")
+            if self._live is None and now - self._idle_since >= idle:
+                code, reason = NORMAL, f"idle: no request came for {idle:g} s"
+                break
+        self._leave()
+        await self._transport.close(code, reason)
 
     async def _beat(self) -> None:
         while True:

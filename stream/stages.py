@@ -8,7 +8,16 @@ left or ends, it closes its source at once, before it gives its last items.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
@@ -20,9 +29,15 @@ from tokenweir.stream.chunk import Chunk, Ids
 from tokenweir.stream.detection import shown_tokens
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
-from tokenweir.stream.parts import DecodeChat, Detokenize, Part, SplitReasoning, StopAt, UntilEos
+from tokenweir.stream.harmony import Harmony
+from tokenweir.stream.parts import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
+from tokenweir.stream.pieces import Splitter
+from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import ReasoningStyle, style_of
+from tokenweir.stream.thinking_and_tools import ThinkingAndTools
+from tokenweir.stream.tools import ToolParser
+from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
+from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
 
 IdSource = AsyncIterable[Ids | EngineStep]
 ChunkSource = AsyncIterable[Chunk]
@@ -49,6 +64,7 @@ def detokenize(
     skip_special_tokens: bool = True,
     byte_fallback: str = "eager",
     style: str | ReasoningStyle | None = None,
+    tools: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Decode ids; a chunk goes out with every id that ends a character.
 
@@ -59,34 +75,68 @@ def detokenize(
         skip_special_tokens: Control tokens give no text.
         byte_fallback: As for `DecodeStream`.
         style: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
+        tools: Likewise those of this style of tool calls, for `split_tool_calls`.
 
     """
     stream = DecodeStream(
         tok, prompt_ids=prompt_ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback
     )
-    shown = shown_tokens(style_of(style), tok) if style is not None and skip_special_tokens else {}
+    shown: dict[int, str] = {}
+    if skip_special_tokens:
+        shown |= shown_tokens(tok, style_of(style)) if style is not None else {}
+        shown |= shown_tokens(tok, tool_style_of(tools)) if tools is not None else {}
     return drive(ids, Detokenize(stream, shown))
 
 
 def split_reasoning(
-    chunks: ChunkSource, style: str | ReasoningStyle, *, inside: bool = False
+    chunks: ChunkSource,
+    style: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tools: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
 
     Args:
         chunks: The source, of chunks.
-        style: The tags and policies, or their name.
+        style: The tags and policies, or their name. Of the style "harmony", tool calls are found as well.
         inside: The prompt has already opened the thinking.
+        tools: Find the tool calls of this style too, so that tags in their arguments stay what they are.
 
     """
-    return drive(chunks, SplitReasoning(style, inside, strip=False))
+    return drive(chunks, Split(_splitter(style, inside, tools)))
 
 
 def strip_reasoning(
-    chunks: ChunkSource, style: str | ReasoningStyle, *, inside: bool = False
+    chunks: ChunkSource,
+    style: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tools: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
-    return drive(chunks, SplitReasoning(style, inside, strip=True))
+    return drive(chunks, Split(_splitter(style, inside, tools), strip=True))
+
+
+def split_tool_calls(chunks: ChunkSource, style: str | ToolStyle) -> AsyncGenerator[Chunk, None]:
+    """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
+
+    Args:
+        chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
+            such a stage finds inside a call break it, so `split_reasoning` can find both.
+        style: How the model writes calls, or the style's name. Of the style "harmony", thinking is found as well.
+
+    """
+    style = tool_style_of(style)
+    return drive(chunks, Split(Harmony() if style.name == HARMONY else ToolParser(style)))
+
+
+def _splitter(style: str | ReasoningStyle, inside: bool, tools: str | ToolStyle | None) -> Splitter:
+    style = style_of(style)
+    if style.name == HARMONY:
+        return Harmony()
+    thinking = ReasoningParser(style, inside=inside)
+    return thinking if tools is None else ThinkingAndTools(thinking, ToolParser(tools))
 
 
 def stop_at(
@@ -125,9 +175,55 @@ def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
-async def drive(
+class Owned:
+    """A source that is closed once, by whoever comes first."""
+
+    def __init__(self, source: AsyncIterable[Any]) -> None:
+        self._source = source
+        self._open: tuple[Any, ...] = (source,)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Begin to read it; its iterator is closed as well."""
+        items = aiter(self._source)
+        self._open = (items, self._source)
+        return items
+
+    async def aclose(self) -> None:
+        """Close what can be closed of the source and its iterator."""
+        closables, self._open = self._open, ()
+        await close(*closables)
+
+
+class Stage(AsyncGenerator[T, None]):
+    """A stage as its reader has it: an async generator that closes its source even if nothing was ever read of it.
+
+    A bare generator would not: none of its code runs if it is closed before it has begun.
+    """
+
+    def __init__(self, items: AsyncGenerator[T, None], source: Owned) -> None:
+        self._items = items
+        self._source = source
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """Give the generator itself, so that reading costs nothing more."""
+        return self._items
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        return self._items.__anext__()
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        return self._items.asend(value)
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        return self._items.athrow(*error)
+
+    async def aclose(self) -> None:
+        await close(self._items, self._source)
+
+
+def drive(
     source: Any, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure
-) -> AsyncGenerator[T, None]:
+) -> Stage[T]:
     """Run a part over a source.
 
     Args:
@@ -136,10 +232,15 @@ async def drive(
         translate: Makes the error that is raised of one that the source or the part raised.
 
     """
-    items = aiter(source)
+    owned = Owned(source)
+    return Stage(_drive(owned, part, translate), owned)
+
+
+async def _drive(source: Owned, part: Part[T], translate: Callable[[Exception], Exception]) -> AsyncGenerator[T, None]:
     failure: Exception | None = None
     last: Sequence[T] = ()
     try:
+        items = aiter(source)
         while True:
             try:  # not round the `yield`, where what the reader throws in would come out
                 given = part.feed(await anext(items))
@@ -155,10 +256,10 @@ async def drive(
             for item in given:
                 yield item
     except BaseException:  # the reader has left, or was cancelled
-        await close(items, source)
+        await source.aclose()
         raise
     try:
-        await close(items, source)
+        await source.aclose()
     except Exception as error:  # noqa: BLE001 - likewise
         failure = failure or error
     for item in last:

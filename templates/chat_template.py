@@ -28,7 +28,8 @@ from tokenweir.templates.messages import (
     read_messages,
 )
 from tokenweir.templates.prompt import Prompt
-from tokenweir.templates.reasoning import content_tags, reasoning_style
+from tokenweir.templates.reasoning_styles import content_tags, shown_reasoning
+from tokenweir.templates.tool_styles import shown_tools
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]")
@@ -52,6 +53,7 @@ class ChatTemplate:
         variables: The variables that the template reads, `messages` and the special tokens included.
         content_format: `"parts"` if the template loops over content parts, else `"string"`.
         reasoning: The style of the thinking that the source shows, such as `"think"`; None if it shows none.
+        tool_style: Likewise the style of the tool calls, such as `"hermes"`.
 
     """
 
@@ -97,7 +99,8 @@ class ChatTemplate:
             self._template = compile_tree(_environment(), tree, self._filename)
         except Exception as error:  # Jinja and the Python compiler can fail in many ways
             raise as_template_error(error, self._filename) from error
-        self.reasoning = reasoning_style(source)
+        self.reasoning = shown_reasoning(source)
+        self.tool_style = shown_tools(source)
         characters: frozenset[str] = frozenset()
         if control_tokens is None:
             known = (token for token in self.special_tokens.values() if len(token) > 1)

@@ -1,46 +1,18 @@
 // TextStep, TokenBytes and DecodeStream as Python sees them.
 #pragma once
 
-#include "decode_stream.h"
-#include "decoder.h"
-#include "interop.h"
+#include "py_decoding.h"
 #include "text_step.h"
 #include "vocabulary.h"
 
 namespace tokenweir {
 
-struct PyTokenBytes {
-  TokenBytes table;
-  ObjectCache strings;  // of tokens that are text; None for the others
-
-  // The text of a token in mid-text, or null if it is bytes; a new reference.
-  PyObject* text(size_t id) {
-    PyObject* object = strings.get(id, [&] {
-      return (table.is_bytes(id) ? nb::none() : text_object(table.content(id))).release().ptr();
-    });
-    if (object != Py_None) return object;
-    Py_DECREF(object);
-    return nullptr;
-  }
-
-  std::vector<uint32_t> checked(nb::handle ids) const {
-    const Ids sequence(ids);
-    std::vector<uint32_t> checked(sequence.size());
-    for (size_t i = 0; i < checked.size(); i++) {
-      const int64_t id = sequence[i];
-      table.check(id);
-      checked[i] = static_cast<uint32_t>(id);
-    }
-    return checked;
-  }
-};
-
 class DecodeStream {
  public:
   DecodeStream(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs)
-      : tokens_(std::move(tokens)), start_(tokens_->table, skip_special, whole_runs), state_(start_) {
-    reset(prompt_ids);
-  }
+      : tokens_(std::move(tokens)),
+        start_(tokens_->table, skip_special, whole_runs),
+        state_(after_prompt(tokens_->table, start_, prompt_ids)) {}
 
   nb::object step(nb::handle item) {
     const int64_t id = token_id(item);
@@ -67,16 +39,7 @@ class DecodeStream {
 
   size_t pending() const { return state_.pending(); }
 
-  void reset(nb::handle prompt_ids) {
-    const Ids ids(prompt_ids);
-    DecodeState state = start_;
-    state.follow(ids.size(), [&](size_t i) {
-      const int64_t id = ids[i];
-      tokens_->table.check(id);
-      return static_cast<size_t>(id);
-    });
-    state_ = std::move(state);
-  }
+  void reset(nb::handle prompt_ids) { state_ = after_prompt(tokens_->table, start_, prompt_ids); }
 
  private:
   std::shared_ptr<PyTokenBytes> tokens_;

@@ -28,6 +28,8 @@ class DecodeState {
     settle();
   }
 
+  const TokenBytes& tokens() const { return *tokens_; }
+
   // In mid-text with nothing held: a token that is text goes out as it is, and changes nothing.
   bool calm() const { return calm_; }
 

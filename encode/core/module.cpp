@@ -2,7 +2,9 @@
 
 #include "bind_charsmap.h"
 #include "bind_bpe.h"
+#include "bind_decode_batch.h"
 #include "bind_decoding.h"
+#include "bind_detokenizing.h"
 #include "bind_device.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
@@ -39,10 +41,12 @@ NB_MODULE(_core, m) {
   bind_pretokenizer(m);
   bind_vocabulary(m);
   bind_parts(m);
+  bind_detokenizing(m);
   bind_wordpiece(m);
   bind_unigram(m);
   bind_bpe(m);
   bind_decoding(m);
+  bind_decode_batch(m);
   bind_encoder(m);
   bind_device(m);
   bind_gguf(m);

@@ -127,6 +127,16 @@ class _File(_Parts, kw_only=True):
     model: _Model
 
 
+class _ModelType(Struct):
+    type: Raw = Raw()
+
+
+class _Typed(Struct):
+    """A file of which only the model's type is of interest."""
+
+    model: _ModelType
+
+
 class _OldFile(_Parts, kw_only=True):
     """A file whose model does not say its type."""
 
@@ -179,7 +189,7 @@ def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
         file = msgspec.json.decode(data, type=_File)
         return file, file.model.read()
     except msgspec.ValidationError as error:
-        if str(error) != "Object missing required field `type` - at `$.model`":
+        if _says_type(data):
             raise _refusal(error) from error
     try:
         old = msgspec.json.decode(data, type=_OldFile)
@@ -190,6 +200,14 @@ def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
         return old, msgspec.json.decode(old.model, type=kind).read()  # a struct's tag may be missing
     except msgspec.ValidationError as error:
         raise _refusal(error, within="model") from error
+
+
+def _says_type(data: bytes) -> bool:
+    """Whether a file's model has a `type`; true as well for a file without a model."""
+    try:
+        return bool(msgspec.json.decode(data, type=_Typed).model.type)
+    except msgspec.ValidationError:
+        return True
 
 
 def _untold_type(keys: _ModelKeys) -> type[_Model]:

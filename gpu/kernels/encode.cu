@@ -40,7 +40,7 @@ __device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uin
 
 // A block a tile. pieces: bits where a piece begins. Those longer than a thread can merge go to `medium` and `long_pieces`;
 // the document of one of more than `most` bytes is refused.
-extern "C" __global__ void __launch_bounds__(256, 6)
+extern "C" __global__ void __launch_bounds__(256, 4)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                   uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t most, uint32_t* ids,
                   uint32_t* tokens, tokenweir::Piece* medium, tokenweir::Piece* long_pieces, uint32_t* refusals,

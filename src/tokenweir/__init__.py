@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokenweir.encode.decode import DecodeStream
+    from tokenweir.encode.decode_batch import DecodeBatch
     from tokenweir.encode.encoded import Encoded, Ragged
     from tokenweir.encode.errors import (
+        DeliveryError,
         DeviceError,
         EngineError,
         ProtocolError,
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
     )
     from tokenweir.encode.spec import AddedToken, TokenizerSpec
     from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.stream.batcher import PromptBatcher
     from tokenweir.stream.chat import chat
     from tokenweir.stream.chat_decoder import ChatDecoder
     from tokenweir.stream.chunk import Chunk
     from tokenweir.stream.engines import Engine, EngineStep, NgramEngine, ReplayEngine, Sampling, SyncEngine
     from tokenweir.stream.events import (
+        Alignment,
         Channel,
         Delta,
         Finish,
@@ -37,20 +41,34 @@ if TYPE_CHECKING:
         ToolCallDelta,
         Usage,
     )
+    from tokenweir.stream.fan_out import fan_out
+    from tokenweir.stream.handoff import Handoff, View
     from tokenweir.stream.ingest import encode_prompts
+    from tokenweir.stream.limits import Limits
     from tokenweir.stream.reasoning import ReasoningParser
     from tokenweir.stream.serve import serve
-    from tokenweir.stream.session import Limits
-    from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+    from tokenweir.stream.stages import (
+        decode_chat,
+        detokenize,
+        split_reasoning,
+        split_tool_calls,
+        stop_at,
+        strip_reasoning,
+        until_eos,
+    )
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.stream.styles import ReasoningStyle
+    from tokenweir.stream.tools import ToolParser
     from tokenweir.templates import ChatTemplate, Prompt, Segment
+    from tokenweir.templates.reasoning_styles import ReasoningStyle
+    from tokenweir.templates.tool_styles import ToolStyle
 
 _MODULES = {
     # text <-> ids
     "encode.decode": ["DecodeStream"],
+    "encode.decode_batch": ["DecodeBatch"],
     "encode.encoded": ["Encoded", "Ragged"],
     "encode.errors": [
+        "DeliveryError",
         "DeviceError",
         "EngineError",
         "ProtocolError",
@@ -65,12 +83,16 @@ _MODULES = {
     "encode.tokenizer": ["Tokenizer"],
     # messages -> prompt
     "templates": ["ChatTemplate", "Prompt", "Segment"],
+    "templates.reasoning_styles": ["ReasoningStyle"],
+    "templates.tool_styles": ["ToolStyle"],
     # ids -> deltas
+    "stream.batcher": ["PromptBatcher"],
     "stream.chat": ["chat"],
     "stream.chat_decoder": ["ChatDecoder"],
     "stream.chunk": ["Chunk"],
     "stream.engines": ["Engine", "EngineStep", "NgramEngine", "ReplayEngine", "Sampling", "SyncEngine"],
     "stream.events": [
+        "Alignment",
         "Channel",
         "Delta",
         "Finish",
@@ -80,23 +102,36 @@ _MODULES = {
         "ToolCallDelta",
         "Usage",
     ],
+    "stream.fan_out": ["fan_out"],
+    "stream.handoff": ["Handoff", "View"],
     "stream.ingest": ["encode_prompts"],
+    "stream.limits": ["Limits"],
     "stream.reasoning": ["ReasoningParser"],
     "stream.serve": ["serve"],
-    "stream.session": ["Limits"],
-    "stream.stages": ["decode_chat", "detokenize", "split_reasoning", "stop_at", "strip_reasoning", "until_eos"],
+    "stream.stages": [
+        "decode_chat",
+        "detokenize",
+        "split_reasoning",
+        "split_tool_calls",
+        "stop_at",
+        "strip_reasoning",
+        "until_eos",
+    ],
     "stream.stops": ["StopStep", "StopStrings"],
-    "stream.styles": ["ReasoningStyle"],
+    "stream.tools": ["ToolParser"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AddedToken",
+    "Alignment",
     "Channel",
     "ChatDecoder",
     "ChatTemplate",
     "Chunk",
+    "DecodeBatch",
     "DecodeStream",
+    "DeliveryError",
     "Delta",
     "DeviceError",
     "Encoded",
@@ -105,9 +140,11 @@ __all__ = [
     "EngineStep",
     "Finish",
     "FinishReason",
+    "Handoff",
     "Limits",
     "NgramEngine",
     "Prompt",
+    "PromptBatcher",
     "ProtocolError",
     "Ragged",
     "ReasoningDelta",
@@ -128,14 +165,19 @@ __all__ = [
     "TokenizerSpec",
     "TokenweirError",
     "ToolCallDelta",
+    "ToolParser",
+    "ToolStyle",
     "UnsupportedTokenizerError",
     "Usage",
+    "View",
     "chat",
     "decode_chat",
     "detokenize",
     "encode_prompts",
+    "fan_out",
     "serve",
     "split_reasoning",
+    "split_tool_calls",
     "stop_at",
     "strip_reasoning",
     "until_eos",

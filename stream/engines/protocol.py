@@ -21,7 +21,8 @@ class Sampling(Struct, frozen=True, kw_only=True):
         stop_token_ids: Ids that end the answer, added to the end tokens.
         min_tokens: No stop and no end token counts before this many ids.
         ignore_eos: Go on past end tokens; `stop_token_ids` still hold.
-        n: Parallel answers.
+        n: Parallel answers. An engine with a true attribute `parallel` is asked once for all of them; another one once
+            for each, with `n=1` and the seeds `seed`, `seed + 1` and so on.
 
     """
 
@@ -43,19 +44,22 @@ class EngineStep(Struct, frozen=True):
     Attributes:
         ids: One or more new ids.
         logprobs: One a token, natural logarithm, if the engine has them.
-        finish_reason: Set on the last step if the engine knows why it ends.
+        finish_reason: Set on the last step of an answer if the engine knows why it ends.
+        index: Which of `Sampling.n` parallel answers the ids belong to, from 0.
 
     """
 
     ids: Sequence[int]
     logprobs: Sequence[float] | None = None
     finish_reason: str | None = None
+    index: int = 0
 
 
 class Engine(Protocol):
     """Anything that turns prompt ids into an async generator of new ids.
 
-    Closing the generator (`aclose()`) cancels the generation at once.
+    Closing the generator (`aclose()`) cancels the generation at once. An engine that can generate several answers to one
+    prompt together says so by an attribute `parallel = True`, and then tells them apart by `EngineStep.index`.
     """
 
     def generate(

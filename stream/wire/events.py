@@ -9,10 +9,13 @@ get, and the status `cancelled` of a response that the client's `response.cancel
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -50,8 +53,27 @@ class ReasoningItem(Struct, frozen=True, tag_field="type", tag="reasoning"):
     summary: list[str] = []
 
 
+class FunctionCallItem(Struct, frozen=True, tag_field="type", tag="function_call"):
+    """An output item: a function that the model wants called; `arguments` is JSON if the item is completed."""
+
+    id: str
+    status: ItemStatus
+    call_id: str
+    name: str
+    arguments: str
+
+
 Part = OutputText | ReasoningText
-Item = MessageItem | ReasoningItem
+Item = MessageItem | ReasoningItem | FunctionCallItem
+
+
+class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
+    """A function that the model may call; `parameters` is a JSON schema."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
 
 
 class TextFormat(Struct, frozen=True, tag_field="type", tag="text"):
@@ -121,11 +143,12 @@ class Response(Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     usage: ResponseUsage | None = None
     user: str | None = None
+    background: bool = False
     parallel_tool_calls: bool = False
     store: bool = False
     text: TextConfig = TextConfig()
     tool_choice: str = "none"
-    tools: list[str] = []
+    tools: list[FunctionTool] = []
     truncation: str = "disabled"
 
 
@@ -158,14 +181,14 @@ class ResponseFailed(_Lifecycle, frozen=True, kw_only=True, tag="response.failed
 
 
 class OutputItemAdded(_Event, frozen=True, kw_only=True, tag="response.output_item.added"):
-    """A message or a stretch of thinking begins."""
+    """A message, a stretch of thinking or a call begins."""
 
     output_index: int
     item: Item
 
 
 class OutputItemDone(_Event, frozen=True, kw_only=True, tag="response.output_item.done"):
-    """A message or a stretch of thinking has ended."""
+    """A message, a stretch of thinking or a call has ended."""
 
     output_index: int
     item: Item
@@ -215,6 +238,22 @@ class ReasoningTextDone(_InItem, frozen=True, kw_only=True, tag="response.reason
     text: str
 
 
+class FunctionCallArgumentsDelta(_Event, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
+    """More of the arguments of a call."""
+
+    item_id: str
+    output_index: int
+    delta: str
+
+
+class FunctionCallArgumentsDone(_Event, frozen=True, kw_only=True, tag="response.function_call_arguments.done"):
+    """The whole arguments of a call."""
+
+    item_id: str
+    output_index: int
+    arguments: str
+
+
 class ErrorDetail(Struct, frozen=True):
     """What was wrong with a client's message; `param` is the field at fault."""
 
@@ -251,7 +290,10 @@ ResponseEvent = (
     | OutputTextDone
     | ReasoningTextDelta
     | ReasoningTextDone
+    | FunctionCallArgumentsDelta
+    | FunctionCallArgumentsDone
 )
+LAST_EVENTS = (ResponseCompleted, ResponseIncomplete, ResponseFailed)
 ServerEvent = ResponseEvent | ErrorEvent | Heartbeat
 
 _encoder = msgspec.json.Encoder()
@@ -260,3 +302,28 @@ _encoder = msgspec.json.Encoder()
 def encode(event: ServerEvent) -> bytes:
     """The event as JSON in UTF-8; raises `UnicodeEncodeError` for a lone surrogate rather than send it."""
     return _encoder.encode(event)
+
+
+def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+    """Deltas of one item that follow each other become one, which has the number of the last."""
+    merged: list[ResponseEvent] = []
+    for _, run in groupby(events, key=_run_of):
+        pieces = list(run)
+        last = pieces[-1]
+        if len(pieces) > 1 and isinstance(last, _DELTAS):
+            last = replace(last, delta="".join(piece.delta for piece in pieces if isinstance(piece, _DELTAS)))
+        merged.append(last)
+    return merged
+
+
+_DELTAS = (OutputTextDelta, ReasoningTextDelta, FunctionCallArgumentsDelta)
+
+
+def _run_of(event: ResponseEvent) -> str | int:
+    """Neighbours of the same can be merged: an item, or else the event's own number."""
+    return event.item_id if isinstance(event, _DELTAS) else event.sequence_number
+
+
+def event_size(event: ResponseEvent) -> int:
+    """The bytes of an event on the wire."""
+    return len(encode(event))

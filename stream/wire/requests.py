@@ -1,7 +1,7 @@
 """The client's side of the OpenAI Responses protocol: one JSON message in, one checked request out.
 
-Two client events are known: `response.create` and, an extension named as in OpenAI's Realtime protocol,
-`response.cancel`. A field that this server does not offer is refused by name and value, unless its value asks for
+Three client events are known: `response.create`, and two extensions: `response.cancel`, named as in OpenAI's Realtime
+protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET /v1/responses/ID`. A field that this server does not offer is refused by name and value, unless its value asks for
 nothing (`tools: []`, `store: false`), so that nobody believes in a setting that has no effect. `null` means unset.
 
 Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`.
@@ -10,6 +10,7 @@ Extensions to `response.create`, named as in the Chat Completions of other serve
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,9 +18,8 @@ from msgspec import Meta, Struct
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.engines.protocol import Sampling
-
-ChatMessage = dict[str, str]
-"""A message for a chat template: `role`, `content`, and for the assistant perhaps `reasoning_content`."""
+from tokenweir.stream.wire.events import FunctionTool
+from tokenweir.stream.wire.messages import ChatMessage, Conversation
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
@@ -69,6 +69,23 @@ class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="typ
     status: str | None = None
 
 
+class _FunctionCall(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
+    call_id: str
+    name: str
+    arguments: str
+    id: str | None = None
+    status: str | None = None
+
+
+class _FunctionCallOutput(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
+):
+    call_id: str
+    output: str | list[_InputText]
+    id: str | None = None
+    status: str | None = None
+
+
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
     """How much to think."""
 
@@ -89,6 +106,10 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         reasoning: How much to think, handed to the chat template.
         metadata: Repeated in the response object.
         user: Repeated in the response object.
+        tools: Functions that the model may call, handed to the chat template. `strict` cannot be promised.
+        tool_choice: "none" leaves the tools out.
+        parallel_tool_calls: Whether an answer may have several calls; with tools it may.
+        background: The response goes on for a while when the connection is lost, and can be resumed.
         stop: Extension: strings that end the answer.
         top_k: Extension: most candidates.
         seed: Extension: for a repeatable answer.
@@ -97,7 +118,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     type: Literal["response.create"]
     model: str | None = None
-    input: str | list[_Message | _Reasoning] | None = None
+    input: str | list[_Message | _Reasoning | _FunctionCall | _FunctionCallOutput] | None = None
     instructions: str | None = None
     previous_response_id: str | None = None
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
@@ -106,36 +127,47 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reasoning: Reasoning | None = None
     metadata: dict[str, str] | None = None
     user: str | None = None
+    tools: list[FunctionTool] | None = None
+    tool_choice: Literal["auto", "none"] | None = None
+    parallel_tool_calls: bool | None = None
+    background: bool | None = None
     stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
 
-    def messages(self) -> list[ChatMessage]:
-        """The input as messages for a chat template, without `instructions`.
+    def messages(self, after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
+        """The messages before and the input, as messages for a chat template, without `instructions`.
 
-        `developer` becomes `system`, which is the role that templates know. A reasoning item becomes the
-        `reasoning_content` of the assistant's message after it, or of an empty one.
+        Raises:
+            RequestError: The output of a call that was never made.
+
         """
-        if self.input is None or isinstance(self.input, str):
-            return [] if self.input is None else [{"role": "user", "content": self.input}]
-        messages: list[ChatMessage] = []
-        thinking = ""
-        for item in self.input:
-            if isinstance(item, _Reasoning):
-                thinking += "".join(part.text for part in item.content)
-                continue
-            if thinking and item.role != "assistant":
-                messages.append({"role": "assistant", "content": "", "reasoning_content": thinking})
-                thinking = ""
-            text = item.content if isinstance(item.content, str) else "".join(part.text for part in item.content)
-            message = {"role": "system" if item.role == "developer" else item.role, "content": text}
-            if thinking:
-                message["reasoning_content"] = thinking
-                thinking = ""
-            messages.append(message)
-        if thinking:
-            messages.append({"role": "assistant", "content": "", "reasoning_content": thinking})
-        return messages
+        conversation = Conversation(after)
+        if isinstance(self.input, str):
+            conversation.say("user", self.input)
+            return conversation.end()
+        for place, item in enumerate(self.input or ()):
+            match item:
+                case _Message():
+                    conversation.say(item.role, _text(item.content))
+                case _Reasoning():
+                    conversation.think(_text(item.content))
+                case _FunctionCall():
+                    conversation.call(item.call_id, item.name, item.arguments)
+                case _FunctionCallOutput():
+                    try:
+                        conversation.answer(item.call_id, _text(item.output))
+                    except LookupError as error:
+                        raise RequestError(
+                            f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id"
+                        ) from error
+        return conversation.end()
+
+    def definitions(self) -> list[dict[str, Any]] | None:
+        """The tools as chat templates take them; None if the model is to call none."""
+        if not self.tools or self.tool_choice == "none":
+            return None
+        return [{"type": "function", "function": _definition(tool)} for tool in self.tools]
 
     def sampling(self, *, max_tokens: int | None) -> Sampling:
         """The engine's parameters, under the limit that the server has settled on."""
@@ -163,6 +195,15 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return {"enable_thinking": True, "thinking": True, "reasoning_effort": effort}
 
 
+def _definition(tool: FunctionTool) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {}} if tool.parameters is None else tool.parameters
+    return {"name": tool.name, "description": tool.description or "", "parameters": parameters}
+
+
+def _text(content: str | Sequence[_InputText | _OutputText | _ReasoningText]) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
 class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
     """The event `response.cancel`: stop generating; `response_id` guards against stopping the next response."""
 
@@ -170,25 +211,36 @@ class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
     response_id: str | None = None
 
 
-ClientEvent = ResponseCreate | ResponseCancel
+class ResponseResume(Struct, frozen=True, forbid_unknown_fields=True):
+    """The event `response.resume`: send on a response that was created in the background, on this or another connection.
 
-_EVENTS: dict[str, type[ResponseCreate | ResponseCancel]] = {
+    Attributes:
+        response_id: The response.
+        starting_after: The number of the last event that has arrived; None is for all of them.
+
+    """
+
+    type: Literal["response.resume"]
+    response_id: str
+    starting_after: Annotated[int, Meta(ge=-1)] | None = None
+
+
+ClientEvent = ResponseCreate | ResponseCancel | ResponseResume
+
+_EVENTS: dict[str, type[ClientEvent]] = {
     "response.create": ResponseCreate,
     "response.cancel": ResponseCancel,
+    "response.resume": ResponseResume,
 }
 
 # Fields of the protocol that this server does not offer, with the values that ask for nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "background": (False,),
     "generate": (True,),
     "include": ([],),
-    "parallel_tool_calls": (False, True),
     "service_tier": ("auto", "default"),
     "store": (False,),
     "stream": (True,),
     "text": ({}, {"format": {"type": "text"}}),
-    "tool_choice": ("auto", "none"),
-    "tools": ([],),
     "top_logprobs": (0,),
     "truncation": ("disabled",),
 }
@@ -219,9 +271,23 @@ def parse_event(data: str | bytes) -> ClientEvent:
     struct = _EVENTS[kind]
     event = _supported(event, struct)
     try:
-        return msgspec.convert(event, struct)
+        checked = msgspec.convert(event, struct)
     except msgspec.ValidationError as error:
         raise _located(error, event) from error
+    if isinstance(checked, ResponseCreate) and checked.tools:
+        _check_tools(checked.tools, checked.parallel_tool_calls)
+    return checked
+
+
+def _check_tools(tools: Sequence[FunctionTool], parallel: bool | None) -> None:
+    """Refuse what would take an engine that can be made to follow a grammar."""
+    refused = [(f"tools[{place}].strict", "true") for place, tool in enumerate(tools) if tool.strict]
+    if parallel is False:
+        refused.append(("parallel_tool_calls", "false"))
+    for param, value in refused:
+        raise RequestError(
+            f"{param} is {value}; this server cannot promise it", code="unsupported_parameter", param=param
+        )
 
 
 def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:

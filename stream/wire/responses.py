@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from typing import Literal
 
 import msgspec
 
 from tokenweir.encode.errors import ProtocolError
-from tokenweir.stream.events import Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
+from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.wire import events as ev
+from tokenweir.stream.wire.items import OpenItem, new_id, open_item
 from tokenweir.stream.wire.requests import ResponseCreate
-
-
-def new_id(prefix: str) -> str:
-    """An id nobody can guess, in the protocol's form, such as `resp_6f1c...`."""
-    return f"{prefix}_{secrets.token_hex(16)}"
 
 
 class ResponseStream:
     """One response as its events: `start()`, then `step(delta)` until the `Finish`, or `fail()` at any point.
 
-    Each stretch of one channel becomes an output item with one content part. Events are numbered from 0.
+    Each stretch of one channel, and each call, becomes an output item. Events are numbered from 0.
 
     Args:
         request: What the client asked for; the response object repeats it.
@@ -41,9 +36,7 @@ class ResponseStream:
         self.status: ev.ResponseStatus = "in_progress"
         self.output: list[ev.Item] = []
         self._sequence = 0
-        self._channel: type[TextDelta | ReasoningDelta] | None = None
-        self._item_id = ""
-        self._pieces: list[str] = []
+        self._item: OpenItem | None = None
         self._response = ev.Response(
             id=self.id,
             created_at=time.time(),
@@ -57,6 +50,10 @@ class ResponseStream:
             temperature=request.temperature,
             top_p=request.top_p,
             user=request.user,
+            background=bool(request.background),
+            parallel_tool_calls=bool(request.tools),
+            tool_choice=request.tool_choice or ("auto" if request.tools else "none"),
+            tools=request.tools or [],
         )
 
     @property
@@ -75,21 +72,22 @@ class ResponseStream:
         """The events of one delta.
 
         Raises:
-            ProtocolError: For a tool call or a second parallel answer; a Responses request cannot ask this server for
-                either.
+            ProtocolError: For a second parallel answer, which a Responses request cannot ask for.
 
         """
         if delta.index != 0:
             raise ProtocolError(f"a Responses stream carries one answer, not answer {delta.index}")
-        match delta:
-            case TextDelta() | ReasoningDelta():
-                opening = self._open(type(delta)) if type(delta) is not self._channel else []
-                self._pieces.append(delta.text)
-                return [*opening, self._more(delta)]
-            case Finish():
-                return self._finish(delta)
-            case _:
-                raise ProtocolError(f"a Responses stream without tools carries no {type(delta).__name__}")
+        if isinstance(delta, Finish):
+            return self._finish(delta)
+        events: list[ev.ResponseEvent] = []
+        if self._item is None or not self._item.takes(delta):
+            events += self._close("completed")
+            self._item = open_item(delta, len(self.output), self._next)
+            events += self._item.open()
+        events += self._item.more(delta)
+        if self._item.whole:
+            events += self._close("completed")
+        return events
 
     def fail(
         self,
@@ -112,52 +110,14 @@ class ResponseStream:
         self._sequence += 1
         return number
 
-    def _open(self, channel: type[TextDelta | ReasoningDelta]) -> list[ev.ResponseEvent]:
-        closing = self._close("completed")
-        self._channel = channel
-        item: ev.Item
-        part: ev.Part
-        if channel is TextDelta:
-            item, part = ev.MessageItem(new_id("msg"), "in_progress", []), ev.OutputText("")
-        else:
-            item, part = ev.ReasoningItem(new_id("rs"), "in_progress", []), ev.ReasoningText("")
-        self._item_id = item.id
-        index = len(self.output)
-        return [
-            *closing,
-            ev.OutputItemAdded(sequence_number=self._next(), output_index=index, item=item),
-            ev.ContentPartAdded(sequence_number=self._next(), item_id=item.id, output_index=index, part=part),
-        ]
-
-    def _more(self, delta: TextDelta | ReasoningDelta) -> ev.ResponseEvent:
-        kind = ev.OutputTextDelta if isinstance(delta, TextDelta) else ev.ReasoningTextDelta
-        return kind(
-            sequence_number=self._next(), item_id=self._item_id, output_index=len(self.output), delta=delta.text
-        )
-
     def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
         """The events that end the open item, if one is open."""
-        if self._channel is None:
+        if self._item is None:
             return []
-        text, index, item_id = "".join(self._pieces), len(self.output), self._item_id
-        item: ev.Item
-        part: ev.Part
-        done: ev.ResponseEvent
-        if self._channel is TextDelta:
-            part = ev.OutputText(text)
-            item = ev.MessageItem(item_id, status, [part])
-            done = ev.OutputTextDone(sequence_number=self._next(), item_id=item_id, output_index=index, text=text)
-        else:
-            part = ev.ReasoningText(text)
-            item = ev.ReasoningItem(item_id, status, [part])
-            done = ev.ReasoningTextDone(sequence_number=self._next(), item_id=item_id, output_index=index, text=text)
+        item, events = self._item.close(status)
         self.output.append(item)
-        self._channel, self._pieces = None, []
-        return [
-            done,
-            ev.ContentPartDone(sequence_number=self._next(), item_id=item_id, output_index=index, part=part),
-            ev.OutputItemDone(sequence_number=self._next(), output_index=index, item=item),
-        ]
+        self._item = None
+        return events
 
     def _finish(self, finish: Finish) -> list[ev.ResponseEvent]:
         match finish.reason:

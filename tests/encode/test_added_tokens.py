@@ -257,7 +257,14 @@ def test_ids_beside_ranks_have_to_be_right(listed, message):
 
 
 def test_end_tokens_are_known_by_name_among_control_tokens_only():
-    listed = [AddedToken(name, id=i, special=i % 2 == 0) for i, name in enumerate(sorted(END_NAMES))]
+    listed = [AddedToken(name, id=i, special=i % 2 == 0) for i, name in enumerate(sorted(END_NAMES - {"<|return|>"}))]
     assert inferred_end_ids([*listed, AddedToken("<|im_start|>", id=99, special=True)]) == tuple(
         range(0, len(listed), 2)
     )
+
+
+def test_an_end_token_of_messages_ends_no_generation_where_another_one_does():
+    names = ["<|end|>", "<|return|>", "<|call|>"]
+    gpt_oss = [AddedToken(name, id=i, special=True) for i, name in enumerate(names)]
+    assert inferred_end_ids(gpt_oss) == (1, 2)
+    assert inferred_end_ids(gpt_oss[:1]) == (0,)

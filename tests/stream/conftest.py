@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 
 import pytest
 
 from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
+
+UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
+        pytest.param(("asyncio", {"use_uvloop": True}), id="asyncio+uvloop", marks=UVLOOP),
+        pytest.param(("trio", {}), id="trio"),
+    ]
+)
+def anyio_backend(request):
+    """What the tests marked `anyio` run under."""
+    return request.param
+
 
 WORDS = ["Hello", " Alice", "boxes", " world", "Question:", "</", "think", "\n\n", ".\n", "?\n", "User", "日本", " 👩"]
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

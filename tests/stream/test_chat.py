@@ -6,9 +6,9 @@ import pytest
 from tokenweir.encode.errors import EngineError, TemplateError, TokenIdError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.chat import chat
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 
 TEMPLATE = (
     "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}"
@@ -208,9 +208,213 @@ async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_t
 
     with pytest.raises(TemplateError):
         await answer(Untouched(), make_tok())
-    with pytest.raises(ValueError, match=r"^chat\(\) gives one answer; sampling.n=2 cannot be honoured$"):
-        await answer(Untouched(), tok, sampling=Sampling(n=2))
-    with pytest.raises(ValueError, match="^tools: ChatDecoder does not parse tool calls"):
-        await answer(Untouched(), tok, tools=[{}])
+    with pytest.raises(ValueError, match=r"^sampling.n=0 is below 1$"):
+        await answer(Untouched(), tok, sampling=Sampling(n=0))
+    with pytest.raises(TemplateError, match="^the chat template 'default' takes no tools, and 1 are given$"):
+        await answer(Untouched(), tok, tools=[TOOL])
     with pytest.raises(TokenIdError, match="^stop_token_ids: token id 9999 is outside the vocabulary"):
         await answer(Untouched(), tok, sampling=Sampling(stop_token_ids=(9999,)))
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+TOOL_TEMPLATE = (
+    "{% for tool in tools or [] %}{{ tool.function.name }}, {% endfor %}"
+    "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}<turn>assistant\n"
+    "{# calls look like <tool_call>{...}</tool_call> #}"
+)
+CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+
+
+async def test_tools_go_to_the_template_and_calls_come_as_deltas(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    engine = Engine(*tok.encode("Let me look." + CALL + "<eos>"))
+    deltas = await answer(engine, tok, tools=[TOOL])
+    assert tok.decode(engine.prompt_ids).startswith("weather, ")
+    assert [(type(delta), getattr(delta, "text", None)) for delta in (deltas[0], deltas[-1])] == [
+        (TextDelta, "Let me look."),
+        (Finish, None),
+    ]
+    (call,) = deltas[1:-1]
+    assert (call.name, call.arguments, call.complete) == ("weather", '{"city": "Rome"}', True)
+    assert deltas[-1].reason is FinishReason.TOOL_CALLS
+
+
+async def test_without_tools_or_a_style_calls_stay_text(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    for options in ({}, {"tools": [TOOL], "tool_style": None}):
+        deltas = await answer(Engine(tok.encode(CALL)), tok, **options)
+        assert [delta.text for delta in deltas[:-1]] == [CALL]
+    deltas = await answer(Engine(tok.encode(CALL)), tok, tool_style="hermes")
+    assert deltas[0].name == "weather"
+
+
+# -- several answers ---------------------------------------------------------------------------------------------------
+
+
+class Several:
+    """An engine that is asked once for each answer: the items of `answers` are those of the calls in turn."""
+
+    def __init__(self, *answers):
+        self.engines = [Engine(*items, wait=items and items[-1] is Ellipsis) for items in answers]
+        self.asked = []
+
+    def generate(self, prompt_ids, sampling):
+        self.asked.append(sampling)
+        engine = self.engines[len(self.asked) - 1]
+        engine.items = [item for item in engine.items if item is not Ellipsis]
+        return engine.generate(prompt_ids, sampling)
+
+
+class Parallel(Engine):
+    """An engine that is asked once for all answers."""
+
+    parallel = True
+
+
+def texts(deltas):
+    by_index = {}
+    for delta in deltas:
+        if isinstance(delta, TextDelta):
+            by_index[delta.index] = by_index.get(delta.index, "") + delta.text
+    return by_index
+
+
+def finishes(deltas):
+    return {delta.index: (delta.reason, delta.usage.completion_tokens) for delta in deltas if isinstance(delta, Finish)}
+
+
+async def test_several_answers_of_an_engine_that_gives_one_at_a_time(tok):
+    engine = Several(tok.encode("Hello<eos>"), tok.encode(" world"), tok.encode("boxes"))
+    deltas = await answer(engine, tok, sampling=Sampling(n=3, seed=7, stop=("ox",)))
+    assert texts(deltas) == {0: "Hello", 1: " world", 2: "b"}
+    assert finishes(deltas) == {0: (FinishReason.STOP, 2), 1: (FinishReason.STOP, 1), 2: (FinishReason.STOP, 1)}
+    assert [(sampling.n, sampling.seed) for sampling in engine.asked] == [(1, 7), (1, 8), (1, 9)]
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_several_answers_without_a_seed(tok):
+    engine = Several([65], [66])
+    await answer(engine, tok, sampling=Sampling(n=2))
+    assert [sampling.seed for sampling in engine.asked] == [None, None]
+
+
+async def test_several_answers_of_an_engine_that_gives_all_at_once(tok):
+    end = min(tok.eos_ids)
+    engine = Parallel(
+        EngineStep([65], index=1), EngineStep([66]), [67], EngineStep([68], finish_reason="length", index=1),
+        EngineStep([69, end]), wait=True,
+    )  # fmt: skip
+    deltas = await answer(engine, tok, sampling=Sampling(n=2))
+    assert engine.sampling.n == 2
+    assert texts(deltas) == {0: "BCE", 1: "AD"}
+    assert finishes(deltas) == {0: (FinishReason.STOP, 4), 1: (FinishReason.LENGTH, 2)}
+    assert engine.closed
+
+
+async def test_an_answer_ends_before_the_others_do(tok):
+    gate = anyio.Event()
+
+    class Gated:
+        async def generate(self, prompt_ids, sampling):
+            if sampling.seed == 1:
+                await gate.wait()
+            yield [65 + sampling.seed]
+
+    got = []
+    async with chat(HI, engine=Gated(), tokenizer=tok, sampling=Sampling(n=2, seed=0)) as deltas:
+        async for delta in deltas:
+            got.append(delta)
+            if isinstance(delta, Finish):
+                gate.set()
+    assert [(type(delta), delta.index) for delta in got] == [(TextDelta, 0), (Finish, 0), (TextDelta, 1), (Finish, 1)]
+
+
+async def test_one_of_several_answers_fails_and_its_error_comes_last(tok):
+    failure, other = RuntimeError("out of memory"), OSError("no device")
+    engine = Several([[65], failure], [[66], [67]], [[68], other])
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: RuntimeError: out of memory\n") as caught:
+        async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=3)) as deltas:
+            async for delta in deltas:
+                got.append(delta)
+    assert caught.value.__cause__ is failure
+    assert caught.value.__notes__ == ["another answer failed too: EngineError: the engine failed: OSError: no device"]
+    assert texts(got) == {0: "A", 1: "BC", 2: "D"}
+    assert {i: reason for i, (reason, _) in finishes(got).items()} == {0: "error", 1: "stop", 2: "error"}
+
+
+async def test_one_of_several_answers_of_one_engine_fails_and_its_error_comes_last(tok):
+    engine = Parallel(EngineStep([9999], index=1), EngineStep([65]), EngineStep([66], index=1), EngineStep([67]))
+    got = []
+    with pytest.raises(TokenIdError, match=r"^token id 9999 is outside the vocabulary"):
+        async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=2)) as deltas:
+            async for delta in deltas:
+                got.append(delta)
+    assert texts(got) == {0: "AC"}
+    assert {i: reason for i, (reason, _) in finishes(got).items()} == {0: "stop", 1: "error"}
+
+
+async def test_an_answer_that_was_not_asked_for(tok):
+    for n, message in (
+        (1, "ids of answer 5; it was asked for one answer, which is 0"),
+        (2, "answer 5; it was asked for 2"),
+    ):
+        with pytest.raises(EngineError, match=message):
+            await answer(Parallel([65], EngineStep([65], index=5)), tok, sampling=Sampling(n=n))
+
+
+@pytest.mark.parametrize("read", [0, 1])
+async def test_leaving_closes_all_the_generators_at_once(tok, read):
+    engine = Several([65, ...], [66, ...], [67, ...])
+    async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=3)) as deltas:
+        if read:
+            await anext(deltas)
+        await anyio.wait_all_tasks_blocked()
+        assert not any(one.closed for one in engine.engines)
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_cancelling_reaches_all_the_generators(tok):
+    engine = Several([65, ...], [66, ...])
+    with anyio.fail_after(5):
+        with anyio.move_on_after(0.05) as scope:
+            await answer(engine, tok, sampling=Sampling(n=2))
+    assert scope.cancelled_caught
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_an_error_in_the_reader_of_several_answers_is_not_changed(tok):
+    engine = Several([65, ...], [66, ...])
+    with pytest.raises(KeyError):
+        async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=2)) as deltas:
+            async for _ in deltas:
+                raise KeyError("reader")
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_the_second_of_several_answers_cannot_be_started(tok):
+    class Single(Several):
+        def generate(self, prompt_ids, sampling):
+            if self.asked:
+                raise OSError("busy")
+            return super().generate(prompt_ids, sampling)
+
+    with pytest.raises(EngineError, match="^the engine failed: OSError: busy$"):
+        await answer(Single([65]), tok, sampling=Sampling(n=2))
+
+
+async def test_a_slow_reader_holds_all_the_answers_back(tok):
+    class Endless:
+        given = 0
+
+        async def generate(self, prompt_ids, sampling):
+            while True:
+                Endless.given += 1
+                yield [65] * 100
+
+    async with chat(HI, engine=Endless(), tokenizer=tok, sampling=Sampling(n=4)) as deltas:
+        await anext(deltas)
+        await anyio.sleep(0.05)
+        assert Endless.given < 1000

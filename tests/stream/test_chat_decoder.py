@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
 
@@ -114,14 +114,14 @@ def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, in
 
     parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
     answer = thinking = ""
-    pieces = parser.split(think_tok.decode(ids)) + parser.flush()
-    for place, (channel, piece) in enumerate(pieces):
-        if channel is Channel.ANSWER and stops.matched is None:
-            answer += stops.step(piece).text
-            if place + 1 == len(pieces) or pieces[place + 1][0] is not Channel.ANSWER:
+    pieces = parser.split(think_tok.decode(ids)) + parser.finish()
+    for place, piece in enumerate(pieces):
+        if piece.channel is Channel.ANSWER and stops.matched is None:
+            answer += stops.step(piece.text).text
+            if place + 1 == len(pieces) or pieces[place + 1].channel is not Channel.ANSWER:
                 answer += stops.flush()
-        elif channel is Channel.REASONING and stops.matched is None:
-            thinking += piece
+        elif piece.channel is Channel.REASONING and stops.matched is None:
+            thinking += piece.text
     assert text_of(deltas) == answer
     assert text_of(deltas, ReasoningDelta) == thinking
     assert deltas[-1].stop_reason == stops.matched
@@ -144,6 +144,36 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
             expected = [token_id for token_id, end in zip(ids[place:], ends[place:], strict=True) if end <= sent]
             assert delta.token_ids == expected
             place += len(expected)
+
+
+class LongWay(ChatDecoder):
+    """Skims nothing."""
+
+    def _settle(self):
+        super()._settle()
+        self._calm = False
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
+)
+def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cuts, name):
+    tok = request.getfixturevalue(name)
+    options["tools"] = data.draw(st.sampled_from([None, "hermes"]))
+    ids = data.draw(some_ids(tok))
+    decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
+    assert run(decoder, chunks_of(ids, cuts)) == run(plain, [ids])
+    assert decoder.ignored == plain.ignored
+
+
+def test_text_that_is_skimmed_for_long_still_counts_as_before_a_tag(think_tok):
+    for before, inside in (("x" * 5000, False), ("x" * 5000 + "\n", True), (" \n" * 5000, True)):
+        decoder = ChatDecoder(think_tok)
+        for token_id in think_tok.encode(before):
+            decoder.feed([token_id])
+        deltas = decoder.feed(think_tok.encode("<think>a"))
+        assert isinstance(deltas[-1], ReasoningDelta) is inside
 
 
 def test_ids_without_text_go_to_the_next_delta_and_the_rest_to_finish(mistral_tok):
@@ -354,7 +384,7 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"tools": []}, ValueError, "tools: ChatDecoder does not parse tool calls; tools must be None"),
+        ({"tools": "xml"}, ValueError, "unknown tool style 'xml'; known are harmony, deepseek, "),
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
         ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),

@@ -31,7 +31,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.handoff import merge
+from tokenweir.stream.merge import merge
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 PIECES = [

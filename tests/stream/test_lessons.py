@@ -1,109 +1,38 @@
-"""What other projects got wrong, one short test each. The numbers are those of a survey of their issue trackers; here are
-those lessons that concern decoding, stops, thinking and the stages, each with the issue that it comes from."""
+"""What other projects got wrong, a short test or two for each. The numbers are those of a survey of their issue trackers;
+each test names the issue that it comes from. Those that concern decoding are in `test_lessons_decoding.py`, and those that
+concern serving among the server's tests."""
 
 from __future__ import annotations
 
 from contextlib import aclosing
+from itertools import combinations
 
 import anyio
 import pytest
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenIdError
-from tokenweir.encode.spec import AddedToken
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import ChatDecoder
-from tokenweir.stream.decode import DecodeStream
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stages import decode_chat
 from tokenweir.stream.stops import StopStrings
-from tokenweir.stream.styles import STYLES
+from tokenweir.templates.reasoning_styles import STYLES
 
 
 def run(decoder, ids, size=1):
     deltas = [delta for at in range(0, len(ids), size) for delta in decoder.feed(ids[at : at + size])]
     deltas += decoder.finish()
-    answer = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
-    thinking = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
-    return thinking, answer, deltas[-1]
+    return texts(deltas, ReasoningDelta), texts(deltas, TextDelta), deltas[-1]
+
+
+def texts(deltas, kind):
+    return "".join(delta.text for delta in deltas if isinstance(delta, kind))
 
 
 def answer(tok, ids, **options):
     return run(ChatDecoder(tok, **options), list(ids))[1]
-
-
-# -- decoding ----------------------------------------------------------------------------------------------------------
-
-
-def test_lesson_1_a_prompt_that_ends_inside_a_character_is_not_sent_again(tok):  # vllm#48853
-    prompt = list("Hello 👩".encode())
-    assert answer(tok, prompt[-1:], prompt_ids=prompt[:-1]) == "👩"
-
-
-def test_lesson_4_a_bad_id_harms_one_stream_only(tok):  # vllm#21951
-    other = ChatDecoder(tok)
-    for bad in (-1, tok.vocab_size):
-        with pytest.raises(TokenIdError, match=f"token id {bad} is outside the vocabulary"):
-            ChatDecoder(tok).feed([65, bad])
-    assert other.feed([65]) == [TextDelta("A", [65])]
-
-
-def test_lesson_8_tokens_that_complete_nothing_do_not_pile_up(tok):  # sglang#34740
-    stream = DecodeStream(tok)
-    assert all(stream.step(0x80) == "\ufffd" and stream.pending == 0 for _ in range(10_000))
-    decoder = ChatDecoder(tok)
-    assert all(decoder.feed([0x80]) == [TextDelta("\ufffd", [0x80])] for _ in range(1000))
-
-
-def test_lesson_9_an_added_token_outside_the_byte_alphabet_stands_between_bytes(make_tok):  # mlx-examples#1077
-    tok = make_tok(AddedToken("<｜bar｜>"))
-    assert answer(tok, [0xE4, tok.token_to_id("<｜bar｜>"), 0xE4]) == "\ufffd<｜bar｜>\ufffd"
-
-
-def test_lesson_10_incomplete_bytes_before_text_raise_nothing(tok):  # mlx-vlm#1771
-    assert answer(tok, [0xF0, 0x9F, *b" a"]) == "\ufffd a"
-
-
-def test_lesson_11_a_character_cut_between_chunks_is_whole(tok):  # mlx-vlm#1778
-    decoder = ChatDecoder(tok)
-    first, second = list("👩".encode()[:2]), list("👩".encode()[2:])
-    assert decoder.feed(first) == []
-    assert decoder.feed(second) == [TextDelta("👩", first + second)]
-
-
-def test_lesson_12_every_id_that_completes_a_character_gives_a_delta_at_once(think_tok):  # mlx-vlm PR#1129
-    decoder = ChatDecoder(think_tok, stop=["zebra"])
-    assert all(len(decoder.feed([byte])) == 1 for byte in b"plain text, no line end")
-
-
-def test_lesson_13_the_first_tokens_space_stays(tok):  # mlx-lm PR#1754
-    assert answer(tok, tok.encode(" Alice")) == " Alice"
-
-
-def test_lesson_14_a_zero_byte_is_a_character(tok):
-    assert answer(tok, [65, 0, 66]) == "A\x00B"
-
-
-def test_lesson_17_text_of_raw_bytes_is_exact(tok):  # vllm#8627
-    assert answer(tok, "語と文字 ไทย".encode()) == "語と文字 ไทย"
-
-
-def test_lesson_18_no_replacement_character_unless_bytes_are_wrong(tok):  # textgen#1603
-    decoder = ChatDecoder(tok, stop=["\ufffd\ufffd"])
-    texts = [delta.text for byte in "naïve 👩‍👩‍👧 日本".encode() for delta in decoder.feed([byte])]
-    assert "".join(texts) == "naïve 👩‍👩‍👧 日本"
-
-
-def test_lesson_19_invalid_bytes_never_end_an_answer(tok):  # llama.cpp#11738
-    for first in range(256):
-        for second in (0x20, 0x80, 0xA0, 0xC3, 0xE4, 0xF0, 0xFF):
-            assert answer(tok, [first, second]) == bytes([first, second]).decode(errors="replace")
-
-
-def test_lesson_20_two_halves_give_one_delta(tok):  # llama.cpp PR#4118
-    halves = [[0xF0, 0x9F], [0x98, 0x80]]
-    decoder = ChatDecoder(tok)
-    assert [decoder.feed(half) for half in halves] == [[], [TextDelta("😀", [0xF0, 0x9F, 0x98, 0x80])]]
 
 
 # -- stops and ends ----------------------------------------------------------------------------------------------------
@@ -171,6 +100,17 @@ def test_lesson_42_every_end_token_counts_and_ignore_eos_keeps_stop_ids(tok):  #
     assert answer(tok, [65, eos, 67, 66, 68], ignore_eos=True, stop_token_ids=[66]) == "AC"
 
 
+def test_lesson_42_the_end_tokens_of_all_files_are_one_set(data, tmp_path):  # mlx-vlm#2112
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).symlink_to(data(f"tokenizers/qwen3/{name}"))
+    (tmp_path / "config.json").write_text('{"eos_token_id": 151643}')
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [151643, 151662]}')
+    qwen = Tokenizer.from_file(tmp_path)
+    assert qwen.eos_ids == {151643, 151645, 151662}
+    for end in qwen.eos_ids:
+        assert answer(qwen, [*qwen.encode("Hi"), end, *qwen.encode("!")]) == "Hi"
+
+
 def test_lesson_43_stop_ids_are_checked_when_the_decoder_is_made(tok):  # gonka#1170
     with pytest.raises(TokenIdError, match=r"^stop_token_ids: token id 99999 is outside the vocabulary \(0 to 303\)$"):
         ChatDecoder(tok, stop_token_ids=[99999], min_tokens=5)
@@ -181,7 +121,12 @@ def test_lesson_43_stop_ids_are_checked_when_the_decoder_is_made(tok):  # gonka#
 
 def test_lesson_31_tags_in_any_cutting_give_the_same(tok):  # lmdeploy#4754, dynamo#10569
     for text in (b"<think>a < b</think>c</", b"\n<thin<think>", b"<think>a</thin</think>b<"):
-        results = {run(ChatDecoder(tok, reasoning="think"), list(text), size)[:2] for size in range(1, len(text) + 1)}
+        results = set()
+        for first, second in combinations(range(len(text) + 1), 2):
+            decoder = ChatDecoder(tok, reasoning="think")
+            cut = decoder.feed(list(text[:first])) + decoder.feed(list(text[first:second]))
+            thinking, rest, _ = run(decoder, list(text[second:]), len(text))
+            results.add((texts(cut, ReasoningDelta) + thinking, texts(cut, TextDelta) + rest))
         assert len(results) == 1
 
 

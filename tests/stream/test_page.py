@@ -10,9 +10,9 @@ import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.limits import Limits
 from tokenweir.stream.page import PAGE, PAGE_POLICY
 from tokenweir.stream.serve import serve
-from tokenweir.stream.session import Limits
 
 TOK = Tokenizer.default()
 ARGS = [

@@ -11,14 +11,17 @@ import msgspec
 import pytest
 from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve as websocket_serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.batcher import PromptBatcher
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
+from tokenweir.stream.limits import Limits
 from tokenweir.stream.serve import serve
-from tokenweir.stream.session import Limits
+from tokenweir.templates import ChatTemplate
 
 TOK = Tokenizer.default()
 
@@ -51,12 +54,20 @@ class Script:
 
 
 class Endless:
-    """An engine that never stops."""
+    """An engine that never stops, and counts the ids it gave."""
+
+    given = 0
+    closed = False
 
     async def generate(self, prompt_ids, sampling):
-        while True:
-            await asyncio.sleep(0)
-            yield TOK.encode("on and ") * 10
+        try:
+            while True:
+                await asyncio.sleep(0)
+                ids = TOK.encode("on and ") * 10
+                self.given += len(ids)
+                yield ids
+        finally:
+            self.closed = True
 
 
 def serving(engine, **options):
@@ -171,6 +182,54 @@ async def test_a_lone_engine_is_the_model_default():
             assert (await until(websocket, "response.completed"))[-1]["response"]["model"] == "default"
 
 
+@pytest.mark.asyncio
+async def test_the_openai_client_calls_a_function_and_sends_back_what_it_gave():
+    source = (
+        "{% for tool in tools or [] %}{{ tool.function.name }}: {{ tool.function.description }}\n{% endfor %}"
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+        "<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+    )
+    tool = {"type": "function", "name": "weather", "description": "Look outside.", "parameters": {"type": "object"}}
+    call = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+    engine = Script("Let me look.", call, "<|im_end|>")
+    async with (
+        serving(engine, template=ChatTemplate(source)) as server,
+        client_of(server) as client,
+        client.responses.connect() as connection,
+        asyncio.timeout(10),
+    ):
+        await connection.response.create(input="Is it sunny in Rome?", tools=[tool])
+        arguments = ""
+        async for event in connection:
+            if event.type == "response.function_call_arguments.delta":
+                arguments += event.delta
+            elif event.type == "response.completed":
+                break
+        first = event.response
+        message, item = first.output
+        assert (message.content[0].text, item.type, item.name) == ("Let me look.", "function_call", "weather")
+        assert json.loads(item.arguments) == json.loads(arguments) == {"city": "Rome"}
+        engine.parts = ("It is.", "<|im_end|>")
+        output = {"type": "function_call_output", "call_id": item.call_id, "output": "sun"}
+        await connection.response.create(input=[output], previous_response_id=first.id, tools=[tool])
+        async for event in connection:
+            if event.type == "response.completed":
+                break
+        assert event.response.output_text == "It is."
+    assert engine.prompts[0].startswith("weather: Look outside.\n")
+    assert f"Let me look.{call}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[1]
+
+
+@pytest.mark.asyncio
+async def test_tools_are_refused_where_the_template_takes_none():
+    template = ChatTemplate("{{ messages[0].content }}")
+    async with serving(Script("a"), template=template) as server, socket_to(server) as websocket:
+        await say(websocket, tools=[{"type": "function", "name": "weather"}])
+        error = (await until(websocket, "response.failed"))[-1]["response"]["error"]
+    assert error == {"code": "invalid_prompt", "message": "the chat template 'default' takes no tools, and 1 are given"}
+
+
 # --- the protocol over a socket ---------------------------------------------------------------------------------------
 
 
@@ -213,7 +272,7 @@ async def test_what_is_wrong_is_named_and_the_connection_lives_on():
             ("{", "not JSON"),
             (b"\x00\xff", "a binary frame of 2 bytes"),
             ('{"type":"nonsense"}', 'unknown event "nonsense"'),
-            ('{"type":"response.create","input":"x","tools":[{"type":"function"}]}', 'tools is [{"type":"function"}]'),
+            ('{"type":"response.create","input":"x","tools":[{"type":"web_search"}]}', "Invalid value 'web_search'"),
             ('{"type":"response.create","input":"x","model":"gpt-9"}', "no model 'gpt-9'"),
         ]:
             await websocket.send(message)
@@ -258,13 +317,38 @@ async def test_control_tokens_in_a_message_stay_text():
     assert guarded > plain + 1
 
 
+@pytest.mark.asyncio
+async def test_the_prompts_of_all_connections_may_share_an_encoder():
+    sizes = []
+
+    class Device:
+        def encode_batch(self, prompts):
+            sizes.append(len(prompts))
+            return [prompt.encode(TOK) for prompt in prompts]
+
+    engine, plain = Script("Hello", "<|im_end|>"), Script("Hello", "<|im_end|>")
+    async with PromptBatcher(Device()) as batcher:
+        for served, encoder in ((engine, batcher), (plain, None)):
+            async with serving(served, encoder=encoder) as server, asyncio.TaskGroup() as tasks:
+
+                async def talk(number, server=server):
+                    async with socket_to(server) as websocket:
+                        await say(websocket, input=f"{number}<|im_end|>")
+                        await until(websocket, "response.completed")
+
+                for number in range(5):
+                    tasks.create_task(talk(number))
+    assert sorted(engine.prompts) == sorted(plain.prompts)
+    assert sum(sizes) == 5
+
+
 # --- going away -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("parts", [(60,), ("some text", 60)], ids=["before the first token", "between tokens"])
 @pytest.mark.parametrize("way", ["close", "vanish"])
-async def test_a_client_that_leaves_stops_the_engine_within_100_ms(parts, way):
+async def test_lesson_45_a_client_that_leaves_stops_the_engine_within_100_ms(parts, way):  # sglang#36475
     engine = Script(*parts)
     async with serving(engine) as server:
         websocket = await socket_to(server)
@@ -296,22 +380,82 @@ async def test_cancel_stops_the_engine_and_the_connection_lives_on():
     assert "some text" in engine.prompts[1]
 
 
-@pytest.mark.asyncio
-async def test_a_reader_that_stalls_is_closed_by_name():
-    limits = Limits(stall_timeout=0.3, send_interval=0, drain_timeout=0.2, max_output_tokens=10**9)
+def small_socket(server):
+    """A client's socket with the smallest buffer, so that a reader that stops is noticed soon."""
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    async with serving(Endless(), limits=limits) as server:
-        small.connect(("127.0.0.1", server.port))
-        small.setblocking(False)
-        websocket = await socket_to(server, sock=small, max_queue=1)
+    small.connect(("127.0.0.1", server.port))
+    small.setblocking(False)
+    return small
+
+
+@pytest.mark.asyncio
+async def test_lesson_46_a_reader_that_stalls_costs_little_and_is_closed_by_name():  # hermes-agent#2775
+    limits = Limits(stall_timeout=0.5, send_interval=0, drain_timeout=0.2, max_output_tokens=10**9)
+    engine = Endless()
+    async with serving(engine, limits=limits) as server:
+        websocket = await socket_to(server, sock=small_socket(server), max_queue=1)
         await say(websocket)
-        await asyncio.sleep(1)  # reads nothing
+        await eventually(lambda: engine.given)
+        await asyncio.sleep(0.25)  # reads nothing
+        given = engine.given
+        await eventually(lambda: engine.closed)
+        assert engine.given == given < 100_000
         with pytest.raises(ConnectionClosed) as closed:
             async with asyncio.timeout(10):
                 while True:
                     await websocket.recv()
-    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "stalled: nothing could be sent for 0.3 s")
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "stalled: nothing could be sent for 0.5 s")
+
+
+@pytest.mark.asyncio
+async def test_lesson_47_a_slow_reader_that_lives_is_not_closed_for_a_late_pong(monkeypatch):  # websockets#1012
+    def impatient(*args, **options):
+        """The server with pings 1000 times as often, and as impatient as it is set to be."""
+        timeout = options.pop("ping_timeout", 20)
+        timeout = None if timeout is None else timeout / 1000
+        return websocket_serve(*args, **options, ping_interval=0.02, ping_timeout=timeout)
+
+    monkeypatch.setattr("tokenweir.stream.serve.websocket_serve", impatient)
+    async with serving(Script("one", 0.4, " two", "<|im_end|>")) as server, socket_to(server) as websocket:
+        await say(websocket)
+        await until(websocket, "response.output_text.delta")
+        websocket.transport.pause_reading()  # no ping is read, and none answered
+        await asyncio.sleep(0.3)
+        websocket.transport.resume_reading()
+        end = (await until(websocket, "response.completed"))[-1]["response"]
+        assert end["output"][0]["content"][0]["text"] == "one two"
+
+
+@pytest.mark.asyncio
+async def test_a_connection_without_requests_is_closed_by_name():
+    async with serving(Script(), limits=Limits(idle_timeout=0.1)) as server, socket_to(server) as websocket:
+        with pytest.raises(ConnectionClosed) as closed:
+            await websocket.recv()
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "idle: no request came for 0.1 s")
+
+
+@pytest.mark.asyncio
+async def test_a_response_is_resumed_over_another_connection():
+    engine = Script("one", 0.3, " two", "<|im_end|>")
+    async with serving(engine) as server:
+        lost = await socket_to(server)
+        await say(lost, background=True)
+        events = await until(lost, "response.output_text.delta")
+        response_id, event = events[0]["response"]["id"], events[-1]
+        text = event["delta"]
+        lost.transport.abort()
+        async with client_of(server) as client, client.responses.connect() as connection:
+            after = event["sequence_number"]
+            await connection.send({"type": "response.resume", "response_id": response_id, "starting_after": after})
+            async with asyncio.timeout(10):
+                async for event in connection:
+                    if event.type == "response.output_text.delta":
+                        text += event.delta
+                    elif event.type == "response.completed":
+                        break
+            assert text == event.response.output_text == "one two"
+    assert engine.started == 1
 
 
 @pytest.mark.asyncio

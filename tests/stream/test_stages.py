@@ -10,14 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.chunk import Chunk
 from tokenweir.stream.engines.protocol import EngineStep
-from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.handoff import merge
-from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.merge import merge
+from tokenweir.stream.stages import (
+    decode_chat,
+    detokenize,
+    split_reasoning,
+    split_tool_calls,
+    stop_at,
+    strip_reasoning,
+    until_eos,
+)
 from tokenweir.stream.stops import StopStrings
 
-ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
+ANSWER, REASONING, TOOL_CALL = Channel
 WORDS = [
     "[THINK]",
     "[/THINK]",
@@ -67,9 +76,16 @@ def as_deltas(chunks):
     deltas, carry = [], []
     for chunk in chunks:
         carry += chunk.ids
-        if chunk.text:
-            deltas.append((TextDelta if chunk.channel is ANSWER else ReasoningDelta)(chunk.text, carry))
-            carry = []
+        if chunk.channel is TOOL_CALL and (chunk.text or chunk.name or chunk.complete or chunk.malformed):
+            says = {"call": chunk.call, "complete": chunk.complete, "malformed": chunk.malformed}
+            deltas.append(ToolCallDelta(chunk.name, chunk.text, carry, **says))
+        elif chunk.text and chunk.channel is ANSWER:
+            deltas.append(TextDelta(chunk.text, carry, malformed=chunk.malformed))
+        elif chunk.text:
+            deltas.append(ReasoningDelta(chunk.text, carry))
+        else:
+            continue
+        carry = []
     return merge(deltas), carry
 
 
@@ -106,6 +122,86 @@ def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts,
     # A stop that shows only with the next character, because it was held as the beginning of a tag, ends the composed
     # stages before the ids of that character reach the last of them.
     assert rest == fused_rest[: len(rest)]
+
+
+CALLS = [
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS]",
+    "f{",
+    '"é": 1}',
+    '[{"name": "f", "arguments": {',
+    '}, "name": ',
+    "}, {",
+    "}]",
+    "\n",
+    "so [",
+    "[THINK]",
+    "[/THINK]",
+    "<eos>",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(CALLS), max_size=10),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.lists(st.sampled_from(["}", "\n\n", "[", "so", '"']), max_size=2),
+    st.booleans(),
+)
+def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words, cuts, stops, together):
+    if not together:
+        words = [word for word in words if "THINK" not in word]  # which would break calls
+    tok = make_tok(*(AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "[TOOL_CALLS]")))
+    ids = [token_id for word in words for token_id in tok.encode(word)]
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    chunks = [ids[a:b] for a, b in pairwise(places)]
+
+    async def composed():
+        ended = until_eos(Source(chunks), tok.eos_ids)
+        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], style="mistral", tools="mistral")
+        if together:
+            split = split_reasoning(text, "mistral", tools="mistral")
+        else:
+            split = split_tool_calls(split_reasoning(text, "mistral"), "mistral")
+        return as_deltas(await collect(stop_at(split, stops)))
+
+    async def fused():
+        options = {"stop": stops, "tools": "auto", "prompt_ids": [tok.token_to_id("<skip>")]}
+        *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
+        return merge(deltas), finish.token_ids
+
+    deltas, rest = anyio.run(composed)
+    fused_deltas, fused_rest = anyio.run(fused)
+    assert deltas == fused_deltas
+    assert rest == fused_rest[: len(rest)]
+
+
+@pytest.mark.anyio
+async def test_calls_travel_as_chunks(tok):
+    chunks = [
+        Chunk([1], '<tool_call>{"name": "f", '),
+        Chunk([2], '"arguments": {"a"'),
+        Chunk([3], ": 1}}</tool_call>."),
+    ]
+    assert await collect(split_tool_calls(Source(chunks), "hermes")) == [
+        Chunk([1], "", TOOL_CALL, name="f"),
+        Chunk([2], '{"a"', TOOL_CALL),
+        Chunk([], ": 1}", TOOL_CALL),
+        Chunk([], "", ANSWER),
+        Chunk([], "", TOOL_CALL, complete=True),
+        Chunk([], "", ANSWER),
+        Chunk([3], ".", ANSWER),
+    ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stage", [split_reasoning, split_tool_calls])
+async def test_harmony_takes_one_stage(tok, stage):
+    text = "<|channel|>analysis<|message|>a<|end|><|start|>assistant to=functions.f<|message|>{}<|call|>"
+    assert as_deltas(await collect(stage(Source([Chunk([1], text)]), "harmony")))[0] == [
+        ReasoningDelta("a"),
+        ToolCallDelta("f", "{}", complete=True),
+    ]
 
 
 @pytest.mark.anyio

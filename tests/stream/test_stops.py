@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokenweir.encode.errors import TextError
 from tokenweir.stream.stops import StopStep, StopStrings
 
 TEXT = st.text("ab<\n", max_size=30)
@@ -118,3 +119,23 @@ def test_bad_stops_are_refused():
         StopStrings(["a", ""])
     with pytest.raises(TypeError, match=r"^stop string 0 is int 7, not a str$"):
         StopStrings([7])
+    with pytest.raises(TextError, match=r"^stop string 1 has a lone surrogate U\+D800 at character 1$"):
+        StopStrings(["a", "b\ud800"])
+
+
+@settings(max_examples=200)
+@given(st.text("aéà日旦👩", max_size=20), st.lists(st.text("aéà日旦👩", min_size=1, max_size=3), max_size=3), st.data())
+def test_characters_that_share_bytes_are_not_mixed_up(text, stops, data):
+    ignore = data.draw(st.integers(0, 20))
+    matcher = StopStrings(stops)
+    step = matcher.step(text, ignore=ignore)
+    longest = max((n for stop in stops for n in range(len(stop)) if text.endswith(stop[:n])), default=0)
+    assert step.matched is not None or matcher.held == text[len(text) - longest :]
+    assert (step.text + matcher.flush(), step.matched) == whole(text, stops, ignore=ignore)
+
+
+def test_long_stops_are_matched_in_linear_time():
+    matcher = StopStrings(["a" * 100_000 + "b", "b" * 100_000])
+    for _ in range(200):
+        matcher.step("a" * 99_999 + "c")
+    assert matcher.step("a" * 100_001 + "b").matched == "a" * 100_000 + "b"

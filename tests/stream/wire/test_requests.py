@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.wire.requests import RequestError, ResponseCancel, ResponseCreate, parse_event
+from tokenweir.stream.wire.requests import RequestError, ResponseCancel, ResponseCreate, ResponseResume, parse_event
+
+TOOLS = [
+    {
+        "type": "function",
+        "name": "weather",
+        "description": "Look outside.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "strict": False,
+    }
+]
 
 
 def create(**fields):
@@ -93,10 +103,8 @@ def test_effort_becomes_template_arguments():
 
 def test_what_asks_for_nothing_is_accepted():
     neutral = {
-        "tools": [],
         "store": False,
         "stream": True,
-        "tool_choice": "auto",
         "include": [],
         "truncation": "disabled",
     }
@@ -109,6 +117,77 @@ def test_cancel():
     assert parse_event('{"type":"response.cancel","response_id":"resp_1"}').response_id == "resp_1"
 
 
+def test_resume():
+    assert parse_event('{"type":"response.resume","response_id":"resp_1"}') == ResponseResume(
+        "response.resume", "resp_1"
+    )
+    event = '{"type":"response.resume","response_id":"resp_1","starting_after":7}'
+    assert parse_event(event).starting_after == 7
+    with pytest.raises(RequestError, match="missing required field `response_id`"):
+        parse_event('{"type":"response.resume"}')
+
+
+def test_tools_as_chat_templates_take_them():
+    bare = {"type": "function", "name": "now"}
+    assert create(input="hi", tools=[*TOOLS, bare]).definitions() == [
+        {
+            "type": "function",
+            "function": {"name": "weather", "description": "Look outside.", "parameters": TOOLS[0]["parameters"]},
+        },
+        {
+            "type": "function",
+            "function": {"name": "now", "description": "", "parameters": {"type": "object", "properties": {}}},
+        },
+    ]
+    for request in (create(tools=TOOLS, tool_choice="none"), create(tools=[]), create(tool_choice="auto"), create()):
+        assert request.definitions() is None
+
+
+def test_calls_and_what_they_gave_can_be_sent_back():
+    request = create(
+        input=[
+            {"role": "user", "content": "q"},
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
+            {"role": "assistant", "content": "Let me look."},
+            {"type": "function_call", "call_id": "a", "name": "weather", "arguments": '{"city":"Rome"}', "id": "fc_1"},
+            {"type": "function_call", "call_id": "b", "name": "now", "arguments": "not json", "status": "completed"},
+            {"type": "function_call_output", "call_id": "b", "output": "noon"},
+            {"type": "function_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "sunny"}]},
+            {"type": "function_call", "call_id": "c", "name": "now", "arguments": "[]"},
+        ]
+    )
+    assert request.messages() == [
+        {"role": "user", "content": "q"},
+        {
+            "role": "assistant",
+            "content": "Let me look.",
+            "reasoning_content": "hm",
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Rome"}'}},
+                {"id": "b", "type": "function", "function": {"name": "now", "arguments": "not json"}},
+            ],
+        },
+        {"role": "tool", "content": "noon", "tool_call_id": "b", "name": "now"},
+        {"role": "tool", "content": "sunny", "tool_call_id": "a", "name": "weather"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "now", "arguments": "[]"}}],
+        },
+    ]
+
+
+def test_the_output_of_a_call_that_was_never_made_is_refused():
+    output = {"type": "function_call_output", "call_id": "b", "output": ""}
+    call = {"type": "function_call", "call_id": "b", "name": "f", "arguments": "{}"}
+    with pytest.raises(RequestError, match=r"^input\[1\]: no function_call before it has the call_id 'b'$") as caught:
+        create(input=[{"role": "user", "content": "q"}, output]).messages()
+    assert caught.value.param == "input[1].call_id"
+    earlier = create(input=[call]).messages()
+    assert create(input=[output]).messages(earlier)[-1]["name"] == "f"
+    assert len(earlier) == 1
+
+
 @pytest.mark.parametrize(
     ("data", "code", "param", "text"),
     [
@@ -118,10 +197,29 @@ def test_cancel():
         ('{"type":"response.create","input":"\\ud800 and more"}', "invalid_json", None, "surrogate"),
         ('{"temperature":NaN}', "invalid_json", None, "invalid character"),
         ("[1]", "invalid_type", None, "an event is a JSON object, not [1]"),
-        ("{}", "unknown_event", "type", "unknown event null; known are response.create, response.cancel"),
+        (
+            "{}",
+            "unknown_event",
+            "type",
+            "unknown event null; known are response.create, response.cancel, response.resume",
+        ),
         ('{"type":"session.update"}', "unknown_event", "type", 'unknown event "session.update"'),
         ('{"type":["a"]}', "unknown_event", "type", 'unknown event ["a"]'),
-        ({"tools": [{"type": "x"}]}, "unsupported_parameter", "tools", 'tools is [{"type":"x"}]; this server does not'),
+        ({"tools": [{"type": "x"}]}, "invalid_value", "tools[0].type", "Invalid value 'x'"),
+        ({"tools": [{"type": "function"}]}, "invalid_value", "tools[0]", "missing required field `name`"),
+        ({"tools": TOOLS, "tool_choice": "required"}, "invalid_value", "tool_choice", "Invalid enum value 'required'"),
+        (
+            {"tools": [{**TOOLS[0], "strict": True}]},
+            "unsupported_parameter",
+            "tools[0].strict",
+            "tools[0].strict is true; this server cannot promise it",
+        ),
+        (
+            {"tools": TOOLS, "parallel_tool_calls": False},
+            "unsupported_parameter",
+            "parallel_tool_calls",
+            "parallel_tool_calls is false; this server cannot promise it",
+        ),
         ({"store": True}, "unsupported_parameter", "store", "store is true; this server does not offer it"),
         ({"stream": 1}, "unsupported_parameter", "stream", "stream is 1; this server does not offer it"),
         ({"n": 2}, "unsupported_parameter", "n", "n is 2; this server does not offer it"),
@@ -137,7 +235,8 @@ def test_cancel():
             "input[0].content[0].type",
             "Invalid value 'input_image'",
         ),
-        ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0].type", "Invalid value 'function_call'"),
+        ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0]", "missing required field `call_id`"),
+        ({"input": [{"type": "item_reference"}]}, "invalid_value", "input[0].type", "Invalid value 'item_reference'"),
         ({"temperature": 2.5}, "invalid_value", "temperature", "temperature: Expected `float` <= 2.0, got 2.5"),
         ({"max_output_tokens": 0}, "invalid_value", "max_output_tokens", "Expected `int` >= 1, got 0"),
         (
@@ -171,7 +270,11 @@ field_names = st.sampled_from([*ResponseCreate.__struct_fields__, "tools", "text
 items = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["message", "reasoning", "input_text"]) | json_values,
+        "type": st.sampled_from(["message", "reasoning", "function_call", "function_call_output"]) | json_values,
+        "call_id": st.sampled_from(["a", "b"]),
+        "name": st.just("f"),
+        "arguments": st.text(max_size=5),
+        "output": st.just(""),
         "role": st.sampled_from(["user", "assistant"]) | json_values,
         "content": json_values,
         "text": json_values,

@@ -1,6 +1,7 @@
 """Deltas to Responses events: order, numbers, and JSON that the openai package's own types accept."""
 
 import json
+import re
 from itertools import groupby
 
 import pytest
@@ -11,7 +12,15 @@ from pydantic import TypeAdapter
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
-from tokenweir.stream.wire.events import ErrorDetail, ErrorEvent, Heartbeat, encode
+from tokenweir.stream.wire.events import (
+    ErrorDetail,
+    ErrorEvent,
+    FunctionTool,
+    Heartbeat,
+    encode,
+    event_size,
+    merge_events,
+)
 from tokenweir.stream.wire.requests import ResponseCreate
 from tokenweir.stream.wire.responses import ResponseStream
 
@@ -119,10 +128,72 @@ def test_fail():
 
 
 def test_what_a_request_cannot_ask_for():
-    with pytest.raises(ProtocolError, match="carries no ToolCallDelta"):
-        stream().step(ToolCallDelta("f", ""))
     with pytest.raises(ProtocolError, match="one answer, not answer 1"):
         stream().step(TextDelta("a", index=1))
+
+
+def test_the_events_of_a_call():
+    call = [
+        ToolCallDelta("f", ""),
+        ToolCallDelta("", '{"a":'),
+        ToolCallDelta("", "1}"),
+        ToolCallDelta("", "", complete=True),
+    ]
+    events = play([TextDelta("Hi"), *call, STOP], stream(tools=[FunctionTool("f")]))
+    assert kinds(events)[5:] == [
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+    added, item = events[8]["item"], events[-1]["response"]["output"][1]
+    assert added == item | {"arguments": "", "status": "in_progress"}
+    assert (item["name"], item["arguments"], item["status"]) == ("f", '{"a":1}', "completed")
+    assert re.fullmatch("[A-Za-z0-9]{9}", item["call_id"])
+    response = events[-1]["response"]
+    assert (response["tools"][0]["name"], response["tool_choice"], response["parallel_tool_calls"]) == (
+        "f",
+        "auto",
+        True,
+    )
+
+
+def test_calls_follow_each_other_and_what_is_not_whole_says_so():
+    deltas = [
+        ToolCallDelta("f", "{}", complete=True),
+        ToolCallDelta("g", "{", call=1, malformed="no JSON"),
+        ToolCallDelta("h", '{"a', call=2),
+        Finish(FinishReason.LENGTH),
+    ]
+    output = play(deltas)[-1]["response"]["output"]
+    assert [(item["name"], item["arguments"], item["status"]) for item in output] == [
+        ("f", "{}", "completed"),
+        ("g", "{", "incomplete"),
+        ("h", '{"a', "incomplete"),
+    ]
+    assert len({item["call_id"] for item in output} | {item["id"] for item in output}) == 6
+
+
+def test_events_of_one_item_are_merged_and_have_the_last_number():
+    one = stream()
+    deltas = [TextDelta("a"), TextDelta("b"), ReasoningDelta("c"), ReasoningDelta("d"), TextDelta("e"), STOP]
+    events = [event for delta in deltas for event in one.step(delta)]
+    merged = merge_events(events)
+    assert [(event.sequence_number, event.delta) for event in merged if hasattr(event, "delta")] == [
+        (3, "ab"),
+        (10, "cd"),
+        (16, "e"),
+    ]
+    assert [event.sequence_number for event in merged if not hasattr(event, "delta")] == [
+        event.sequence_number for event in events if not hasattr(event, "delta")
+    ]
+    assert merge_events(events[:3]) == events[:3]
+    assert event_size(events[0]) == len(encode(events[0]))
 
 
 def test_events_outside_a_response():
@@ -136,10 +207,13 @@ def test_events_outside_a_response():
 
 
 texts = st.text(min_size=1, max_size=5)
-channels = st.lists(st.builds(TextDelta, texts) | st.builds(ReasoningDelta, texts), max_size=12)
+kinds_of_deltas = (
+    st.builds(TextDelta, texts) | st.builds(ReasoningDelta, texts) | st.builds(ToolCallDelta, texts, texts)
+)
+channels = st.lists(kinds_of_deltas, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(channels, st.sampled_from(FinishReason))
 def test_every_event_is_one_of_openais(deltas, reason):
     events = play([*deltas, Finish(reason)])
@@ -150,13 +224,15 @@ def test_every_event_is_one_of_openais(deltas, reason):
         validate(event)
 
     runs = [
-        ("".join(delta.text for delta in run), kind)
+        ("".join(getattr(delta, "text", "") or getattr(delta, "arguments", "") for delta in run), kind)
         for kind, run in ((k, list(r)) for k, r in groupby(deltas, key=type))
     ]
     items = events[-1]["response"]["output"]
-    assert [item["content"][0]["text"] for item in items] == [text for text, _ in runs]
-    assert [item["type"] == "message" for item in items] == [kind is TextDelta for _, kind in runs]
+    texts = [item["arguments"] if "arguments" in item else item["content"][0]["text"] for item in items]
+    assert texts == [text for text, _ in runs]
+    names = {TextDelta: "message", ReasoningDelta: "reasoning", ToolCallDelta: "function_call"}
+    assert [item["type"] for item in items] == [names[kind] for _, kind in runs]
     for event in events:
-        if event["type"].endswith("_text.done"):
+        if event["type"].endswith(("_text.done", "arguments.done")):
             sent = "".join(e["delta"] for e in events if "delta" in e and e["item_id"] == event["item_id"])
-            assert sent == event["text"]
+            assert sent == event.get("text", event.get("arguments"))

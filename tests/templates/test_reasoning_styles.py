@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.stream.styles import FAMILIES, STYLES, style_of
-from tokenweir.templates import reasoning
+from tokenweir.templates.reasoning_styles import FAMILIES, STYLES, style_of
 
 
 def test_names_and_families_find_their_style():
@@ -16,22 +15,14 @@ def test_names_and_families_find_their_style():
 
 
 def test_an_unknown_name_lists_those_that_exist():
-    with pytest.raises(ValueError, match=r"^unknown reasoning style 'thinks'; known are think, mistral, seed-oss, "):
+    with pytest.raises(ValueError, match=r"^unknown reasoning style 'thinks'; known are harmony, gemma4, seed-oss, "):
         style_of("thinks")
-
-
-@pytest.mark.parametrize("name", reasoning.TAGS)
-def test_the_names_that_templates_give_are_known_here_with_the_same_tags(name):
-    style = style_of(name)
-    opener, closer = reasoning.TAGS[name]
-    assert style.openers[0].startswith(opener)
-    assert style.closers[0] == closer
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"openers": ()}, r"reasoning style 'think' lacks an opener or a closer, or has an empty one: \('</think>',\)"),
+        ({"openers": ()}, r"reasoning style 'think' lacks an opener or a closer, or has an empty one: \('</think>', "),
         ({"closers": ("",)}, r"reasoning style 'think' lacks an opener or a closer, or has an empty one"),
         ({"openers": ("<t", "<t>")}, r"reasoning style 'think': tag '<t' is the beginning of tag '<t>'"),
         ({"closers": ("<think>",)}, r"reasoning style 'think': tag '<think>' is the beginning of tag '<think>'"),

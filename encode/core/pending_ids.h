@@ -1,0 +1,81 @@
+// Ids whose text has not gone out, each with the position in the text, in bytes, where it ends.
+//
+// An id goes out with the last byte of its text. One that has none of its own rides with the next character.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace tokenweir {
+
+template <class Id>
+class PendingIds {
+ public:
+  // The position up to which text has been added.
+  size_t end() const { return end_; }
+
+  // The position up to which text has gone out or was dropped, and how many ids there were in it.
+  size_t sent() const { return sent_; }
+  size_t passed() const { return passed_; }
+
+  // Adds an id that ends with the next `length` bytes; not `whole` if the last of its own begin the character after.
+  void add(Id id, size_t length, bool whole) {
+    end_ += length;
+    waiting_.push_back({std::move(id), length > 0 && whole ? end_ : end_ + 1});
+  }
+
+  // The next `length` bytes go out: their ids are ready, with those that waited for them.
+  void send(size_t length) {
+    drop(length);
+    if (length > 0) release();
+  }
+
+  // Something goes out, if only word of what came before: the ids that waited for it are ready.
+  void release() { ready_ = done_; }
+
+  // The next `length` bytes go nowhere: their ids wait for what does.
+  void drop(size_t length) {
+    sent_ += length;
+    const size_t before = done_;
+    while (done_ < waiting_.size() && waiting_[done_].end <= sent_) done_++;
+    passed_ += done_ - before;
+  }
+
+  // Nothing follows: all ids are ready.
+  void finish() {
+    passed_ += waiting_.size() - done_;
+    ready_ = done_ = waiting_.size();
+  }
+
+  // How many are ready.
+  size_t ready() const { return ready_ - first_; }
+
+  // Takes the first of those that are ready.
+  Id take() {
+    Id id = std::move(waiting_[first_++].id);
+    if (first_ == waiting_.size() || (first_ >= kMostTaken && first_ * 2 >= waiting_.size())) forget();
+    return id;
+  }
+
+ private:
+  struct Waiting {
+    Id id;
+    size_t end;
+  };
+
+  static constexpr size_t kMostTaken = 64;  // that are kept, at least, before the rest moves up
+
+  void forget() {
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(first_));
+    ready_ -= first_;
+    done_ -= first_;
+    first_ = 0;
+  }
+
+  std::vector<Waiting> waiting_;
+  size_t first_ = 0, ready_ = 0, done_ = 0;  // places in it: before them all are taken, ready, done
+  size_t end_ = 0, sent_ = 0, passed_ = 0;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,134 @@
+"""A tool call that is a JSON object with the name and the arguments, followed as its text comes."""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+
+from tokenweir.stream.json_value import BEGINNINGS, JsonValue
+
+MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
+
+# What may stand between the parts of the object, and what is expected then.
+_MARKS = {
+    ("{", "{"): "key or }",
+    ("key or }", "}"): "nothing",
+    (":", ":"): "value",
+    (", or }", ","): "key",
+    (", or }", "}"): "nothing",
+}
+
+
+class CallObject:
+    """Follows one object; members other than name and arguments are checked and left out.
+
+    Attributes:
+        name: The function's name; empty until it is known.
+        begun: The arguments have begun.
+        done: The object is whole, and so is all JSON in it.
+        error: Why this is no call; None while it may be.
+
+    """
+
+    __slots__ = (
+        "_argument_keys",
+        "_expect",
+        "_kept",
+        "_kind",
+        "_name_keys",
+        "_value",
+        "begun",
+        "done",
+        "error",
+        "name",
+    )
+
+    def __init__(self, name_keys: tuple[str, ...], argument_keys: tuple[str, ...]) -> None:
+        """Begin before the object's `{`.
+
+        Args:
+            name_keys: The keys that the name may have.
+            argument_keys: The keys that the arguments may have.
+
+        """
+        self.name = ""
+        self.begun = self.done = False
+        self.error: str | None = None
+        self._name_keys, self._argument_keys = name_keys, argument_keys
+        self._expect = "{"
+        self._kind = "other"  # what is inside: a "key", the "name", the "arguments" or something "other"
+        self._kept = ""  # the text of a key, until its value has begun, or of a name
+        self._value = JsonValue()
+
+    def feed(self, text: str, start: int) -> tuple[int, bool]:
+        """Take text from `start` on: either only the arguments', or only what is none of theirs, up to a name's end.
+
+        Returns:
+            The place after what was taken, and whether that was text of the arguments.
+
+        """
+        place, length = start, len(text)
+        while place < length and not self.done and self.error is None:
+            if self._expect == "inside":
+                arguments = self._kind == "arguments"
+                if arguments and place > start:
+                    break
+                place = self._inside(text, place)
+                if arguments:
+                    return place, True
+                if self._kind == "name" and self.name:
+                    break
+            elif text[place] in " \t\n\r":
+                place += 1
+            elif self._expect == "value" or (text[place] == '"' and self._expect in ("key", "key or }")):
+                self._begin(text[place])
+            elif then := _MARKS.get((self._expect, text[place])):
+                place += 1
+                self._expect = then
+                self.done = then == "nothing"
+                if self.done and not self.name:
+                    self.error = "the object has no name"
+            else:
+                self.error = f"{text[place]!r} cannot stand here in the JSON"
+        return place, False
+
+    def copy(self) -> CallObject:
+        """Return an independent copy."""
+        other = copy(self)
+        other._value = copy(self._value)
+        return other
+
+    def _begin(self, char: str) -> None:
+        """Begin a key or a value, which is not taken yet."""
+        if self._expect != "value":
+            self._kind = "key"
+        else:
+            key = json.loads(self._kept)
+            self._kind = "name" if key in self._name_keys else "arguments" if key in self._argument_keys else "other"
+            if (self._kind == "name" and self.name) or (self._kind == "arguments" and self.begun):
+                self.error = f"the {self._kind} came before"
+            elif self._kind == "name" and char != '"':
+                self.error = "the name is not a string"
+            elif char not in BEGINNINGS:
+                self.error = f"{char!r} cannot stand here in the JSON"
+            else:
+                self.begun = self.begun or self._kind == "arguments"
+        self._value, self._kept, self._expect = JsonValue(), "", "inside"
+
+    def _inside(self, text: str, place: int) -> int:
+        """Take text of a key or a value."""
+        end = self._value.feed(text, place)
+        if self._kind in ("key", "name"):
+            self._kept += text[place:end]
+            if len(self._kept) > MAX_NAME:
+                self.error = f"the {self._kind} is longer than {MAX_NAME} characters"
+                return end
+        if self._value.error is not None:
+            self.error = self._value.error
+        elif self._value.done:
+            self._expect = ":" if self._kind == "key" else ", or }"
+            if self._kind == "name":
+                self.name = json.loads(self._kept)
+                if not self.name or any("\ud800" <= char <= "\udfff" for char in self.name):
+                    self.error = f"the name {self.name!r} is empty or has a lone surrogate"
+        return end

@@ -1,0 +1,85 @@
+"""The last part of a stream, kept for readers that come later, come again or are slow. Does no I/O.
+
+Items are numbered from 0 in the order in which they came. What came after any number that is still kept can be had as
+often as anybody asks, merged into as few items as say the same. What is kept is bounded in bytes; what has been dropped
+is refused by name, never skipped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Generic, TypeVar
+
+from tokenweir.encode.errors import DeliveryError
+
+T = TypeVar("T")
+
+
+class ReplayBuffer(Generic[T]):
+    """Numbered items, the oldest of which are dropped.
+
+    Args:
+        max_bytes: How much `trim` leaves.
+        merge: Joins items that follow each other; order and meaning stay.
+        size: The bytes that an item counts for.
+
+    Attributes:
+        first: The number of the oldest item that is kept.
+        bytes: What the kept items count for together.
+
+    """
+
+    def __init__(self, max_bytes: int, merge: Callable[[Iterable[T]], list[T]], size: Callable[[T], int]) -> None:
+        self.first = 0
+        self.bytes = 0
+        self._max_bytes = max_bytes
+        self._merge = merge
+        self._size = size
+        self._items: deque[tuple[T, int]] = deque()
+
+    @property
+    def next(self) -> int:
+        """The number that the next item gets."""
+        return self.first + len(self._items)
+
+    def append(self, items: Iterable[T]) -> None:
+        """Add items; nothing is dropped yet."""
+        for item in items:
+            size = self._size(item)
+            self._items.append((item, size))
+            self.bytes += size
+
+    def check(self, number: int) -> None:
+        """Refuse a number from which `since` cannot go on.
+
+        Raises:
+            DeliveryError: The item has been dropped.
+            ValueError: There is no such number yet.
+
+        """
+        if number < self.first:
+            raise DeliveryError(
+                f"too far behind: item {number} is no longer kept, the oldest is {self.first}", "too_far_behind"
+            )
+        if number > self.next:
+            raise ValueError(f"there is no item {number} yet; the next is {self.next}")
+
+    def since(self, number: int) -> list[T]:
+        """The items from this number on, merged; costs as much as there are.
+
+        Raises:
+            DeliveryError: The item has been dropped.
+            ValueError: There is no such number yet.
+
+        """
+        self.check(number)
+        newest_first = [item for item, _ in islice(reversed(self._items), self.next - number)]
+        return self._merge(reversed(newest_first)) if len(newest_first) > 1 else newest_first
+
+    def trim(self, before: int) -> None:
+        """Drop the oldest items while there are too many bytes, but none from the number `before` on."""
+        while self.bytes > self._max_bytes and self.first < before and self._items:
+            self.bytes -= self._items.popleft()[1]
+            self.first += 1

@@ -1,0 +1,77 @@
+"""Items of the Responses protocol as messages for a chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+ChatMessage = dict[str, Any]
+"""A message for a chat template: `role` and `content`; for the assistant perhaps `reasoning_content` and `tool_calls`, for
+a tool `tool_call_id` and `name`."""
+
+
+class Conversation:
+    """Messages that grow by one item after the other.
+
+    What an assistant thought, said and called becomes one message, as templates want it, where the items follow each
+    other in this order.
+
+    Args:
+        messages: What was said before.
+
+    Attributes:
+        messages: The messages; complete once `end` was called.
+
+    """
+
+    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+        self.messages = list(messages)
+        self._thinking = ""
+        self._calling = False  # whether a call would belong to the last message
+
+    def say(self, role: str, text: str) -> None:
+        """A message; `developer` becomes `system`, which is the role that templates know."""
+        if role != "assistant":
+            self.end()
+        self._add({"role": "system" if role == "developer" else role, "content": text})
+
+    def think(self, text: str) -> None:
+        """Thinking of the assistant, which belongs to the message or call after it."""
+        self._thinking += text
+
+    def call(self, call_id: str, name: str, arguments: str) -> None:
+        """A call of a function; `arguments` is JSON text, which `ChatTemplate` parses for templates that want objects."""
+        if self._thinking or not self._calling:
+            self._add({"role": "assistant", "content": ""})
+        function = {"name": name, "arguments": arguments}
+        message = self.messages[-1]
+        message["tool_calls"] = [
+            *message.get("tool_calls", ()),
+            {"id": call_id, "type": "function", "function": function},
+        ]
+
+    def answer(self, call_id: str, output: str) -> None:
+        """What the call of this id gave.
+
+        Raises:
+            LookupError: There was no such call.
+
+        """
+        self.end()
+        calls = (call for message in self.messages for call in message.get("tool_calls", ()))
+        name = next((call["function"]["name"] for call in calls if call["id"] == call_id), None)
+        if name is None:
+            raise LookupError(f"no function_call before it has the call_id {call_id[:80]!r}")
+        self._add({"role": "tool", "content": output, "tool_call_id": call_id, "name": name})
+
+    def end(self) -> list[ChatMessage]:
+        """All messages; thinking that nothing followed becomes a message without content."""
+        if self._thinking:
+            self._add({"role": "assistant", "content": ""})
+        return self.messages
+
+    def _add(self, message: ChatMessage) -> None:
+        self._calling = message["role"] == "assistant"
+        if self._thinking and self._calling:
+            message["reasoning_content"], self._thinking = self._thinking, ""
+        self.messages.append(message)

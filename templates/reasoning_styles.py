@@ -1,0 +1,263 @@
+"""How models mark their thinking: a table of styles, as data.
+
+A style is a pair of tags with a policy for each case in which tags do not simply pair. The tags are those that the
+models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. Templates are searched
+for them here, and `stream/reasoning.py` finds them in what a model generates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+
+OpensAt = Literal["line", "start", "anywhere"]
+UnmatchedCloser = Literal["keep", "drop"]
+RepeatedOpener = Literal["drop_first", "keep", "drop"]
+AfterCloser = Literal["keep", "strip_newlines", "strip"]
+
+
+class ReasoningStyle(Struct, frozen=True, kw_only=True):
+    """Tags round the thinking, and what happens where they do not pair.
+
+    A tag that counts is cut out. Thinking that is cut short stays thinking.
+    `msgspec.structs.replace(STYLES["think"], opens_at="anywhere")` makes a style with another policy.
+
+    Attributes:
+        name: The name it has in `STYLES`.
+        openers: Texts that begin the thinking.
+        closers: Texts that end it; any of them closes any opener, wherever it stands.
+        tokens: The control tokens that the tags consist of. A vocabulary that has them all is taken to use the style,
+            and they are found even where special tokens are skipped.
+        opens_at: Where an opener in the answer counts: `line`, first on its line but for white space (a tag that is
+            mentioned in a sentence stays text); `start`, before any of the answer but white space; or `anywhere`.
+        unmatched_closer: A closer in the answer stays as text (`keep`) or is cut out (`drop`).
+        repeated_opener: An opener inside the thinking is cut out where only white space comes before it (`drop_first`:
+            the template has opened the thinking and the model opens it again), stays as text everywhere (`keep`), or
+            is cut out everywhere (`drop`). Thinking does not nest: the first closer ends it.
+        after_closer: White space that follows a closer stays (`keep`), or is cut out: line ends only (`strip_newlines`)
+            or all of it (`strip`).
+        wrappers: Texts round the answer itself, which are cut out of it wherever they stand.
+        enders: Texts that end the thinking without a closer and stay: what begins a tool call or an answer. They count
+            where they are first on their line, so that thinking may mention them.
+
+    Raises:
+        ValueError: No tags, an empty tag, a tag that is the beginning of another, or an unknown policy.
+
+    """
+
+    name: str
+    openers: tuple[str, ...]
+    closers: tuple[str, ...]
+    tokens: tuple[str, ...] = ()
+    opens_at: OpensAt = "line"
+    unmatched_closer: UnmatchedCloser = "keep"
+    repeated_opener: RepeatedOpener = "drop_first"
+    after_closer: AfterCloser = "keep"
+    wrappers: tuple[str, ...] = ()
+    enders: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All texts that are cut out."""
+        return self.openers + self.closers + self.wrappers
+
+    def __post_init__(self) -> None:
+        """Refuse a style that could not be parsed the same way however its text is cut."""
+        tags = self.openers + self.closers + self.wrappers + self.enders
+        if not self.openers or not self.closers or "" in tags:
+            raise ValueError(f"reasoning style {self.name!r} lacks an opener or a closer, or has an empty one: {tags}")
+        for place, tag in enumerate(tags):
+            for other in tags[:place] + tags[place + 1 :]:
+                if other.startswith(tag):
+                    raise ValueError(f"reasoning style {self.name!r}: tag {tag!r} is the beginning of tag {other!r}")
+        for field, allowed in (
+            ("opens_at", OpensAt),
+            ("unmatched_closer", UnmatchedCloser),
+            ("repeated_opener", RepeatedOpener),
+            ("after_closer", AfterCloser),
+        ):
+            value = getattr(self, field)
+            if value not in get_args(allowed):
+                known = ", ".join(get_args(allowed))
+                raise ValueError(f"reasoning style {self.name!r}: {field} is {value!r}, not one of {known}")
+
+
+HARMONY = "harmony"
+
+
+def _pair(name: str, opener: str, closer: str, *tokens: str, **policies: Any) -> ReasoningStyle:
+    return ReasoningStyle(
+        name=name, openers=(opener,), closers=(closer,), tokens=tokens or (opener, closer), **policies
+    )
+
+
+STYLES: dict[str, ReasoningStyle] = {
+    style.name: style
+    for style in (
+        # More than a pair of tags: `stream/harmony.py` parses it. These are what templates, prompts and vocabularies show.
+        _pair(
+            HARMONY,
+            "<|channel|>analysis<|message|>",
+            "<|end|><|start|>assistant<|channel|>final<|message|>",
+            "<|start|>",
+            "<|channel|>",
+            "<|message|>",
+        ),
+        _pair("gemma4", "<|channel>thought\n", "<channel|>", "<|channel>", "<channel|>"),
+        _pair("seed-oss", "<seed:think>", "</seed:think>"),
+        ReasoningStyle(
+            name="cohere",
+            openers=("<|START_THINKING|>",),
+            closers=("<|END_THINKING|>", "<|START_RESPONSE|>", "<|START_TEXT|>"),
+            tokens=("<|START_THINKING|>", "<|END_THINKING|>"),
+            unmatched_closer="drop",
+            wrappers=("<|END_RESPONSE|>", "<|END_TEXT|>"),
+            enders=("<|START_ACTION|>",),
+        ),
+        _pair("mistral", "[THINK]", "[/THINK]", enders=("[TOOL_CALLS]",)),
+        _pair("kimi-vl", "◁think▷", "◁/think▷"),
+        ReasoningStyle(
+            name="kimi-k3",
+            openers=("<|open|>think<|sep|>",),
+            closers=("<|close|>think<|sep|>", "<|open|>response<|sep|>"),
+            tokens=("<|open|>", "<|close|>", "<|sep|>"),
+            unmatched_closer="drop",
+            wrappers=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+            enders=("<|open|>tools<|sep|>",),
+        ),
+        _pair("minimax-m3", "<mm:think>", "</mm:think>", unmatched_closer="drop"),
+        _pair("longcat", "<longcat_think>", "</longcat_think>", enders=("<longcat_tool_call>",)),
+        _pair("apertus", "<|inner_prefix|>", "<|inner_suffix|>"),
+        _pair("solar-open", "<|think:start|>", "<|think:end|>", enders=("<|tool_call:start|>",)),
+        ReasoningStyle(
+            name="k2-v3",
+            openers=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
+            closers=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
+            tokens=("<ifm|think>", "</ifm|think>"),
+        ),
+        _pair(
+            "plamo3",
+            "<|plamo:begin_think:plamo|>",
+            "<|plamo:end_think:plamo|>",
+            "<|plamo:begin_",
+            "<|plamo:end_",
+            ":plamo|>",
+            enders=("<|plamo:begin_tool_requests:plamo|>",),
+        ),
+        _pair("hunyuan", "<think:opensource>", "</think:opensource>", enders=("<tool_calls:opensource>",)),
+        _pair("pangu", "[unused16]", "[unused17]"),
+        ReasoningStyle(
+            name="granite-3.2",
+            openers=("Here is my thought process:", "Here's my thought process:"),
+            closers=("Here is my response:", "Here's my response:"),
+            opens_at="start",
+        ),
+        # Styles that share their tags with "think": the wrappers tell them apart.
+        _pair(
+            "think-response",
+            "<think>",
+            "</think>",
+            "<think>",
+            "</think>",
+            "<response>",
+            "</response>",
+            wrappers=("<response>", "</response>"),
+            after_closer="strip_newlines",
+        ),
+        ReasoningStyle(
+            name="hunyuan-a13b",
+            openers=("<think>",),
+            closers=("</think>",),
+            wrappers=("<answer>\n", "\n</answer>"),
+            after_closer="strip_newlines",
+            enders=("<tool_calls>",),
+        ),
+        _pair("think", "<think>", "</think>", enders=("<tool_call>", "<|tool_calls_section_begin|>")),
+    )
+}
+"""Every style by its name. The particular come first: where several are shown, the first is taken."""
+
+FAMILIES: dict[str, str] = {
+    "gpt-oss": "harmony",
+    "qwen3": "think",
+    "qwq": "think",
+    "deepseek": "think",
+    "deepseek-r1": "think",
+    "deepseek-v3": "think",
+    "deepseek-v4": "think",
+    "glm": "think",
+    "glm45": "think",
+    "exaone4": "think",
+    "holo2": "think",
+    "granite": "think-response",
+    "interns1": "think",
+    "kimi-k2": "think",
+    "ling": "think",
+    "mimo": "think",
+    "minimax": "think",
+    "minimax-m2": "think",
+    "nemotron": "think",
+    "nemotron-3": "think",
+    "olmo3": "think",
+    "poolside-v1": "think",
+    "smollm3": "think",
+    "step3": "think",
+    "step3p5": "think",
+    "telechat4": "think",
+    "apertus2509": "apertus",
+    "cohere-command3": "cohere",
+    "cohere-command4": "cohere",
+    "command-a": "cohere",
+    "ernie45": "think-response",
+    "gemma": "gemma4",
+    "hy-v3": "hunyuan",
+    "k2-horizon": "k2-v3",
+    "kimi": "kimi-vl",
+    "magistral": "mistral",
+    "seed": "seed-oss",
+    "solar-open2": "solar-open",
+}
+"""Families of models by the name of their style, for those that share one."""
+
+
+def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
+    """Look up a style by its own name or that of a family of models; case and `_` for `-` make no difference.
+
+    Args:
+        style: A name, or a style, which is given back.
+
+    Raises:
+        ValueError: No style has the name; the message lists those that exist.
+
+    """
+    if isinstance(style, ReasoningStyle):
+        return style
+    key = style.lower().replace("_", "-")
+    found = STYLES.get(FAMILIES.get(key, key))
+    if found is None:
+        known = ", ".join([*STYLES, *FAMILIES])
+        raise ValueError(f"unknown reasoning style {style!r}; known are {known}")
+    return found
+
+
+def shown_reasoning(source: str) -> str | None:
+    """Name the style that a template's source shows: a mark of it stands there, and a wrapper if it shares its tags."""
+    return next((style.name for style in STYLES.values() if _shows(source, style)), None)
+
+
+def content_tags(source: str) -> tuple[str, ...]:
+    """The tags that the template may look for in an assistant's content, to cut old thinking away."""
+    styles = (style for style in STYLES.values() if style.name != HARMONY)  # whose thinking is a field of its own
+    return tuple(dict.fromkeys(mark for style in styles for mark in _marks(style) if mark in source))
+
+
+def _shows(source: str, style: ReasoningStyle) -> bool:
+    wrappers = style.wrappers if style.openers == STYLES["think"].openers else ()
+    wrapped = not wrappers or any(wrapper.strip() in source for wrapper in wrappers)
+    return wrapped and any(mark in source for mark in _marks(style))
+
+
+def _marks(style: ReasoningStyle) -> tuple[str, ...]:
+    """What shows a style in a template: its two control tokens, which may be less than its tags, or its tags."""
+    return style.tokens if len(style.tokens) == 2 else style.openers + style.closers

@@ -1,0 +1,457 @@
+"""Streams that are interrupted wherever they can be: at every suspension and at every item, in every way there is.
+
+Each test runs one body again and again, interrupted at its first suspension, its second, and so on, until a run is
+over before its turn comes. After each run, what the source has opened is closed, exactly once; no task is left; and
+nothing has been warned of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import warnings
+from contextlib import aclosing, asynccontextmanager
+from itertools import count
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tokenweir.encode.spec import AddedToken
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat import chat
+from tokenweir.stream.engines.ngram import NgramEngine
+from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.replay import Recording, ReplayEngine
+from tokenweir.stream.engines.sync import SyncEngine
+from tokenweir.stream.ingest import encode_prompts
+from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
+
+TEMPLATE = "{% for m in messages %}<turn>{{ m.content }}<eos>{% endfor %}<turn>{# <think> </think> #}"
+HI = [{"role": "user", "content": "hi"}]
+ANSWER = "<think>hm</think>\nboxes 👩stop<eos>"
+LOOPS = {
+    "asyncio": {"backend": "asyncio"},
+    "uvloop": {"backend": "asyncio", "backend_options": {"use_uvloop": True}},
+    "trio": {"backend": "trio"},
+}
+
+
+@pytest.fixture(scope="module")
+def tok(make_tok):
+    return make_tok(
+        AddedToken("<turn>", special=True), AddedToken("<think>"), AddedToken("</think>"), template=TEMPLATE
+    )
+
+
+# -- the harness -------------------------------------------------------------------------------------------------------
+
+
+class Suspended:
+    """Awaits a coroutine, and calls `interrupt` at its `at`-th suspension and, if `again`, at every one after it.
+
+    Attributes:
+        count: How many times it has been suspended.
+        over: Whether it has returned.
+
+    """
+
+    def __init__(self, coroutine, at, interrupt, *, again=False):
+        self.coroutine, self.at, self.interrupt, self.again = coroutine, at, interrupt, again
+        self.count, self.over = 0, False
+
+    def __await__(self):
+        step, value = self.coroutine.send, None
+        while True:
+            try:
+                waits_for = step(value)
+            except StopIteration:
+                self.over = True
+                return
+            self.count += 1
+            if self.count == self.at or (self.again and self.count > self.at):
+                self.interrupt()
+            try:
+                step, value = self.coroutine.send, (yield waits_for)
+            except BaseException as error:  # noqa: BLE001 - the loop's cancellation, on its way into the coroutine
+                step, value = self.coroutine.throw, error
+
+
+async def by_scope(body, at):
+    with anyio.CancelScope() as scope:
+        await (run := Suspended(body, at, scope.cancel))
+    assert run.over == (run.count < at), "the cancellation was swallowed"
+    return run
+
+
+async def by_timeout(body, at):
+    def expire():
+        scope.deadline = anyio.current_time()
+
+    try:
+        with anyio.fail_after(3600) as scope:
+            await (run := Suspended(body, at, expire))
+    except TimeoutError:
+        assert run.count >= at
+    return run
+
+
+async def by_task_group(body, at):
+    """Another task fails, which cancels its siblings."""
+    fail = anyio.Event()
+
+    async def failing():
+        await fail.wait()
+        raise KeyError("sibling")
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(failing)
+            await checkpoint()
+            await (run := Suspended(body, at, fail.set))
+            tasks.cancel_scope.cancel()
+    except* KeyError:
+        assert run.count >= at
+    return run
+
+
+async def by_task(body, at, *, again=False):
+    """`asyncio.Task.cancel`, which hits once and never again; or at every suspension from there on."""
+
+    async def task():
+        await run
+
+    run = Suspended(body, at, lambda: made.cancel(), again=again)
+    made = asyncio.create_task(task())
+    try:
+        await made
+    except asyncio.CancelledError:
+        assert run.count >= at
+    return run
+
+
+async def by_task_again(body, at):
+    return await by_task(body, at, again=True)
+
+
+async def by_asyncio_timeout(body, at):
+    try:
+        async with asyncio.timeout(3600) as limit:
+            await (run := Suspended(body, at, lambda: limit.reschedule(0)))
+    except TimeoutError:
+        assert run.count >= at
+    return run
+
+
+ANYWHERE = (by_scope, by_timeout, by_task_group)
+IN_ASYNCIO = (by_task, by_task_again, by_asyncio_timeout)
+INTERRUPTED = pytest.mark.parametrize(
+    ("loop", "way"), [(loop, way) for loop in LOOPS for way in ANYWHERE + IN_ASYNCIO * (loop != "trio")]
+)
+
+
+class Watch:
+    """What a run has opened and closed."""
+
+    def __init__(self):
+        self.opened = self.closed = 0
+
+    @asynccontextmanager
+    async def open(self):
+        self.opened += 1
+        try:
+            yield
+        finally:
+            self.closed += 1
+            await checkpoint()  # an engine may well wait while it closes
+
+
+def interrupt_everywhere(loop, way, make_body, *, at_least=2, settled=lambda watch: None):
+    """Run `make_body(watch)` interrupted at its first suspension, its second, ..., until one run is over before."""
+
+    async def runs():
+        idle = len(anyio.get_running_tasks())
+        for at in count(1):
+            watch = Watch()
+            with anyio.fail_after(10):
+                run = await way(make_body(watch), at)
+                settled(watch)
+                assert (watch.opened, watch.closed) in ((0, 0), (1, 1)), f"interrupted at suspension {at}"
+                assert len(anyio.get_running_tasks()) == idle, f"tasks left after suspension {at}"
+            if run.count < at:
+                return at
+
+    assert no_warning(lambda: in_loop(loop, runs)) > at_least
+
+
+def in_loop(loop, function):
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
+    return anyio.run(function, **LOOPS[loop])
+
+
+def no_warning(call):
+    """Call, and make sure that neither it nor the garbage it leaves warns or fails."""
+    unraisable = []
+    gc.freeze()  # what was there before is not looked at again
+    before, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = call()
+            gc.collect()
+    finally:
+        sys.unraisablehook = before
+        gc.unfreeze()
+    assert [str(each.exc_value) for each in unraisable] == []
+    return result
+
+
+# -- what is interrupted -----------------------------------------------------------------------------------------------
+
+
+class Generated:
+    """An engine that is an async generator."""
+
+    def __init__(self, watch, ids):
+        self.watch, self.ids = watch, ids
+
+    async def generate(self, prompt_ids=(), sampling=None):
+        async with self.watch.open():
+            for token_id in self.ids:
+                await checkpoint()
+                yield [token_id]
+
+
+class Opened:
+    """An engine that has opened what it reads before anybody reads it, as an HTTP client has; closing it twice shows."""
+
+    def __init__(self, watch, ids):
+        self.watch, self.ids = watch, iter(ids)
+
+    def generate(self, prompt_ids=(), sampling=None):
+        self.watch.opened += 1
+        return self
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        await checkpoint()
+        for token_id in self.ids:
+            return token_id
+        raise StopAsyncIteration
+
+    async def aclose(self):
+        self.watch.closed += 1
+        await checkpoint()
+
+
+def composed(ids, tok, *, strip=False):
+    text = detokenize(until_eos(ids, tok.eos_ids), tok, style="think")
+    return stop_at((strip_reasoning if strip else split_reasoning)(text, "think"), ["stop"])
+
+
+STAGES = {
+    "until_eos": lambda ids, tok: until_eos(ids, tok.eos_ids),
+    "detokenize": lambda ids, tok: detokenize(ids, tok),
+    "split_reasoning": lambda ids, tok: split_reasoning(detokenize(ids, tok), "think"),
+    "composed": composed,
+    "composed, stripped": lambda ids, tok: composed(ids, tok, strip=True),
+    "decode_chat": lambda ids, tok: decode_chat(ids, tok, stop=["stop"]),
+    "decode_chat to the end": lambda ids, tok: decode_chat(ids, tok),
+}
+
+
+@pytest.mark.parametrize("engine", [Generated, Opened])
+@pytest.mark.parametrize("stage", STAGES)
+@INTERRUPTED
+def test_stages(tok, loop, way, stage, engine):
+    ids = tok.encode(ANSWER)
+
+    async def body(watch):
+        async with aclosing(STAGES[stage](engine(watch, ids).generate(), tok)) as items:
+            await checkpoint()  # the source is owned before anything is read
+            async for _ in items:
+                await checkpoint()
+
+    interrupt_everywhere(loop, way, body, at_least=len(ids))
+
+
+@pytest.mark.parametrize("engine", [Generated, Opened])
+@INTERRUPTED
+def test_chat(tok, loop, way, engine):
+    async def body(watch):
+        sampling = Sampling(stop=("stop",))
+        async with chat(HI, engine=engine(watch, tok.encode(ANSWER)), tokenizer=tok, sampling=sampling) as deltas:
+            async for _ in deltas:
+                await checkpoint()
+
+    interrupt_everywhere(loop, way, body)
+
+
+class Batch:
+    """Encodes many prompts in a blocking call."""
+
+    def __init__(self, tok):
+        self.tok = tok
+
+    def encode_batch(self, prompts):
+        return self.tok.encode_batch(prompts)
+
+
+class OneByOne:
+    """Encodes one prompt in a call that waits."""
+
+    def __init__(self, tok):
+        self.tok = tok
+
+    async def encode(self, prompt):
+        await checkpoint()
+        return self.tok.encode(prompt)
+
+
+@pytest.mark.parametrize("encoder", [lambda tok: tok, Batch, OneByOne], ids=["tokenizer", "batch", "one by one"])
+@INTERRUPTED
+def test_encode_prompts(tok, loop, way, encoder):
+    async def prompts(watch):
+        async with watch.open():
+            for text in ("a", "boxes", "👩", "Hello", "User"):
+                await checkpoint()
+                yield text
+
+    async def body(watch):
+        async with aclosing(encode_prompts(prompts(watch), encoder(tok), batch_size=2)) as items:
+            async for _ in items:
+                await checkpoint()
+
+    interrupt_everywhere(loop, way, body)
+
+
+def blocking(watch):
+    def generate(prompt_ids, sampling):
+        watch.opened += 1
+        try:
+            yield from [[72], [73], [74]]
+        finally:
+            watch.closed += 1
+
+    return SyncEngine(generate, buffer=1)
+
+
+def thread_ended(watch):
+    """The blocking generator ends in its own thread, shortly after."""
+    for thread in threading.enumerate():
+        if thread.name == "tokenweir-engine":
+            thread.join(5)
+
+
+RECORDED = Recording(name="three", prompt="", ids=(72, 73, 74), waits_ms=(0.0, 0.01, 0.01))
+ENGINES = {
+    "replay": lambda watch: ReplayEngine([RECORDED]),
+    "replay at once": lambda watch: ReplayEngine([RECORDED], speed=None),
+    "n-gram": lambda watch: NgramEngine(),
+    "n-gram with a delay": lambda watch: NgramEngine(delay=1e-5),
+    "sync": blocking,
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@INTERRUPTED
+def test_engines(loop, way, engine):
+    tok = Tokenizer.default()
+
+    async def body(watch):
+        ids = ENGINES[engine](watch).generate([5, 6], Sampling(max_tokens=3, ignore_eos=True, seed=1))
+        async with aclosing(decode_chat(ids, tok)) as deltas:
+            async for _ in deltas:
+                await checkpoint()
+
+    interrupt_everywhere(loop, way, body, settled=thread_ended)
+
+
+# -- leaving at an item ------------------------------------------------------------------------------------------------
+
+
+async def by_break(deltas, at):
+    seen = 0
+    async with aclosing(deltas):
+        async for _ in deltas:
+            seen += 1
+            if seen == at:
+                break
+    return seen
+
+
+async def by_raise(deltas, at):
+    seen = 0
+    try:
+        async with aclosing(deltas):
+            async for _ in deltas:
+                seen += 1
+                if seen == at:
+                    raise KeyError("reader")
+    except KeyError:
+        pass
+    return seen
+
+
+async def by_aclose(deltas, at):
+    seen = 0
+    async for _ in deltas:
+        seen += 1
+        if seen == at:
+            await deltas.aclose()
+    await deltas.aclose()
+    return seen
+
+
+async def by_throw(deltas, at, error=GeneratorExit):
+    seen = 0
+    async for _ in deltas:
+        seen += 1
+        if seen == at:
+            with pytest.raises(error):
+                await deltas.athrow(error())
+    return seen
+
+
+async def by_throw_cancelled(deltas, at):
+    return await by_throw(deltas, at, asyncio.CancelledError)
+
+
+async def by_break_alone(deltas, at):
+    """Nobody closes it: the event loop does, when the generator is collected."""
+    seen = 0
+    async for _ in deltas:
+        seen += 1
+        if seen == at:
+            break
+    del deltas, _
+    for _ in range(10):
+        await checkpoint()
+    return seen
+
+
+LEAVING = (by_break, by_raise, by_aclose, by_throw, by_throw_cancelled, by_break_alone)  # the last warns under trio
+
+
+@pytest.mark.parametrize("engine", [Generated, Opened])
+@pytest.mark.parametrize("stage", ["composed", "decode_chat"])
+@pytest.mark.parametrize(
+    ("loop", "leave"), [(loop, leave) for loop in LOOPS for leave in LEAVING[: -1 if loop == "trio" else None]]
+)
+def test_leaving_at_every_item(tok, loop, leave, stage, engine):
+    async def runs():
+        idle = len(anyio.get_running_tasks())
+        for at in count(1):
+            watch = Watch()
+            seen = await leave(STAGES[stage](engine(watch, tok.encode(ANSWER)).generate(), tok), at)
+            assert (watch.opened, watch.closed) == (1, 1), f"left at item {at}"
+            assert len(anyio.get_running_tasks()) == idle
+            if seen < at:
+                return at
+
+    assert no_warning(lambda: in_loop(loop, runs)) > 5
