@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import json
-import struct
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import sentencepiece
 import tokenizers
+from gguf_writer import gguf_bytes
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXT = (
@@ -117,39 +117,9 @@ def tekken() -> bytes:
     return json.dumps({"config": config, "vocab": vocab, "special_tokens": special}).encode()
 
 
-def gguf(metadata: Mapping[str, object]) -> bytes:
-    """A GGUF file without tensors (version 3): str, bool, int (32 bits), float, lists of these, and bytes."""
-
-    def string(text: str) -> bytes:
-        return struct.pack("<Q", len(text.encode())) + text.encode()
-
-    def typed(value: object) -> tuple[int, bytes]:
-        match value:
-            case bool():
-                return 7, struct.pack("<?", value)
-            case int():
-                return 5, struct.pack("<i", value)
-            case float():
-                return 6, struct.pack("<f", value)
-            case str():
-                return 8, string(value)
-            case bytes():
-                return 9, struct.pack("<IQ", 0, len(value)) + value
-            case [first, *_]:
-                items = b"".join(typed(item)[1] for item in value)
-                return 9, struct.pack("<IQ", typed(first)[0], len(value)) + items
-        raise TypeError(f"{value!r}")
-
-    body = b""
-    for key, value in metadata.items():
-        kind, data = typed(value)
-        body += string(key) + struct.pack("<I", kind) + data
-    return struct.pack("<4sIQQ", b"GGUF", 3, 0, len(metadata)) + body
-
-
 def _gguf(model: str, tokens: Sequence[str], types: Sequence[int], **more: object) -> bytes:
     keys = {"model": model, "tokens": list(tokens), "token_type": list(types), **more}
-    return gguf({f"tokenizer.ggml.{key}": value for key, value in keys.items()})
+    return gguf_bytes({f"tokenizer.ggml.{key}": value for key, value in keys.items()})
 
 
 def gguf_gpt2() -> bytes:

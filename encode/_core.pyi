@@ -25,6 +25,9 @@ class CompiledPattern:
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
+    searches_in_vain: bool
+    """Its walks may read a long text again and again, unless where they failed is kept."""
+
 def read_ranks(data: bytes) -> dict[bytes, int] | None:
     """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
 
@@ -208,8 +211,15 @@ class Bpe(Model):
         """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
 
     @staticmethod
-    def ranks(vocabulary: Vocabulary, control: Sequence[int]) -> Bpe:
-        """The pair whose concatenation has the lowest rank merges first."""
+    def ranks(vocabulary: Vocabulary, whole_first: bool, control: Sequence[int]) -> Bpe:
+        """The pair whose concatenation has the lowest rank merges first; `whole_first` as for `merges`."""
+
+    pairs: NDArray[np.uint64]
+    """The look-up table of pairs, a copy: 20 bits each id, 24 bits priority; all ones where it is empty."""
+    merged: NDArray[np.uint32]
+    """Priority to the id that a pair becomes, a copy."""
+    byte_ids: NDArray[np.uint32]
+    """Byte to id, a copy."""
 
 class CharacterBpe(Model):
     """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `spec.BPE`."""
@@ -304,6 +314,14 @@ class AddedTokens:
 
     def __init__(self, tokens: Sequence[tuple[str, int | None, bool, bool, bool]], word_flips: Sequence[int]) -> None:
         r"""Take (content, id, single_word, lstrip, rstrip), and the code points where membership in \w changes."""
+
+    @property
+    def tokens(self) -> list[tuple[bytes, int, bool]]:
+        """(content, id, whether it is more than its content: one of the flags is set), sorted by content."""
+
+    @property
+    def trie(self) -> NDArray[np.uint32]:
+        """`TrieNode` of core/token_trie.h, a row a node."""
 
 class When(Enum):
     """Where the token stands that a step applies to."""
@@ -567,12 +585,79 @@ class Encoder:
 
     def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
     def encode_batch(
-        self, texts: list[str], parse_special: bool, threads: int, prefix: Sequence[int], suffix: Sequence[int]
+        self,
+        texts: list[str],
+        parse_special: bool,
+        guarded: Sequence[Sequence[int]],
+        threads: int,
+        prefix: Sequence[int],
+        suffix: Sequence[int],
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all texts, int32[total], and where each begins, int64[n + 1]; `threads` 0 lets the core choose."""
+        """The ids of all texts, int32[total], and where each begins, int64[n + 1]. `guarded` is empty or has an entry a
+        text; `threads` 0 lets the core choose."""
+
+class DeviceTables:
+    """The tables of byte-level BPE as kernels read them (core/device_bpe.h); every array is a copy."""
+
+    def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
+        """Take a model, and (id, content) of the added tokens that are searched for in text.
+
+        Raises:
+            UnsupportedTokenizerError: A control token is made of text that does not spell it, or tokens are too alike.
+
+        """
+
+    pieces: NDArray[np.uint64]
+    """`PieceSlot`, a row a slot."""
+    rest: NDArray[np.uint8]
+    """Of tokens of more than 16 bytes, the bytes after these."""
+    pairs: NDArray[np.uint64]
+    """`PairBucket`, a row a bucket."""
+    merged_ids: NDArray[np.uint32]
+    """Priority to id; empty if that is the priority plus `merged_shift`."""
+    merged_shift: int
+    byte_ids: NDArray[np.uint32]
+    ascii_pairs: NDArray[np.uint32]
+    """The priority of the pair of two ASCII characters, 128 * first + second; 0xFFFFFFFF if they do not merge."""
+    characters: NDArray[np.uint32]
+    """`CharacterTokens`, by character of the basic plane."""
+    lengths: NDArray[np.uint32]
+    """The bytes of each id."""
+
+def nfc_ranks() -> NDArray[np.uint8]:
+    """By code point: the rank of its canonical combining class, 0 for a starter; 255 for what may not be in form C."""
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
     """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""
 
 def gguf_skip_strings(data: memoryview, offset: int, count: int) -> int:
     """Where they end."""
+
+class Documents:
+    """Texts that are about to be copied one after the other into one buffer; it keeps what they are made of."""
+
+    def __init__(self, texts: Any) -> None:
+        """Take a sequence of `str` and `bytes`, or strings of Arrow.
+
+        Args:
+            texts: A sequence, or what has `__arrow_c_array__` or `__arrow_c_stream__`: string, large_string and
+                string_view arrays, or the same of binary.
+
+        Raises:
+            TextError: A `str` has a lone surrogate; the message says which.
+            TypeError: Something in the sequence is neither `str` nor `bytes`.
+            ValueError: An Arrow array is not of strings, or has a null; the message says which.
+
+        """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> bytes: ...
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each begins in all of them, int64[n + 1], read-only."""
+
+    def positions(self, index: int, characters: Sequence[int]) -> list[int]:
+        """Byte offsets in one text, which is UTF-8, of ascending character offsets."""
+
+    def copy(self, first: int, last: int, buffer: NDArray[np.uint8], threads: int = 0) -> None:
+        """Copy the texts [first, last) into a buffer, without the GIL; `threads` 0 lets the core choose."""

@@ -12,9 +12,8 @@ from tokenweir.encode.added_tokens import is_control
 from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.normalize import normalizer_core
-from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.code_points import CodePoints
-from tokenweir.encode.pre_tokenize import pre_tokenizer_core
+from tokenweir.encode.pre_tokenize import PreTokenization, pre_tokenizer_core
 from tokenweir.encode.spec import BPE, AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram, WordPiece
 from tokenweir.encode.unicode.categories import word
 
@@ -29,8 +28,11 @@ class Core(NamedTuple):
     """The compiled objects of one tokenizer."""
 
     encoder: _core.Encoder
+    model: _core.Model
     tokens: _core.TokenBytes
-    automata: tuple[Automaton, ...]
+    pre_tokenizer: PreTokenization
+    raw: _core.AddedTokens
+    normalized: _core.AddedTokens
 
 
 def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls: tuple[str, ...]) -> Core:
@@ -65,16 +67,18 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls:
         size,
         *decoding(spec.decoder, spec.model, byte_level=byte_level),
     )
+    raw = _searchable((t, t.content) for t in added if not t.normalized)
+    normalized = _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized)
     encoder = _core.Encoder(
         normalizer,
         pre_tokenizer.core,
         model,
-        _searchable((t, t.content) for t in added if not t.normalized),
-        _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized),
+        raw,
+        normalized,
         _searchable((AddedToken(piece, id=0), piece) for piece in own_controls),
         tokens,
     )
-    return Core(encoder, tokens, pre_tokenizer.automata)
+    return Core(encoder, model, tokens, pre_tokenizer, raw, normalized)
 
 
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
@@ -120,7 +124,7 @@ def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
 def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *, byte_level: bool) -> _core.Model:
     match model:
         case RankBPE():
-            return _core.Bpe.ranks(vocabulary, control)
+            return _core.Bpe.ranks(vocabulary, model.ignore_merges, control)
         case BPE():
             if model.dropout:
                 raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")

@@ -51,12 +51,14 @@ class PreTokenization(NamedTuple):
         alphabet: `bytes`: the model is to spell them in GPT-2's byte alphabet itself, as a byte-level model does
             (pieces may then begin and end inside a character). `letters`: they are spelled in it. `text`: no
             `ByteLevel` is there.
+        isolates: It only cuts, and each match and each gap is a piece: pieces are the text, none of it left out.
 
     """
 
     core: _core.PreTokenizer
     automata: tuple[Automaton, ...]
     alphabet: Alphabet
+    isolates: bool
 
 
 class _Cut(NamedTuple):
@@ -94,14 +96,19 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
             stages.append(_core.Unspell())
     automata: list[Automaton] = []
     core: list[_core.PreTokenizerStage] = []
+    isolates = True
     for stage in stages:
         if isinstance(stage, _Cut):
             automaton = compile_pattern(stage.pattern, stage.dialect)
             automata.append(automaton)
             check_all(automata)
+            drops_nothing = (stage.behavior, stage.inverted) == _MATCHES_ONLY and not automaton.has_gaps
+            isolates &= stage.behavior == "Isolated" or drops_nothing
             stage = _core.Cut(automaton.in_core(), stage.behavior, stage.inverted)
+        else:
+            isolates = False
         core.append(stage)
-    return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet)
+    return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet, isolates)
 
 
 def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:

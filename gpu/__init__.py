@@ -1,1 +1,7 @@
-"""Batched encoding on a GPU. Nothing is here yet; `import tokenweir` never imports cupy."""
+"""Batched encoding on a GPU, through CuPy. Nothing here imports it before a `GpuEncoder` is made."""
+
+from tokenweir.gpu.device import CupyDevice, Device
+from tokenweir.gpu.encoder import EncoderStats, GpuEncoder
+from tokenweir.gpu.ragged import DeviceRagged
+
+__all__ = ["CupyDevice", "Device", "DeviceRagged", "EncoderStats", "GpuEncoder"]

@@ -62,7 +62,7 @@ async def chat(
         engine: What turns the prompt's ids into more ids.
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
-        encoder: What encodes the prompt in the tokenizer's place, such as one that makes batches on a GPU.
+        encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.

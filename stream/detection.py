@@ -151,7 +151,7 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
-    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if it is not near."""
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
     start_id = tok.token_to_id(START)
     if start_id is None:
         return None

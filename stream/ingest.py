@@ -25,7 +25,7 @@ class BatchEncoder(Protocol):
 
 
 class PromptEncoder(Protocol):
-    """What encodes one prompt and makes batches of those that are under way."""
+    """What encodes one prompt and makes batches of those that are under way, as `PromptBatcher` does."""
 
     def encode(self, prompt: str | Prompt, /) -> Awaitable[Any]:
         """A prompt to a sequence or array of ids."""
@@ -40,11 +40,13 @@ def encode_prompts(
 ) -> AsyncGenerator[NDArray[np.int32], None]:
     """Encode prompts as they come; yield the ids of each, int32, in the prompts' order.
 
-    Encoding runs in a worker thread. The stage owns `prompts` and closes it if it can be closed.
+    Encoding runs in a worker thread. The stage owns `prompts` and closes it if it can be closed. It reads at most
+    `batch_size` prompts ahead of what it has yielded.
 
     Args:
         prompts: Texts, encoded with the tokenizer's own special tokens, or rendered `Prompt`s, without.
-        encoder: The tokenizer or whatever encodes in its place.
+        encoder: The tokenizer or whatever encodes in its place. A `PromptBatcher` puts the prompts into the batches
+            that it makes for everybody.
         batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.
 
     Raises:
@@ -82,10 +84,8 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
         encoder: As for `encode_prompts`.
 
     """
-    if isinstance(encoder, Tokenizer):
-        return await to_thread.run_sync(_encode, prompts, encoder)
-    if isinstance(encoder, BatchEncoder):
-        return await to_thread.run_sync(_encode_batch, prompts, encoder)
+    if isinstance(encoder, Tokenizer | BatchEncoder):
+        return await to_thread.run_sync(encode_batch, prompts, encoder)
     results: list[Any] = [None] * len(prompts)
     failures: list[Exception] = []
 
@@ -104,18 +104,36 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
     return [np.asarray(ids, dtype=np.int32) for ids in results]
 
 
-def _encode(prompts: Sequence[str | Prompt], tok: Tokenizer) -> list[NDArray[np.int32]]:
-    texts = [prompt for prompt in prompts if isinstance(prompt, str)]
-    encoded = iter(tok.encode_batch(texts))
-    return [
-        next(encoded) if isinstance(prompt, str) else np.asarray(prompt.encode(tok), dtype=np.int32)
-        for prompt in prompts
-    ]
+def encode_batch(prompts: Sequence[str | Prompt], encoder: Tokenizer | BatchEncoder) -> list[NDArray[np.int32]]:
+    """Encode some prompts in one blocking call, in their order.
 
+    Raises:
+        RuntimeError: The encoder gave more or fewer results than there are prompts.
 
-def _encode_batch(prompts: Sequence[str | Prompt], encoder: BatchEncoder) -> list[NDArray[np.int32]]:
+    """
+    if isinstance(encoder, Tokenizer):
+        return _encode(prompts, encoder)
     ragged = encoder.encode_batch(prompts)
-    return list(ragged.to_host() if hasattr(ragged, "to_host") else ragged)
+    results = [np.asarray(ids, dtype=np.int32) for ids in (ragged.to_host() if hasattr(ragged, "to_host") else ragged)]
+    if len(results) != len(prompts):
+        raise RuntimeError(f"{type(encoder).__name__}.encode_batch() gave {len(results)} for {len(prompts)} prompts")
+    return results
+
+
+def _encode(prompts: Sequence[str | Prompt], tok: Tokenizer) -> list[NDArray[np.int32]]:
+    """What `tok.encode` makes of texts and `Prompt.encode` of prompts, on several threads."""
+    rendered = [prompt for prompt in prompts if isinstance(prompt, Prompt)]
+    for prompt in rendered:
+        prompt.check(tok)
+    texts = iter(tok.encode_batch(prompt for prompt in prompts if not isinstance(prompt, Prompt)))
+    guarded = iter(
+        tok.encode_batch(
+            [prompt.text for prompt in rendered],
+            add_special_tokens=False,
+            guarded=[prompt.guarded for prompt in rendered],
+        )
+    )
+    return [next(guarded if isinstance(prompt, Prompt) else texts) for prompt in prompts]
 
 
 async def _each(prompts: Iterable[str | Prompt]) -> AsyncGenerator[str | Prompt, None]:

@@ -75,7 +75,7 @@ async def serve(
             requests that name none. All take the ids of `tokenizer`.
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt; None means the template that came with the tokenizer.
-        encoder: What turns prompts into ids in place of the tokenizer.
+        encoder: What turns prompts into ids in place of the tokenizer, such as a `PromptBatcher`.
         host: Where to listen. The default is reachable from this machine only.
         port: The TCP port; 0 lets the system choose one, see `Server.port`.
         api_key: What clients must give, as `Authorization: Bearer KEY`, or in a browser as the websocket subprotocol

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "token_trie.h"
 #include "utf8.h"
 
 namespace tokenweir {
@@ -51,6 +52,10 @@ class AddedTokens {
   }
 
   bool empty() const { return tokens_.empty(); }
+
+  // In the order of the trie's numbers.
+  const std::vector<AddedToken>& tokens() const { return tokens_; }
+  const std::vector<TrieNode>& trie() const { return nodes_; }
 
   // Cuts [begin, end) of `text` into `part(begin, end)`, so that no occurrence of a token that covers one of `guards`
   // stays in one part: each is cut behind its first character.
@@ -101,13 +106,6 @@ class AddedTokens {
   }
 
  private:
-  struct Node {
-    uint32_t first_child = 0;  // children lie side by side, by byte
-    uint16_t n_children = 0;
-    uint8_t byte = 0;
-    int32_t token = -1;  // the token that ends here
-  };
-
   static constexpr size_t kMaxBytes = 4096;  // the trie is built by recursion
   static constexpr size_t kMaxAllBytes = 1 << 23;  // a byte may take a node
   static constexpr int kUnset = -1, kSeveral = -2;
@@ -138,17 +136,9 @@ class AddedTokens {
   }
 
   const AddedToken* longest(const uint8_t* text, size_t at, size_t limit) const {
-    const AddedToken* found = nullptr;
-    const Node* node = &nodes_[0];
-    for (; at < limit; at++) {
-      const Node* child = nodes_.data() + node->first_child;  // a leaf may point past the last node
-      const Node* last = child + node->n_children;
-      child = std::lower_bound(child, last, text[at], [](const Node& c, uint8_t byte) { return c.byte < byte; });
-      if (child == last || child->byte != text[at]) break;
-      node = child;
-      if (node->token >= 0) found = &tokens_[node->token];
-    }
-    return found;
+    size_t end;
+    const int32_t found = longest_token(nodes_.data(), text, at, limit, end);
+    return found < 0 ? nullptr : &tokens_[static_cast<size_t>(found)];
   }
 
   static size_t previous_character(const uint8_t* text, size_t at) {
@@ -186,7 +176,7 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;
   WordCharacters word_;
-  std::vector<Node> nodes_;
+  std::vector<TrieNode> nodes_;
   bool first_[256] = {};
   int only_first_ = kUnset;
 };

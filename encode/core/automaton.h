@@ -107,12 +107,12 @@ struct Automaton {
 };
 
 // The end of the token that starts at `p`, as `Automaton::token_end` has it, for any `Table` with `at` and `at_end`: one
-// character at a time. The walk ends where `gives_up(place, state)` says that it is in vain.
-template <class Table, class GivesUp>
-TW_FN const uint8_t* walk(const Table& table, const uint8_t* p, const uint8_t* end, bool& gap, const uint8_t*& reached,
-                          const GivesUp& gives_up) {
+// character at a time. The walk ends where `gives_up(place, state)` says that it is in vain. `Place`: a pointer, or
+// whatever else `at` takes.
+template <class Table, class Place, class GivesUp>
+TW_FN Place walk(const Table& table, Place p, Place end, bool& gap, Place& reached, const GivesUp& gives_up) {
   uint16_t flags = 0;
-  const uint8_t* last = p;
+  Place last = p;
   for (uint32_t state = 0;;) {
     uint32_t length = 0;
     const uint16_t entry = p < end ? table.at(state, p, length) : table.at_end(state);

@@ -16,10 +16,16 @@ namespace tokenweir {
 
 class Batch {
  public:
-  Batch(const Encoder& encoder, const std::vector<std::string_view>& texts, bool parse_special,
-        const std::vector<int32_t>& prefix, const std::vector<int32_t>& suffix)
-      : encoder_(encoder), texts_(texts), prefix_(prefix), suffix_(suffix) {
-    options_.parse_special = parse_special;
+  // `guards` has the guarded byte offsets of every text, or nothing at all.
+  Batch(const Encoder& encoder, const std::vector<std::string_view>& texts,
+        const std::vector<std::vector<size_t>>& guards, bool parse_special, const std::vector<int32_t>& prefix,
+        const std::vector<int32_t>& suffix)
+      : encoder_(encoder),
+        texts_(texts),
+        guards_(guards),
+        prefix_(prefix),
+        suffix_(suffix),
+        parse_special_(parse_special) {
     size_t bytes = 0;
     starts_.push_back(0);
     for (size_t i = 0; i < texts.size(); i++) {
@@ -80,13 +86,15 @@ class Batch {
     std::unique_ptr<Workspace> w;
     try {
       w = encoder_.pool().take();
+      EncodeOptions options{parse_special_, {}};
       for (size_t r; (r = next_++) < runs_.size();) {
         Run& run = runs_[r];
         w->ids.clear();
         for (size_t i = starts_[r]; i < starts_[r + 1]; i++) {
           const size_t before = w->ids.size();
           for (const int32_t id : prefix_) w->ids.push(static_cast<uint32_t>(id));
-          encoder_.encode<false>(texts_[i], options_, *w);
+          if (!guards_.empty()) options.guards = guards_[i];
+          encoder_.encode<false>(texts_[i], options, *w);
           for (const int32_t id : suffix_) w->ids.push(static_cast<uint32_t>(id));
           run.counts.push_back(w->ids.size() - before);
         }
@@ -102,8 +110,9 @@ class Batch {
 
   const Encoder& encoder_;
   const std::vector<std::string_view>& texts_;
+  const std::vector<std::vector<size_t>>& guards_;
   const std::vector<int32_t>&prefix_, &suffix_;
-  EncodeOptions options_;
+  const bool parse_special_;
   std::vector<size_t> starts_;  // of runs, in texts
   std::vector<Run> runs_;
   std::atomic<size_t> next_{0};

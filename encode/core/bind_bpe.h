@@ -66,13 +66,16 @@ inline void bind_bpe(nb::module_& m) {
           "vocabulary"_a, "merges"_a, "whole_first"_a, "control"_a)
       .def_static(
           "ranks",
-          [](const Vocabulary& vocabulary, const std::vector<uint32_t>& control) {
-            auto bpe = std::make_shared<Bpe>(vocabulary, true);
+          [](const Vocabulary& vocabulary, bool whole_first, const std::vector<uint32_t>& control) {
+            auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
             bpe->set_ranks();
             bpe->set_control(control);
             return bpe;
           },
-          "vocabulary"_a, "control"_a);
+          "vocabulary"_a, "whole_first"_a, "control"_a)
+      .def_prop_ro("pairs", [](const Bpe& self) { return to_numpy(self.pairs().slots()); }, nb::rv_policy::move)
+      .def_prop_ro("merged", [](const Bpe& self) { return to_numpy(self.merged()); }, nb::rv_policy::move)
+      .def_prop_ro("byte_ids", [](const Bpe& self) { return to_numpy(std::vector<uint32_t>(self.byte_ids(), self.byte_ids() + 256)); }, nb::rv_policy::move);
 
   nb::class_<CharacterBpe, Model>(m, "CharacterBpe")
       .def(

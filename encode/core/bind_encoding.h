@@ -88,7 +88,16 @@ inline void bind_parts(nb::module_& m) {
               built.push_back({content, id, single_word, lstrip, rstrip});
             new (self) AddedTokens(std::move(built), {word_flips});
           },
-          "tokens"_a, "word_flips"_a);
+          "tokens"_a, "word_flips"_a)
+      .def_prop_ro("tokens",
+                   [](const AddedTokens& self) {
+                     nb::list tokens;
+                     for (const AddedToken& t : self.tokens())
+                       tokens.append(nb::make_tuple(nb::bytes(t.content.data(), t.content.size()), t.id,
+                                                    t.single_word || t.lstrip || t.rstrip));
+                     return tokens;
+                   })
+      .def_prop_ro("trie", [](const AddedTokens& self) { return rows<uint32_t>(self.trie()); }, nb::rv_policy::move);
 }
 
 inline void bind_encoder(nb::module_& m) {
@@ -140,11 +149,12 @@ inline void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
-          [](PyEncoder& self, nb::list texts, bool parse_special, size_t threads, const PyEncoder::Around& prefix,
-             const PyEncoder::Around& suffix) {
+          [](PyEncoder& self, nb::list texts, bool parse_special, std::vector<std::vector<size_t>> guarded,
+             size_t threads, const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
             std::vector<std::string_view> views;
             for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
-            Batch batch(self.encoder, views, parse_special, prefix, suffix);
+            for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views.at(i), guarded[i]);
+            Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix);
             {
               nb::gil_scoped_release release;
               batch.run(threads);
@@ -152,7 +162,7 @@ inline void bind_encoder(nb::module_& m) {
             const size_t total = batch.total(), n = views.size() + 1;
             return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}));
           },
-          "texts"_a, "parse_special"_a, "threads"_a, "prefix"_a, "suffix"_a);
+          "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a);
 }
 
 }  // namespace tokenweir

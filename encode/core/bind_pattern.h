@@ -29,7 +29,8 @@ inline void bind_pattern(nb::module_& m) {
             new (self) CompiledPattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
                                        values<uint8_t>(class_pages), n_classes, std::move(built));
           },
-          "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "context"_a.none());
+          "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "context"_a.none())
+      .def_prop_ro("searches_in_vain", &CompiledPattern::searches_in_vain);
 }
 
 }  // namespace tokenweir

@@ -88,6 +88,31 @@ class Bpe : public Model {
 
   bool guards() const override { return guards_; }
 
+  // For kernels, which merge by the same tables.
+  const PairTable& pairs() const { return *pairs_; }
+  const std::vector<uint32_t>& merged() const { return merged_; }
+  const uint32_t* byte_ids() const { return byte_ids_; }
+  const TokenList& tokens() const { return tokens_; }
+  const WholeCharacters& characters() const { return characters_; }
+  bool is_control(uint32_t id) const { return guards_ && control_[id]; }
+
+  // The priority of a pair, or kNone; with `guarded`, also kNone if it becomes a control token.
+  uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
+    const uint32_t found = pairs_->find(left, right);
+    return guarded && found != kNone && is_control(merged_[found]) ? kNone : found;
+  }
+
+  // Whether a piece that is a token's bytes becomes that token, unguarded.
+  bool takes_whole(uint32_t id) const {
+    const std::string_view token = tokens_[id];
+    if (token.empty() || table_->find(token) != id) return false;
+    if (whole_first_) return true;
+    ModelScratch scratch;
+    IdBuffer ids;
+    merge(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false, scratch, ids);
+    return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
+  }
+
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
               std::vector<Span>* spans) const override {
     const size_t first = out.size();
@@ -131,34 +156,27 @@ class Bpe : public Model {
       for (uint32_t b = 0; b < 128; b++) ascii_pairs_.push_back(pairs_->find(byte_ids_[a], byte_ids_[b]));
   }
 
-  uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
-    const uint32_t found = pairs_->find(left, right);
-    return guarded && found != kNone && control_[merged_[found]] ? kNone : found;
-  }
-
   struct Rules {
     const Bpe& bpe;
     const bool guarded;
 
     uint32_t priority(uint32_t left, uint32_t right) const { return bpe.priority(left, right, guarded); }
     uint32_t merged(uint32_t, uint32_t, uint32_t priority) const { return bpe.merged_[priority]; }
+    uint32_t whole(const uint8_t* p, size_t i, size_t n) const {
+      return guarded ? kNone : bpe.characters_.token(p, i, n);
+    }
+    uint32_t byte(uint8_t b) const { return bpe.byte_ids_[b]; }
+    uint32_t ascii_pair(uint8_t a, uint8_t b) const {
+      return guarded ? priority(byte(a), byte(b)) : bpe.ascii_pairs_[a << 7 | b];
+    }
   };
 
   void merge_short(const uint8_t* p, size_t bytes, bool guarded, IdBuffer& out) const {
     uint32_t ids[kShort], priorities[kShort];
-    size_t n = 0;
-    for (size_t i = 0; i < bytes; n++) {
-      const uint32_t whole = guarded ? kNone : characters_.token(p, i, bytes);
-      ids[n] = whole == kNone ? byte_ids_[p[i]] : whole;
-      i += whole == kNone ? 1 : utf8_length(p[i]);
-    }
-    const bool plain = n == bytes && !guarded;
-    for (size_t i = 0; i + 1 < n; i++)
-      priorities[i] = plain && (p[i] | p[i + 1]) < 0x80 ? ascii_pairs_[p[i] << 7 | p[i + 1]]
-                                                        : priority(ids[i], ids[i + 1], guarded);
-    Rules rules{*this, guarded};
+    const Rules rules{*this, guarded};
+    uint32_t n = begin_merging(rules, p, static_cast<uint32_t>(bytes), kShort, ids, priorities);
     n = tokenweir::merge_short(rules, ids, priorities, n);
-    for (size_t i = 0; i < n; i++) out.push(ids[i]);
+    for (uint32_t i = 0; i < n; i++) out.push(ids[i]);
   }
 
   void merge_long(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out) const {

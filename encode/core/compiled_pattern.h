@@ -57,6 +57,9 @@ class CompiledPattern {
   }
   CompiledPattern(const CompiledPattern&) = delete;
 
+  // Whether its walks may read a text again and again, which `walk` avoids by keeping where they failed.
+  bool searches_in_vain() const { return searches_in_vain_; }
+
   // Whether no match begins with a character, whatever stands around it.
   bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
 

@@ -10,14 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "hash.h"
 #include "token_list.h"
 
 namespace tokenweir {
-
-constexpr uint32_t kNone = 0xFFFFFFFF;
-
-// Multiplication spreads the low bits upwards, so the slot is taken from the top.
-inline uint64_t mix(uint64_t x) { return x * 0x9E3779B97F4A7C15ull; }
 
 inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
   uint64_t h = n;
@@ -170,6 +166,8 @@ class PairTable {
     }
   }
 
+  const std::vector<uint64_t>& slots() const { return slots_; }
+
   // Calls `use(left, right, priority)` for every pair.
   template <class Use>
   void for_each(Use&& use) const {
@@ -181,7 +179,6 @@ class PairTable {
 
  private:
   static constexpr uint64_t kEmpty = ~uint64_t{0};
-  static uint64_t pair_key(uint32_t left, uint32_t right) { return uint64_t{left} << 20 | right; }
 
   int shift_;
   std::vector<uint64_t> slots_;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +85,22 @@ nb::ndarray<nb::numpy, T> to_numpy(std::unique_ptr<T[]> data, std::initializer_l
   T* p = data.get();
   nb::capsule owner(data.release(), [](void* q) noexcept { delete[] static_cast<T*>(q); });
   return nb::ndarray<nb::numpy, T>(p, shape, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(const std::vector<T>& values) {
+  std::unique_ptr<T[]> copy(new T[values.size()]);
+  std::copy(values.begin(), values.end(), copy.get());
+  return to_numpy(std::move(copy), {values.size()});
+}
+
+// Structs as rows of words.
+template <class Word, class T>
+auto rows(const std::vector<T>& structs) {
+  constexpr size_t width = sizeof(T) / sizeof(Word);
+  std::unique_ptr<Word[]> words(new Word[structs.size() * width]);
+  if (!structs.empty()) std::memcpy(words.get(), structs.data(), structs.size() * sizeof(T));
+  return to_numpy(std::move(words), {structs.size(), width});
 }
 
 inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {

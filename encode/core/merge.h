@@ -1,7 +1,7 @@
 // The merging of a piece's symbols, whatever they are.
 //
 // The pair of lowest priority merges first, the leftmost of equals, until no pair is left. Up to kShort symbols that is
-// done by shifting arrays: quadratic, with a tiny constant. More take a heap, and long pieces a heap for one window after
+// done by shifting arrays (merge_short.h). More take a heap, and long pieces a heap for one window after
 // the other: linear in the piece, in memory that stays near.
 //
 // `rules.priority(left, right)` is the priority of a pair, kNone if it does not merge; it is asked once for each pair
@@ -12,34 +12,13 @@
 #include <cstdint>
 
 #include "errors.h"
-#include "hash_table.h"
+#include "merge_short.h"
 #include "model.h"
 
 namespace tokenweir {
 
 // As many symbols as are merged by shifting arrays.
 constexpr size_t kShort = 64;
-
-// Merges the `n` symbols `ids`, whose pairs have the `priorities`; returns how many are left.
-template <class Rules>
-size_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, size_t n) {
-  while (n > 1) {
-    uint32_t best = kNone;
-    for (size_t i = 0; i + 1 < n; i++) best = std::min(best, priorities[i]);
-    if (best == kNone) break;
-    size_t i = 0;
-    while (priorities[i] != best) i++;
-    ids[i] = rules.merged(ids[i], ids[i + 1], best);
-    n--;
-    std::copy(ids + i + 2, ids + n + 1, ids + i + 1);
-    if (i + 1 < n) {
-      std::copy(priorities + i + 2, priorities + n, priorities + i + 1);
-      priorities[i] = rules.priority(ids[i], ids[i + 1]);
-    }
-    if (i > 0) priorities[i - 1] = rules.priority(ids[i - 1], ids[i]);
-  }
-  return n;
-}
 
 // Merges the `n` symbols `ids`. Those that are left stand where they began: the first at 0, the one after i at w.next[i],
 // until that is `n`; w.ids[i] is what each became. Priorities are asked from left to right at first and then, after a

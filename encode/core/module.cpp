@@ -5,9 +5,11 @@
 #include "bind_decode_batch.h"
 #include "bind_decoding.h"
 #include "bind_detokenizing.h"
+#include "bind_device.h"
 #include "bind_encoding.h"
 #include "bind_gguf.h"
 #include "bind_normalizer.h"
+#include "bind_pack.h"
 #include "bind_pattern.h"
 #include "bind_vocabulary.h"
 #include "bind_wordpiece.h"
@@ -46,5 +48,7 @@ NB_MODULE(_core, m) {
   bind_decoding(m);
   bind_decode_batch(m);
   bind_encoder(m);
+  bind_device(m);
   bind_gguf(m);
+  bind_pack(m);
 }

@@ -44,17 +44,24 @@ TW_FN uint32_t utf8_decode(const uint8_t* p, uint32_t& length) {
   return utf8_decode_multibyte(p, length);
 }
 
-// Whether bytes from a file are UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
+// The number of bytes of the character `c` at the beginning of `n` > 0 bytes from elsewhere, or 0 if they are not UTF-8:
+// overlong forms, surrogates and what is past U+10FFFF are not.
+TW_FN uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c) {
+  uint32_t length = utf8_length(p[0]);
+  if (utf8_continues(p[0]) || length > n) return 0;
+  for (uint32_t k = 1; k < length; k++)
+    if (!utf8_continues(p[k])) return 0;
+  c = utf8_decode(p, length);
+  if (p[0] >= 0xF8 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return 0;
+  return c < (length == 1 ? 0u : length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u) ? 0 : length;
+}
+
+// Whether bytes from a file are UTF-8.
 TW_FN bool utf8_is_valid(const uint8_t* p, size_t n) {
   for (size_t i = 0; i < n;) {
-    const uint32_t length = utf8_length(p[i]);
-    if (utf8_continues(p[i]) || length > n - i) return false;
-    for (uint32_t k = 1; k < length; k++)
-      if (!utf8_continues(p[i + k])) return false;
-    uint32_t decoded;
-    const uint32_t c = utf8_decode(p + i, decoded);
-    if (p[i] >= 0xF8 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
-    if (c < (length == 1 ? 0u : length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u)) return false;
+    uint32_t c;
+    const uint32_t length = utf8_checked(p + i, n - i, c);
+    if (length == 0) return false;
     i += length;
   }
   return true;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "character_tokens.h"
 #include "hash_table.h"
 #include "utf8.h"
 
@@ -27,7 +28,7 @@ class WholeCharacters {
 
   WholeCharacters(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
                   const TokenList& tokens)
-      : tokens_(0x10000, kNone) {
+      : tokens_(CharacterTokens::kCharacters, kNone) {
     // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge.
     std::vector<uint32_t> lowest[2][2];
     for (auto& side : lowest)
@@ -37,7 +38,7 @@ class WholeCharacters {
       lower(lowest[kBefore][is_ascii(tokens[left].back())][right]);
       lower(lowest[kAfter][is_ascii(tokens[right].front())][left]);
     });
-    for (uint32_t c = 0x80; c < 0x10000; c++) {
+    for (uint32_t c = 0x80; c < CharacterTokens::kCharacters; c++) {
       if (c >= 0xD800 && c < 0xE000) continue;
       uint32_t ids[3];
       size_t n = c < 0x800 ? 2 : 3;
@@ -73,24 +74,18 @@ class WholeCharacters {
     }
   }
 
+  CharacterTokens table() const { return {tokens_.data()}; }
+
   // The token of the character at p[i] of a piece of n bytes, or kNone if it must begin as bytes.
-  uint32_t token(const uint8_t* p, size_t i, size_t n) const {
-    if (p[i] < 0xC0 || p[i] >= 0xF0) return kNone;
-    uint32_t length;
-    const uint32_t entry = tokens_[utf8_decode_multibyte(p + i, length)];
-    if (entry == kNone) return kNone;
-    if (i > 0 && !(entry & flag(kBefore, is_ascii(p[i - 1])))) return kNone;
-    if (i + length < n && !(entry & flag(kAfter, is_ascii(p[i + length])))) return kNone;
-    return entry & 0xFFFFFF;
-  }
+  uint32_t token(const uint8_t* p, size_t i, size_t n) const { return table().token(p, i, n); }
 
  private:
-  static constexpr int kBefore = 0, kAfter = 1;
+  static constexpr int kBefore = CharacterTokens::kBefore, kAfter = CharacterTokens::kAfter;
 
-  static bool is_ascii(uint8_t byte) { return byte < 0x80; }
-  static uint32_t flag(int side, int kind) { return 1u << (24 + 2 * side + kind); }
+  static bool is_ascii(uint8_t byte) { return CharacterTokens::is_ascii(byte); }
+  static uint32_t flag(int side, bool ascii) { return CharacterTokens::flag(side, ascii); }
 
-  std::vector<uint32_t> tokens_;  // by character of the basic plane: the token, and where it is safe
+  std::vector<uint32_t> tokens_;
 };
 
 }  // namespace tokenweir

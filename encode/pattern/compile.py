@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
+from tokenweir.encode.cache import cache_folder, store
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
@@ -35,9 +33,8 @@ MAX_ALL_CELLS = 100_000
 def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     """Compile a pre-tokenizer pattern, through a cache on disk.
 
-    The cache is the folder that the environment variable TOKENWEIR_CACHE names, else `tokenweir` in XDG_CACHE_HOME or
-    `~/.cache`. It only saves time: a file that is missing, damaged or not ours, or a folder that cannot be written,
-    changes nothing.
+    The cache (`encode/cache.py`) only saves time: a file that is missing, damaged or not ours, or a folder that cannot be
+    written, changes nothing.
 
     Args:
         pattern: A regular expression of the subset that the package's docstring describes.
@@ -50,7 +47,7 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
         TokenizerFileError: It is no regular expression.
 
     """
-    path = _cache_folder() / f"{_key(pattern, dialect)}.automaton"
+    path = cache_folder() / f"{_key(pattern, dialect)}.automaton"
     try:
         automaton = Automaton.from_bytes(path.read_bytes())
         if (automaton.pattern, automaton.dialect) == (pattern, dialect):
@@ -59,7 +56,7 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
         pass
     automaton = build(pattern, dialect)
     with suppress(OSError):
-        _store(path, automaton.to_bytes())
+        store(path, automaton.to_bytes())
     return automaton
 
 
@@ -108,25 +105,6 @@ def build(pattern: str, dialect: Dialect) -> Automaton:
     )
 
 
-def _cache_folder() -> Path:
-    if folder := os.environ.get("TOKENWEIR_CACHE"):
-        return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tokenweir"
-
-
 def _key(pattern: str, dialect: str) -> str:
     parts = [pattern, dialect, categories.VERSION, COMPILER_VERSION, FORMAT_VERSION]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def _store(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees all of it or nothing, however many write it at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

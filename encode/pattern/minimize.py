@@ -133,24 +133,35 @@ def _merge_states(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
     return merged
 
 
-def sync_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
-    """The pairs of classes between which there is always a boundary.
+def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    """The pairs of classes between which a walk always ends and the next one begins.
 
     No token holds `a` directly before `b` if every walk over the two dies; and since no pattern looks behind, a walk
-    depends on nothing before its start. Two gaps in a row are one piece, so a pair that can be such is left out.
+    depends on nothing before its start.
 
     Returns:
-        Shape (classes, classes): whether the second class after the first begins a piece.
+        Shape (classes, classes): whether there is a boundary between the first class and the second after it.
 
     """
     n_classes = table.shape[1] - 1
     targets = table[:, :-1] & DEAD
     reached = np.zeros((n_classes, len(table) + 1), np.bool_)  # by class: the states a walk can be in after it
     reached[np.arange(n_classes), np.minimum(targets, len(table))] = True
-    goes_on = targets != DEAD
-    inside = reached[:, :-1] @ goes_on
-    after_first = table[targets[0]]  # every class can begin a token, if only a gap
+    inside: NDArray[np.bool_] = reached[:, :-1] @ (targets != DEAD)
+    return ~inside
+
+
+def sync_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    """The pairs of classes between which a piece always begins.
+
+    Two gaps in a row are one piece, so of the boundaries a pair that can be such is left out.
+
+    Returns:
+        Shape (classes, classes): whether the second class after the first begins a piece.
+
+    """
+    after_first = table[table[0, :-1] & DEAD]  # every class can begin a token, if only a gap
     is_gap = (after_first & GAP) != 0
     gaps_meet = is_gap[:, :-1] & is_gap.any(axis=1)
-    sync: NDArray[np.bool_] = ~inside & ~gaps_meet
+    sync: NDArray[np.bool_] = boundary_pairs(table) & ~gaps_meet
     return sync

@@ -42,10 +42,12 @@ class RankBPE(Struct, frozen=True, tag="RankBPE"):
 
     Attributes:
         ranks: Token bytes to rank, which is the id. (tekken's ids begin after its special tokens; so do its ranks here.)
+        ignore_merges: A piece that is a token is taken whole, whatever the ranks say.
 
     """
 
     ranks: Mapping[bytes, int]
+    ignore_merges: bool = True
 
 
 class SentencePiece(Struct, frozen=True, tag="SentencePiece", kw_only=True):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from tokenweir.encode.spec import AddedToken, TokenizerSpec
     from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.stream.batcher import PromptBatcher
     from tokenweir.stream.chat import chat
     from tokenweir.stream.chat_decoder import ChatDecoder
     from tokenweir.stream.chunk import Chunk
@@ -85,6 +86,7 @@ _MODULES = {
     "templates.reasoning_styles": ["ReasoningStyle"],
     "templates.tool_styles": ["ToolStyle"],
     # ids -> deltas
+    "stream.batcher": ["PromptBatcher"],
     "stream.chat": ["chat"],
     "stream.chat_decoder": ["ChatDecoder"],
     "stream.chunk": ["Chunk"],
@@ -142,6 +144,7 @@ __all__ = [
     "Limits",
     "NgramEngine",
     "Prompt",
+    "PromptBatcher",
     "ProtocolError",
     "Ragged",
     "ReasoningDelta",

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 from click.testing import CliRunner
 from websockets.sync.client import connect
 
 from tokenweir.cli import main
+from tokenweir.encode.errors import DeviceError
+from tokenweir.stream.batcher import PromptBatcher
 
 SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
 
@@ -146,3 +148,35 @@ def test_a_port_that_is_taken():
 def test_a_key_that_cannot_be(key):
     result = CliRunner().invoke(main, ["serve", "--api-key", key])
     assert (result.exit_code, "--api-key must be ASCII and not empty" in result.stderr) == (2, True)
+
+
+def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
+    encoders = []
+
+    class GpuEncoder:
+        def __init__(self, tok):
+            self.encode_batch = tok.encode_batch
+
+    @asynccontextmanager
+    async def start(*, tokenizer, encoder, **options):
+        encoders.append(encoder)
+        if encoder is not None:
+            assert (await encoder.encode("Hello")).tolist() == tokenizer.encode("Hello")
+        raise DeviceError("enough")
+        yield
+
+    monkeypatch.setattr("tokenweir.stream.serve.serve", start)
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
+    for arguments in ((), ("--device=gpu",), ("--device=auto",)):
+        result = CliRunner().invoke(main, ["serve", "--port=0", *arguments])
+        assert result.stderr == "tokenweir: error: enough\n"
+    assert [type(encoder) for encoder in encoders] == [type(None), PromptBatcher, PromptBatcher]
+
+
+def test_a_gpu_that_is_not_there(monkeypatch):
+    def no_gpu(tok):
+        raise DeviceError("there is no CUDA device")
+
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu)
+    result = CliRunner().invoke(main, ["serve", "--device=gpu"])
+    assert (result.exit_code, result.stderr) == (1, "tokenweir: error: there is no CUDA device\n")

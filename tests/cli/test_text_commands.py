@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tokenweir.cli import main
 from tokenweir.cli.encode import BATCH_CHARACTERS, WATCHABLE_BYTES
+from tokenweir.encode.errors import DeviceError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 
 PseudoTerminal = runpy.run_path(str(Path(__file__).with_name("pseudo_terminal.py")))["PseudoTerminal"]
@@ -206,3 +207,90 @@ def test_a_progress_bar_for_who_watches(tmp_path, size, term, shown):
         between = screen.expect("ready")
     assert ("encoding" in between and "100%" in between) is shown
     assert len((tmp_path / "ids").read_text().splitlines()) == size // 15 + 1
+
+
+# -- where to encode ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu_batches(monkeypatch):
+    """The batches that went to what stands for a GPU's encoder."""
+    batches = []
+
+    class GpuEncoder:
+        def __init__(self, tok):
+            self.tok = tok
+
+        def encode_batch(self, texts, **options):
+            batches.append(list(texts))
+            encoded = self.tok.encode_batch(texts, **options)
+            return type("OnDevice", (), {"to_host": lambda _: encoded})()
+
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
+    return batches
+
+
+def no_gpu(error):
+    def make(tok):
+        raise error
+
+    return make
+
+
+@pytest.fixture
+def lines(tmp_path):
+    path = tmp_path / "lines"
+    path.write_text("one <think>\n\n日本 three\n" * 20)
+    return path
+
+
+@pytest.mark.parametrize("options", [(), ("--plain",), ("--no-special-tokens", "--json")])
+def test_the_device_can_be_chosen(lines, gpu_batches, options):
+    arguments = ("encode", "--lines", "-f", str(lines), *options)
+    expected = out(*arguments, "--device", "cpu")
+    assert gpu_batches == []
+    assert out(*arguments, "--device", "gpu") == expected
+    assert gpu_batches == [lines.read_text().split("\n")[:-1]]
+
+
+def test_a_gpu_gets_batches_that_are_bounded(lines, gpu_batches, monkeypatch):
+    monkeypatch.setattr("tokenweir.cli.encode.GPU_BATCH_CHARACTERS", 100)
+    expected = out("encode", "--lines", "-f", str(lines), "--device", "cpu")
+    assert out("encode", "--lines", "-f", str(lines), "--device", "gpu") == expected
+    assert {100 <= sum(map(len, batch)) < 120 for batch in gpu_batches[:-1]} == {True}
+    assert len(gpu_batches) > 3
+
+
+def test_auto_takes_a_gpu_for_large_files(lines, gpu_batches, monkeypatch):
+    out("encode", "-f", str(lines))
+    assert gpu_batches == []
+    monkeypatch.setattr("tokenweir.cli.encode.WORTH_A_GPU", lines.stat().st_size)
+    out("encode", stdin=lines.read_text())  # of a pipe's length nothing is known
+    out("encode", "text")
+    assert gpu_batches == []
+    out("encode", "-f", str(lines))
+    assert len(gpu_batches) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (DeviceError("there is no CUDA device"), "there is no CUDA device"),
+        (UnsupportedTokenizerError("Unigram"), "not supported: Unigram"),
+    ],
+)
+def test_without_a_gpu(lines, monkeypatch, error, message):
+    monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu(error))
+    monkeypatch.setattr("tokenweir.cli.encode.WORTH_A_GPU", 1)
+    expected = out("encode", "-f", str(lines), "--device", "cpu")
+    assert out("encode", "-f", str(lines)) == expected
+    result = run("encode", "-f", str(lines), "--device", "gpu")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"tokenweir: error: {message}\n"
+
+
+def test_without_cupy_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    result = run("encode", "--device", "gpu", "hi")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("tokenweir: error: a GPU is used through CuPy, which is not installed: pip install")

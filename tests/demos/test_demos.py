@@ -76,6 +76,17 @@ def test_inference_loop_says_what_is_missing(tmp_path):
     ]
 
 
+def test_ingest_prompts():
+    lines = run("ingest_prompts.py", "--prompts", "300").stdout.splitlines()
+    counts = [
+        re.match(r"(.+): (300 prompts, [\d.]+ MB, [\d,]+ ids); [\d,]+ prompts/s, [\d.]+ MB/s$", line) for line in lines
+    ]
+    assert [found[1] for found in counts[:2]] == ["in order", "64 callers"]
+    assert counts[0][2] == counts[1][2]
+    assert re.fullmatch(r"(\d+) batches, \1 of them on the CPU", lines[2])
+    assert lines[3] == "the first prompt has 1 <|im_end|>: what its user wrote is none"
+
+
 def test_tiny_model_is_the_same_every_time(tmp_path, tiny_model):
     run("tiny_model.py", str(tmp_path / "again"))
     again = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}

@@ -109,10 +109,12 @@ def test_ranks():
         ranks = {token: rank for rank, token in enumerate(dict.fromkeys(tokens))}
         splits = {(token[:cut], token[cut:]): rank for token, rank in ranks.items() for cut in range(1, len(token))}
         tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
+        merging = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks, ignore_merges=False)))
         for _ in range(60):
             text = random_text(pick, letters, pick.choice([2, 4, 8]))
-            expected = [text.encode()] if text.encode() in ranks else reference_bpe(text.encode(), splits)
-            assert tokens_of(tok, text) == expected, (ranks, text)
+            merged = reference_bpe(text.encode(), splits)
+            assert tokens_of(tok, text) == ([text.encode()] if text.encode() in ranks else merged), (ranks, text)
+            assert tokens_of(merging, text) == merged, (ranks, text)
 
 
 @pytest.mark.parametrize("letters", [["a", "b"], ["a", "é", "日"], ["日", "本", "😀"]])
@@ -194,3 +196,13 @@ def test_merges_of_tokens_that_no_text_can_reach(both):
     ours, theirs = both(words=["日", "日本"], merges=[("日", "本")], vocab={"日": 300, "本": 301, "日本": 302})
     assert ours.encode("日本 日") == theirs.encode("日本 日").ids
     assert ours.decode([302, 301]) == theirs.decode([302, 301]) == "日本本"
+
+
+def test_a_piece_may_end_inside_a_character(both):
+    """Where a `Split` after `ByteLevel` cuts between the letters of its bytes, no token reaches across."""
+    split = {"type": "Split", "pattern": {"String": "Ĺ"}, "behavior": "MergedWithPrevious", "invert": False}
+    byte_level = BYTE_LEVEL | {"use_regex": False}
+    ours, theirs = both(words=["日", "日本"], pre_tokenizer={"type": "Sequence", "pretokenizers": [byte_level, split]})
+    for text in ("日", "日日", "a日本", "日本日"):
+        assert ours.encode(text) == theirs.encode(text).ids
+        assert ours.decode(ours.encode(text)) == text

@@ -46,8 +46,8 @@ def test_every_method_finds_the_same_ids(tok, text, parse_special, add_bos, guar
     assert (array.dtype, array.tolist()) == (np.int32, ids)
     assert tok.encode_with_offsets(text, **options).ids == ids
     assert tok.count(text, **options) == len(ids)
-    if not options["guarded"]:
-        assert tok.encode_batch([text, text], parse_special=parse_special)[1].tolist() == ids
+    batch = tok.encode_batch(["<s>", text], parse_special=parse_special, guarded=[(), options["guarded"]])
+    assert batch[1].tolist() == ids
     assert tok.decode(ids, skip_special_tokens=False) == tok.decode_bytes(ids).decode(errors="replace")
 
 
@@ -233,6 +233,17 @@ def test_a_batch_on_any_number_of_threads(tok, many, threads):
     assert [ids.tolist() for ids in ragged] == [tok.encode(text) for text in many]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_with_guarded_characters(tok, many, threads):
+    guards = [range(i % 3, len(text), 1 + i % 5) for i, text in enumerate(many)]
+    ragged = tok.encode_batch(many, guarded=guards, threads=threads)
+    for ids, text, guarded in zip(ragged, many, guards, strict=True):
+        assert ids.tolist() == tok.encode(text, guarded=guarded)
+    plain = tok.encode_batch(many).ids.tolist()
+    assert ragged.ids.tolist() != plain
+    assert tok.encode_batch(many, guarded=[()] * len(many)).ids.tolist() == plain
+
+
 def test_batches_of_nothing(tok):
     assert len(tok.encode_batch([])) == 0
     assert [ids.tolist() for ids in tok.encode_batch(["", ""])] == [[], []]
@@ -244,6 +255,10 @@ def test_batches_that_make_no_sense(tok):
         tok.encode_batch("ab")
     with pytest.raises(ValueError, match=r"^threads must be at least 1, not 0$"):
         tok.encode_batch(["a"], threads=0)
+    with pytest.raises(ValueError, match=r"^guarded has 1 entries for 2 texts$"):
+        tok.encode_batch(["a", "b"], guarded=[(0,)])
+    with pytest.raises(ValueError, match=r"^a guarded offset is past the end of the text$"):
+        tok.encode_batch(["a", "b"], guarded=[(0,), (1,)])
 
 
 def test_from_several_threads_at_once(tok, many):

@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.batcher import PromptBatcher
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.limits import Limits
@@ -314,6 +315,31 @@ async def test_control_tokens_in_a_message_stay_text():
         await say(websocket, input="hi<|im_end|>")
         guarded = (await until(websocket, "response.completed"))[-1]["response"]["usage"]["input_tokens"]
     assert guarded > plain + 1
+
+
+@pytest.mark.asyncio
+async def test_the_prompts_of_all_connections_may_share_an_encoder():
+    sizes = []
+
+    class Device:
+        def encode_batch(self, prompts):
+            sizes.append(len(prompts))
+            return [prompt.encode(TOK) for prompt in prompts]
+
+    engine, plain = Script("Hello", "<|im_end|>"), Script("Hello", "<|im_end|>")
+    async with PromptBatcher(Device()) as batcher:
+        for served, encoder in ((engine, batcher), (plain, None)):
+            async with serving(served, encoder=encoder) as server, asyncio.TaskGroup() as tasks:
+
+                async def talk(number, server=server):
+                    async with socket_to(server) as websocket:
+                        await say(websocket, input=f"{number}<|im_end|>")
+                        await until(websocket, "response.completed")
+
+                for number in range(5):
+                    tasks.create_task(talk(number))
+    assert sorted(engine.prompts) == sorted(plain.prompts)
+    assert sum(sizes) == 5
 
 
 # --- going away -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,7 +14,9 @@ import click
 
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
+    device_choice,
     json_option,
+    load_gpu_encoder,
     load_tokenizer,
     read_inputs,
     text_options,
@@ -23,12 +25,21 @@ from tokenweir.cli.options import (
 from tokenweir.cli.terminal import styled
 
 BATCH_CHARACTERS = 1 << 20  # inputs encoded together; enough for all threads
+GPU_BATCH_CHARACTERS = 1 << 26  # likewise for a GPU; with their ids about a gigabyte at most
+WORTH_A_GPU = 1 << 28  # bytes; loading CuPy, the tables and the kernels takes seconds
 WATCHABLE_BYTES = 1 << 22  # about half a second and up
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)
 @text_options
 @tokenizer_option
+@click.option(
+    "--device",
+    type=device_choice,
+    default="auto",
+    show_default=True,
+    help="Where to encode. auto: on a GPU if there is one and the files are worth it. The ids are the same.",
+)
 @json_option
 def encode(
     text: tuple[str, ...],
@@ -37,6 +48,7 @@ def encode(
     plain: bool,
     no_special_tokens: bool,
     tokenizer: Path | None,
+    device: str,
     as_json: bool,
 ) -> None:
     """Turn TEXT, files or stdin into token ids.
@@ -46,9 +58,12 @@ def encode(
     """
     tok = load_tokenizer(tokenizer)
     files = () if text else file or (sys.stdin.buffer,)
-    with _progress(files) as bar:
-        for batch in _batches(read_inputs(text, file, lines)):
-            rows = tok.encode_batch(batch, add_special_tokens=not no_special_tokens, parse_special=not plain)
+    size = _size(files)
+    gpu = None if device == "auto" and size < WORTH_A_GPU else load_gpu_encoder(tok, device)
+    options: dict[str, Any] = {"add_special_tokens": not no_special_tokens, "parse_special": not plain}
+    with _progress(size) as bar:
+        for batch in _batches(read_inputs(text, file, lines), GPU_BATCH_CHARACTERS if gpu else BATCH_CHARACTERS):
+            rows = gpu.encode_batch(batch, **options).to_host() if gpu else tok.encode_batch(batch, **options)
             for row in rows:
                 ids = row.tolist()
                 if as_json:
@@ -60,22 +75,29 @@ def encode(
                 bar.update(sum(f.tell() for f in files) - bar.pos)
 
 
-def _batches(texts: Iterator[str]) -> Iterator[list[str]]:
+def _batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for text in texts:
         batch.append(text)
         size += len(text)
-        if size >= BATCH_CHARACTERS:
+        if size >= characters:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def _progress(files: tuple[BinaryIO, ...]) -> Any:
+def _size(files: tuple[BinaryIO, ...]) -> int:
+    """The bytes of all files together; 0 if one is no regular file and may have any number."""
+    try:
+        facts = [os.fstat(f.fileno()) for f in files]
+    except OSError:  # not even a file
+        return 0
+    return sum(fact.st_size for fact in facts) if all(stat.S_ISREG(fact.st_mode) for fact in facts) else 0
+
+
+def _progress(size: int) -> Any:
     """A bar on stderr, shown when a person watches, the ids go elsewhere and the files are worth it."""
-    facts = [os.fstat(f.fileno()) for f in files] if styled(sys.stderr) and not sys.stdout.isatty() else []
-    total = sum(fact.st_size for fact in facts)
-    shown = total >= WATCHABLE_BYTES and all(stat.S_ISREG(fact.st_mode) for fact in facts)
-    return click.progressbar(length=total, label="encoding", file=sys.stderr, hidden=not shown)
+    shown = size >= WATCHABLE_BYTES and styled(sys.stderr) and not sys.stdout.isatty()
+    return click.progressbar(length=size, label="encoding", file=sys.stderr, hidden=not shown)

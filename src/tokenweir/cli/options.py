@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from tokenweir.encode.errors import TextError
+from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizerError
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.gpu import GpuEncoder
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.templates.chat_template import ChatTemplate
 
@@ -41,6 +42,7 @@ engine_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, envvar="TOKENWEIR_JSON", help="Print JSON, one value a line."
 )
+device_choice = click.Choice(["auto", "cpu", "gpu"])
 file_option = click.option(
     "-f", "--file", type=click.File("rb"), multiple=True, help="Read a file; - is stdin. Can be repeated."
 )
@@ -65,6 +67,30 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
     from tokenweir.encode.tokenizer import Tokenizer
 
     return Tokenizer.default() if path is None else Tokenizer.from_file(path)
+
+
+def load_gpu_encoder(tok: Tokenizer, device: str) -> GpuEncoder | None:
+    """Make the encoder on a GPU, as `--device` asks for it; None where the tokenizer is to encode.
+
+    Args:
+        tok: The tokenizer.
+        device: "gpu", "cpu", or "auto": on a GPU if that can be.
+
+    Raises:
+        DeviceError: A GPU is asked for by name, and there is none.
+        UnsupportedTokenizerError: Likewise, and kernels cannot encode by this tokenizer.
+
+    """
+    if device == "cpu":
+        return None
+    from tokenweir.gpu import GpuEncoder
+
+    try:
+        return GpuEncoder(tok)
+    except (DeviceError, UnsupportedTokenizerError):
+        if device == "gpu":
+            raise
+        return None
 
 
 def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
+    device_choice,
     engine_option,
     load_engine,
+    load_gpu_encoder,
     load_template,
     load_tokenizer,
     template_option,
@@ -31,6 +34,13 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @template_option
 @click.option("--model", metavar="NAME", help="What clients call the --engine.  [default: default]")
 @click.option(
+    "--device",
+    type=device_choice,
+    default="cpu",
+    show_default=True,
+    help="Where prompts are encoded. gpu: together in batches, of which the GPU gets the large ones; auto: if it can.",
+)
+@click.option(
     "--api-key",
     show_envvar=True,
     help="What clients must send. Better given in the environment, since other users can see a command line.",
@@ -45,6 +55,7 @@ def serve(
     tokenizer: Path | None,
     template: Path | None,
     model: str | None,
+    device: str,
     api_key: str | None,
     origin: tuple[str, ...],
 ) -> None:
@@ -57,6 +68,7 @@ def serve(
     import asyncio
     import signal
 
+    from tokenweir.stream.batcher import PromptBatcher
     from tokenweir.stream.serve import serve as start
 
     if api_key is not None and not (api_key and api_key.isascii()):
@@ -71,16 +83,22 @@ def serve(
     else:
         engines = {model or "default": load_engine(engine, embedded=embedded)}
 
+    gpu = load_gpu_encoder(tok, device)
+
     async def run() -> None:
-        async with start(
-            engine=engines,
-            tokenizer=tok,
-            template=chat_template,
-            host=host,
-            port=port,
-            api_key=api_key,
-            origins=origin,
-        ) as server:
+        async with (
+            PromptBatcher(gpu, cpu=tok) if gpu else nullcontext() as encoder,
+            start(
+                engine=engines,
+                tokenizer=tok,
+                template=chat_template,
+                encoder=encoder,
+                host=host,
+                port=port,
+                api_key=api_key,
+                origins=origin,
+            ) as server,
+        ):
             loop = asyncio.get_running_loop()
             signals = (signal.SIGTERM, signal.SIGINT)
 

@@ -1,0 +1,163 @@
+"""How far BlockBPE's ids are from HuggingFace's: the first column of the paper's Table 1, on GSM8K.
+
+    python bench/similarity.py [--sample 40] [--write]
+
+The paper (You, "BlockBPE", 2025) compares the ids of prompts for Llama-3.1-8B-Instruct: similarity is 1 - d / |s|, the mean
+over all prompts, with the Levenshtein distance d between the two lists of ids. It prints |s| for the length of the prompt
+(a string, so its characters) and says "the proportion of the string that matches" (which would be of tokens), and not what
+the prompts looked like. So both denominators are here, for several forms of GSM8K's 1,319 test problems: the question, the
+question with its answer, and lm-evaluation-harness's prompt with no and with five solved problems before it. (The
+harness draws those five from the training set; here they are the five problems before it in the test set.) Nor does it say
+whether both sides had the beginning-of-text token that HuggingFace's library adds by default. Here neither has, but in the
+column "HuggingFace's BOS".
+
+The ids of blockbpe mode come from its CPU form, those of exact mode from the tokenizer; both are compared with what the
+kernels make of a sample, on a GPU if there is one, else under the tests' shim. Exits with 1 if any differ, or if exact mode
+differs from HuggingFace anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+
+import numpy as np
+import rapidfuzz
+from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
+from references import HuggingFace
+from report import DATA, ROOT, machine, table, write_between
+
+from tokenweir.encode.errors import DeviceError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.blockbpe import unsplit
+from tokenweir.gpu.device import CupyDevice, Device
+from tokenweir.gpu.encoder import MODES, GpuEncoder
+from tokenweir.gpu.kernels import kernel_sources
+
+Problem = dict[str, str]
+Ids = Sequence[Sequence[int]]
+
+
+def _solved(problem: Problem) -> str:
+    return f"Question: {problem['question']}\nAnswer: {problem['answer']}\n\n"
+
+
+def _harness(problem: Problem, before: Sequence[Problem]) -> str:
+    return "".join(map(_solved, before)) + f"Question: {problem['question']}\nAnswer:"
+
+
+FORMS: dict[str, Callable[[Problem, Sequence[Problem]], str]] = {
+    "question": lambda problem, _: problem["question"],
+    "question, line feed, answer": lambda problem, _: f"{problem['question']}\n{problem['answer']}",
+    '"Question: …\\nAnswer:"': lambda problem, _: _harness(problem, ()),
+    "the same, after five solved": _harness,
+}
+
+PAPER = {"MMLU": 0.999, "GPQA": 0.989, "GSM8K": 0.989, "AGIEval": 0.998}
+"""Similarity in Table 1."""
+
+BOS = (
+    "HuggingFace's BOS: its ids begin with the beginning-of-text token that the library adds unless told not to, ours do"
+    " not; elsewhere neither has one."
+)
+
+ACCURACY = (
+    "Accuracies (the other columns of Table 1: GSM8K falls from 0.781 to 0.224) need Llama-3.1-8B-Instruct and are not"
+    " measured here."
+)
+
+
+def prompts() -> dict[str, list[str]]:
+    """The prompts of each form."""
+    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
+    problems: list[Problem] = [json.loads(line) for line in lines]
+    five_before = [(problems[-5:] + problems)[i : i + 5] for i in range(len(problems))]
+    return {
+        form: [make(problem, before) for problem, before in zip(problems, five_before, strict=True)]
+        for form, make in FORMS.items()
+    }
+
+
+def ids_of(rows: Iterable[NDArray[np.int32]]) -> list[list[int]]:
+    """As lists, which compare as a whole."""
+    return [ids.tolist() for ids in rows]
+
+
+def similarities(theirs: Ids, ours: Ids, lengths: Sequence[int]) -> float:
+    """The mean of 1 - distance / length."""
+    pairs = zip(theirs, ours, lengths, strict=True)
+    return float(np.mean([1 - Levenshtein.distance(left, right) / length for left, right, length in pairs]))
+
+
+def row(form: str, texts: list[str], theirs: Ids, ours: Mapping[str, Ids], bos: int) -> tuple[str, ...]:
+    """Similarity by both denominators and how many prompts have the same ids, for each mode."""
+    characters, tokens = list(map(len, texts)), list(map(len, theirs))
+    with_bos = [[bos, *ids] for ids in theirs]
+    cells = [form, f"{np.mean(characters):.0f}", f"{np.mean(tokens):.0f}"]
+    cells.append(f"{similarities(with_bos, ours['blockbpe'], characters):.4f}")
+    for ids in ours.values():
+        same = np.mean([left == right for left, right in zip(theirs, ids, strict=True)])
+        cells += [f"{similarities(theirs, ids, lengths):.4f}" for lengths in (characters, tokens)] + [f"{same:.1%}"]
+    return tuple(cells)
+
+
+def kernel_device() -> Device:
+    """The GPU, or the tests' stand-in for one."""
+    try:
+        return CupyDevice()
+    except DeviceError:
+        sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+        from shim_device import ShimDevice
+
+        return ShimDevice(kernel_sources())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=40, metavar="N", help="prompts of each form for the kernels (40)")
+    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
+    options = parser.parse_args()
+
+    path = DATA / "tokenizers" / "llama-3.1" / "tokenizer.json"
+    tok, reference = Tokenizer.from_file(path), HuggingFace(path)
+    tokenizers = {"blockbpe": unsplit(tok), "exact": tok}
+    device = kernel_device()
+    encoders = {mode: GpuEncoder(tok, mode=mode, device=device) for mode in MODES}
+    rows, unequal = [], 0
+    for form, texts in prompts().items():
+        theirs = reference.encode(texts, add_special_tokens=False)
+        ours = {mode: ids_of(one.encode_batch(texts, add_special_tokens=False)) for mode, one in tokenizers.items()}
+        rows.append(row(form, texts, theirs, ours, tok.bos_id or 0))
+        unequal += sum(left != right for left, right in zip(theirs, ours["exact"], strict=True))
+        sample = Random(form).sample(range(len(texts)), min(options.sample, len(texts)))
+        for mode, encoder in encoders.items():
+            made = encoder.encode_batch([texts[i] for i in sample], add_special_tokens=False).to_host()
+            unequal += sum(ids != ours[mode][i] for ids, i in zip(ids_of(made), sample, strict=True))
+    on_cpu = sum(encoder.stats.on_cpu.total() for encoder in encoders.values())
+
+    modes = [f"{mode}, {what}" for mode in tokenizers for what in ("by characters", "by tokens", "same ids")]
+    columns = ("form of the prompt", "characters", "tokens", "blockbpe, by characters, HuggingFace's BOS", *modes)
+    figures = ", ".join(f"{name} {value}" for name, value in PAPER.items())
+    kernels = f"The kernels of {' and '.join(encoders)} mode on {device.name}, {options.sample} prompts of each form"
+    checked = f"{kernels} ({on_cpu} left to the CPU), and exact mode beside HuggingFace: {unequal} differ."
+    text = "\n\n".join(
+        (
+            table(columns, rows),
+            BOS,
+            f"The paper: {figures}. {ACCURACY}",
+            checked,
+            f"{machine()}; {reference.library}, rapidfuzz {rapidfuzz.__version__}",
+        )
+    )
+    print(text)
+    if options.write:
+        write_between(ROOT / "bench" / "RESULTS.md", "similarity", text)
+    return 1 if unequal or on_cpu else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

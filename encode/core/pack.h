@@ -1,0 +1,73 @@
+// Documents one after the other in one buffer, as a GPU wants them.
+//
+// Finding the documents needs Python's lock, since a str may have to make its UTF-8 form; copying them does not, and is
+// shared by threads. One thread copies 10 GB/s and more and costs 30 µs to make, so each has 2 MiB to copy at least.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace tokenweir {
+
+class Documents {
+ public:
+  // The views must stay valid.
+  explicit Documents(std::vector<std::string_view> views) : views_(std::move(views)) {
+    offsets_.reserve(views_.size() + 1);
+    int64_t at = 0;
+    offsets_.push_back(at);
+    for (const std::string_view view : views_) offsets_.push_back(at += static_cast<int64_t>(view.size()));
+  }
+
+  size_t size() const { return views_.size(); }
+  std::string_view operator[](size_t i) const { return views_[i]; }
+
+  // Where each document begins in all of them, and where the last one ends.
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+
+  // Copies the documents [first, last) to `to`, which has room for them; `threads` 0: as many as that is worth.
+  void copy(size_t first, size_t last, uint8_t* to, size_t threads) const {
+    const size_t start = static_cast<size_t>(offsets_[first]), n = static_cast<size_t>(offsets_[last]) - start;
+    if (threads == 0) threads = n < 2 * kThreadBytes ? 1 : std::min<size_t>(n / kThreadBytes, machine_threads());
+    std::vector<std::thread> others;
+    size_t done = 0;  // by this thread and those that were made
+    try {
+      for (size_t i = 1; i < threads; i++) {
+        const size_t end = n / threads * i;
+        others.emplace_back([=] { copy_bytes(start + done, start + end, to + done); });
+        done = end;
+      }
+    } catch (const std::exception&) {  // no more threads are to be had: this one does the rest
+    }
+    copy_bytes(start + done, start + n, to + done);
+    for (std::thread& other : others) other.join();
+  }
+
+ private:
+  static constexpr size_t kThreadBytes = 2 << 20;
+
+  static size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }  // takes 5 µs
+
+  // Copies bytes [start, end) of all documents; a long document is cut, so that threads have the same to do.
+  void copy_bytes(size_t start, size_t end, uint8_t* to) const {
+    if (start == end) return;
+    size_t i = static_cast<size_t>(std::upper_bound(offsets_.begin(), offsets_.end(), static_cast<int64_t>(start)) -
+                                   offsets_.begin()) - 1;
+    for (; start < end; i++) {
+      const std::string_view rest = views_[i].substr(start - static_cast<size_t>(offsets_[i]));
+      const size_t n = std::min(rest.size(), end - start);
+      if (n) std::memcpy(to, rest.data(), n);
+      to += n;
+      start += n;
+    }
+  }
+
+  std::vector<std::string_view> views_;
+  std::vector<int64_t> offsets_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,132 @@
+"""One batch on its way through the kernels, whatever the mode: added tokens first, collecting the ids last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import SLACK, Encoded
+
+MAX_BYTES = (1 << 31) - (1 << 20)
+"""Of a batch: places in it are 32-bit numbers."""
+
+THREADS = 256
+"""A block, but where a mode says otherwise."""
+
+TILE = 8192
+"""Bytes of a block, a word of a bit map for each of its threads."""
+
+_ANY_REFUSED, _N_IDS, _N_COUNTERS = 0, 4, 8  # kernels/documents.cuh
+
+
+class Batch:
+    """The text of a batch on a device, and what the kernels have found out about it.
+
+    Attributes:
+        text: The documents, one after the other; uint8.
+        n: Their bytes.
+        offsets: Where each begins and the last one ends; int64.
+        n_documents: How many there are.
+        most: Bytes of the longest stretch that one thread or block goes through.
+        taken: Bits of the bytes of added tokens.
+        tokens: Bits of the places at which an id stands.
+        ids: The ids, by place.
+        refusals: Why a document is left out, bits of kernels/documents.cuh.
+        counters: The words of `Counter` there.
+
+    """
+
+    def __init__(self, device: Device, text: Any, offsets: Any, most: int) -> None:
+        """Take a batch.
+
+        Args:
+            device: Where it lies.
+            text: The documents and `SLACK` zero bytes.
+            offsets: See the attribute.
+            most: See the attribute.
+
+        Raises:
+            ValueError: The text is empty or too long.
+
+        """
+        n, n_documents = int(text.size) - SLACK, int(offsets.size) - 1
+        if not 0 < n <= MAX_BYTES:
+            raise ValueError(f"a batch of {n} bytes; 1 to {MAX_BYTES} are possible")
+        self.device = device
+        self.n_words, self.n_tiles = -(-n // 32), -(-n // TILE)
+        self.text, self.n, self.most = text, np.uint32(n), np.uint32(most)
+        self.offsets, self.n_documents = offsets, np.uint32(n_documents)
+        self.refusals = device.zeros(n_documents, np.uint32)
+        self.counters = device.zeros(_N_COUNTERS, np.uint32)
+        self.taken = self.bit_map()
+        self.tokens = self.bit_map()
+        self.ids = device.empty(n, np.uint32)
+
+    def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None) -> None:
+        """Find added tokens; each search goes between what those before have found."""
+        guards = np.zeros(0, np.int64) if guards is None else guards
+        places = self.device.to_device(guards if guards.size else np.zeros(1, np.int64))
+        for search in searches:
+            earlier, self.taken = self.taken, self.bit_map()
+            self.taken[:] = earlier
+            self.launch(
+                "find_added_tokens",
+                -(-int(self.n) // (8 * THREADS)),
+                search,
+                self.text,
+                self.n,
+                self.offsets,
+                self.n_documents,
+                places,
+                np.uint32(guards.size),
+                earlier,
+                self.most,
+                self.taken,
+                self.ids,
+                self.tokens,
+                self.refusals,
+                self.counters,
+            )
+
+    def collect(self, reasons: Mapping[int, str]) -> Encoded:
+        """Put the ids side by side, and say why documents are left out: of several reasons, the first in `reasons`."""
+        before = self.device.empty(self.n_words, np.uint32)
+        tiles = self.device.empty(self.n_tiles, np.uint32)
+        of_documents = self.offsets, self.n_documents
+        count = np.uint32(self.n_words), *of_documents, self.tokens, before, tiles, self.refusals, self.counters
+        self.launch("count_ids", self.n_tiles, *count)
+        counters = self.device.to_host(self.counters).tolist()
+        ids = self.device.empty(counters[_N_IDS], np.int32)
+        offsets = self.device.empty(int(self.n_documents) + 1, np.int64)
+        document_blocks = int(self.n_documents) // THREADS + 1
+        found = self.tokens, before, tiles, self.ids, self.counters
+        self.launch(
+            "collect_ids",
+            self.n_tiles + document_blocks,
+            self.n,
+            np.uint32(self.n_tiles),
+            *of_documents,
+            *found,
+            ids,
+            offsets,
+        )
+        if not counters[_ANY_REFUSED]:
+            return Encoded(ids, offsets, np.zeros(0, np.int64), ())
+        refusals = self.device.to_host(self.refusals)
+        refused = np.flatnonzero(refusals)
+        found_reasons = (
+            next(reason for bit, reason in reasons.items() if bits & bit) for bits in refusals[refused].tolist()
+        )
+        return Encoded(ids, offsets, refused, tuple(found_reasons))
+
+    def bit_map(self) -> Any:
+        """A bit for each byte of the text, none of them set."""
+        return self.device.zeros(self.n_words, np.uint32)
+
+    def launch(self, kernel: str, blocks: int, *arguments: Any) -> None:
+        """Launch a kernel with `THREADS` a block."""
+        self.device.launch(kernel, blocks, THREADS, *arguments)

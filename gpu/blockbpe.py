@@ -1,0 +1,150 @@
+"""BlockBPE (You, 2025): a batch of documents without pre-tokenization, each merged as a whole by one block of threads.
+
+For comparison with the paper, and for models that were trained on such ids. They are not those of the tokenizer, whose
+pattern is ignored: `unsplit` gives the tokenizer whose ids they are. kernels/blockbpe.cu says how they are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.spec import (
+    BPE,
+    ByteLevel,
+    Digits,
+    PreTokenizer,
+    PreTokenizerSequence,
+    Punctuation,
+    RankBPE,
+    Split,
+)
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.batch import Batch
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.tables import ModelTables
+
+MOST = 1 << 16
+"""Bytes of a document, unless told otherwise: its time grows with the square of its length."""
+
+REASONS = {
+    4: "longer than {most} bytes",
+    8: "it has an added token that takes white space along or wants no word beside it",
+}
+"""Why a document is left out, by the bits of kernels/documents.cuh; of several reasons, the first here."""
+
+
+def unsplit(tok: Tokenizer) -> Tokenizer:
+    """The tokenizer whose ids are BlockBPE's: added tokens are looked up, and what is between them is merged as one.
+
+    Raises:
+        UnsupportedTokenizerError: It is no byte-level BPE, or changes text before it is cut.
+
+    """
+    spec = tok.spec
+    if not isinstance(spec.model, BPE | RankBPE):
+        raise UnsupportedTokenizerError(f"blockbpe: {type(spec.model).__name__}; only byte-level BPE is possible")
+    if spec.normalizer is not None:
+        raise UnsupportedTokenizerError(f"blockbpe: the normalizer {type(spec.normalizer).__name__}")
+    byte_level = isinstance(spec.model, RankBPE)
+    for part in _parts(spec.pre_tokenizer):
+        match part:
+            case ByteLevel(add_prefix_space=False):
+                byte_level = True
+            case Split() | Digits() | Punctuation():
+                pass
+            case _:
+                raise UnsupportedTokenizerError(f"blockbpe: the pre-tokenizer {part!r:.200}")
+    if not byte_level:
+        raise UnsupportedTokenizerError("blockbpe: BPE without a ByteLevel pre-tokenizer")
+    model = replace(spec.model, ignore_merges=False)
+    return Tokenizer(replace(spec, model=model, pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)))
+
+
+def _parts(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:
+    if isinstance(pre_tokenizer, PreTokenizerSequence):
+        for part in pre_tokenizer.pretokenizers:
+            yield from _parts(part)
+    elif pre_tokenizer is not None:
+        yield pre_tokenizer
+
+
+class BlockBpeBatch:
+    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+
+    Attributes:
+        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
+        block: Threads a block.
+        most: Bytes of a document beyond which it is left out.
+
+    """
+
+    def __init__(self, tok: Tokenizer, device: Device, *, block: int = 256, most: int = MOST) -> None:
+        """Copy the tables to the device.
+
+        Args:
+            tok: A byte-level BPE tokenizer without a normalizer.
+            device: Where the kernels run.
+            block: Threads a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. The more bytes a document
+                has, the more threads it is worth; the more documents there are, the fewer.
+            most: See the attribute.
+
+        Raises:
+            UnsupportedTokenizerError: For another tokenizer.
+            ValueError: For another block or a negative length.
+
+        """
+        if block not in range(32, 1025, 32):
+            raise ValueError(f"block must be a multiple of 32 up to 1024, not {block}")
+        if not 0 <= most < 1 << 31:
+            raise ValueError(f"most must be from 0 to {(1 << 31) - 1}, not {most}")
+        self.tokenizer = unsplit(tok)
+        self.block = block
+        self.most = most
+        self._device = device
+        self._tables = ModelTables(self.tokenizer, device, "blockbpe")
+        self._reasons = {bit: reason.format(most=most) for bit, reason in REASONS.items()}
+
+    def encode(
+        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
+    ) -> Encoded:
+        """Encode the documents of a batch.
+
+        Args:
+            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device. They need not be UTF-8.
+            offsets: Where each begins and the last one ends, in bytes; int64 on the device.
+            parse_special: Match added tokens; if not, no control token comes of text.
+            guards: Sorted offsets in `text` of characters that no added token may cover.
+
+        Raises:
+            ValueError: The text is empty or too long.
+
+        """
+        batch = Batch(self._device, text, offsets, self.most)
+        if parse_special:
+            batch.find_added(self._tables.added, guards)
+        added, batch.tokens = batch.tokens, batch.bit_map()
+        self._device.launch(
+            "blockbpe",
+            int(batch.n_documents),
+            self.block,
+            self._tables.bpe,
+            text,
+            offsets,
+            batch.n_documents,
+            batch.most,
+            batch.taken,
+            added,
+            *(self._device.empty(int(batch.n), np.uint32) for _ in range(4)),
+            batch.ids,
+            batch.tokens,
+            batch.refusals,
+            batch.counters,
+        )
+        return batch.collect(self._reasons)

@@ -1,0 +1,246 @@
+"""Where kernels run: what the encoder needs of a device, and CUDA through CuPy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tokenweir.encode.errors import DeviceError
+from tokenweir.gpu.kernels import Kernels, kernel_sources
+
+MIN_CAPABILITY = (8, 0)
+"""Of a CUDA device: the kernels use a warp's minimum as one instruction."""
+
+
+class Device(Protocol):
+    """Memory, and kernels that run on it.
+
+    Arrays are one-dimensional, lie one element after the other and can be sliced, assigned to and reshaped as numpy's.
+    Every call but those that return something to the host may return before its work is done; calls of one thread take
+    effect in their order.
+
+    Attributes:
+        name: What it is called in errors.
+
+    """
+
+    name: str
+
+    def to_device(self, host: NDArray[Any]) -> Any:
+        """A copy of a host array. One of `pinned` must keep its content until the next call of `synchronize`."""
+        ...
+
+    def empty(self, n: int, dtype: DTypeLike) -> Any:
+        """An array of `n` elements, whatever they are."""
+        ...
+
+    def zeros(self, n: int, dtype: DTypeLike) -> Any:
+        """An array of `n` zeros."""
+        ...
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """A copy of a device array; waits for it."""
+        ...
+
+    def address(self, array: Any) -> int:
+        """Where the array begins, as kernels see it."""
+        ...
+
+    def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
+        """Run a kernel.
+
+        Args:
+            kernel: Its name; names are unique among all kernels.
+            grid: How many blocks.
+            block: Threads a block.
+            args: Device arrays, passed as pointers, and numpy scalars, passed by value.
+
+        """
+        ...
+
+    def synchronize(self) -> None:
+        """Wait for what this thread began."""
+        ...
+
+    def pinned(self, n: int) -> NDArray[np.uint8]:
+        """Host memory of `n` bytes that copies fast to the device. It is slow to get: keep it."""
+        ...
+
+    def free_bytes(self) -> int:
+        """The memory that is left."""
+        ...
+
+    def use(self) -> AbstractContextManager[None]:
+        """Makes this the device of the calling thread. Every other call wants to be under it.
+
+        Raises:
+            DeviceError: Whatever goes wrong on the device meanwhile, as this.
+
+        """
+        ...
+
+    def apart(self) -> AbstractContextManager[None]:
+        """`use`, beside what other threads have the device do; for one thread at a time. The end waits for all of it."""
+        ...
+
+
+class CupyDevice:
+    """A CUDA device, through CuPy, on the stream that is CuPy's current one in the calling thread.
+
+    Attributes:
+        name: As the driver calls it, such as "NVIDIA H200".
+        arch: What kernels are compiled for, such as "sm_90".
+
+    """
+
+    def __init__(self, number: int | None = None) -> None:
+        """Take a device.
+
+        Args:
+            number: Which one, in CUDA's order; None is CuPy's current one.
+
+        Raises:
+            DeviceError: CuPy, NVRTC, the driver or the device is missing, or too old; the message says which.
+
+        """
+        cupy = _cupy()
+        count = _device_count(cupy)
+        _check_nvrtc(cupy)
+        self._number = cupy.cuda.runtime.getDevice() if number is None else number
+        if not 0 <= self._number < count:
+            raise DeviceError(f"there is no CUDA device {self._number}: {count} are visible")
+        self._cupy = cupy
+        self._failures = (
+            cupy.cuda.runtime.CUDARuntimeError,
+            cupy.cuda.driver.CUDADriverError,
+            cupy.cuda.memory.OutOfMemoryError,
+        )
+        properties = cupy.cuda.runtime.getDeviceProperties(self._number)
+        self.name = properties["name"].decode()
+        capability = properties["major"], properties["minor"]
+        if capability < MIN_CAPABILITY:
+            raise DeviceError(
+                f"{self.name} has compute capability {_dotted(capability)}; {_dotted(MIN_CAPABILITY)} is needed"
+            )
+        self.arch = "sm_{}{}".format(*capability)
+        self._kernels = Kernels(kernel_sources(), self.arch)
+        self._apart: Any = None
+
+    def to_device(self, host: NDArray[Any]) -> Any:
+        """See `Device`."""
+        array = self._cupy.empty(host.size, host.dtype)
+        array.set(np.ascontiguousarray(host).ravel(), stream=self._cupy.cuda.get_current_stream())
+        return array
+
+    def empty(self, n: int, dtype: DTypeLike) -> Any:
+        """See `Device`."""
+        return self._cupy.empty(n, dtype)
+
+    def zeros(self, n: int, dtype: DTypeLike) -> Any:
+        """See `Device`."""
+        return self._cupy.zeros(n, dtype)
+
+    def to_host(self, array: Any) -> NDArray[Any]:
+        """See `Device`."""
+        host: NDArray[Any] = self._cupy.asnumpy(array)
+        return host
+
+    def address(self, array: Any) -> int:
+        """See `Device`."""
+        return int(array.data.ptr)
+
+    def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
+        """See `Device`."""
+        self._kernels[kernel]((grid,), (block,), args)
+
+    def synchronize(self) -> None:
+        """See `Device`."""
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def pinned(self, n: int) -> NDArray[np.uint8]:
+        """See `Device`."""
+        from cupyx import empty_pinned
+
+        memory: NDArray[np.uint8] = empty_pinned(n, np.uint8)
+        return memory
+
+    def free_bytes(self) -> int:
+        """See `Device`; what CuPy's pool holds and does not use is free too."""
+        free, _ = self._cupy.cuda.runtime.memGetInfo()
+        return int(free + self._cupy.get_default_memory_pool().free_bytes())
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """See `Device`."""
+        try:
+            with self._cupy.cuda.Device(self._number):
+                yield
+        except self._failures as error:
+            raise DeviceError(f"{self.name}: {error}") from error
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """See `Device`."""
+        with self.use():
+            if self._apart is None:  # one for good: CuPy keeps memory for each stream that there ever was
+                self._apart = self._cupy.cuda.Stream(non_blocking=True)
+            with self._apart:
+                yield
+                self._apart.synchronize()
+
+
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise
+        raise DeviceError(
+            "a GPU is used through CuPy, which is not installed: "
+            "pip install 'tokenweir[gpu-cuda13]', or gpu-cuda12 for a driver of CUDA 12"
+        ) from None
+    except ImportError as error:
+        raise DeviceError(f"CuPy is installed but does not load: {error}") from error
+    return cupy
+
+
+def _device_count(cupy: Any) -> int:
+    runtime = cupy.cuda.runtime
+    try:
+        if not (driver := runtime.driverGetVersion()):
+            raise DeviceError("there is no NVIDIA driver (libcuda.so.1) on this machine")
+        count: int = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        wanted = f"CuPy wants CUDA {_version(runtime.runtimeGetVersion())}"
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        seen = "" if visible is None else f"; CUDA_VISIBLE_DEVICES is {visible!r}"
+        raise DeviceError(
+            f"there is no CUDA device: {error} (driver of CUDA {_version(driver)}, {wanted}{seen})"
+        ) from error
+    return count
+
+
+def _check_nvrtc(cupy: Any) -> None:
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # of a class that CuPy does not name in public
+        raise DeviceError(
+            f"NVRTC, which compiles the kernels, is missing: pip install nvidia-cuda-nvrtc ({_first_line(error)})"
+        ) from error
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return "{}.{}".format(*version)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,164 @@
+"""Exact mode: the ids of a batch are those of the CPU's encoder, document by document.
+
+A few launches, whatever the batch: documents are marked, added tokens found, each stage of the pre-tokenizer cuts, pieces
+become ids by look-up or merging, and these are counted and collected. Between them only bit maps pass, and ids that stand
+where their tokens begin in the text. Nothing comes back to the host before the number of ids does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.batch import THREADS, Batch
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.tables import ExactTables
+
+MOST = 1 << 16
+"""Bytes of a piece, or from one sure boundary to the next, unless told otherwise: one thread or block goes through it."""
+
+MAX_MOST = 1 << 24
+"""Long pieces take 16 bytes of scratch for each of these, for every block that merges some."""
+
+LONG_WORKERS = 64
+"""At most so many blocks merge long pieces at once, each with 16 bytes of scratch for a byte of a piece."""
+
+REASONS = {
+    1: "it is not UTF-8",
+    4: "giant piece",
+    8: "it has an added token that takes white space along or wants no word beside it",
+    2: "Unicode's form C may change it",
+}
+"""Why a document is left out, by the bits of kernels/documents.cuh; of several reasons, the first here."""
+
+_SHORT_SYMBOLS, _MEDIUM_BYTES = 32, 256  # kernels/pieces.cuh
+
+
+class ExactBatch:
+    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+
+    Attributes:
+        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
+        most: Bytes of a piece, and of a stretch without a sure boundary, beyond which a document is left out.
+
+    """
+
+    def __init__(self, tok: Tokenizer, device: Device, *, most: int = MOST, workers: int = 512) -> None:
+        """Copy the tables to the device.
+
+        Args:
+            tok: A tokenizer with byte-level BPE.
+            device: Where the kernels run.
+            most: See the attribute.
+            workers: How many blocks share the pieces that wait for merging.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            ValueError: `most` or `workers` is out of range.
+
+        """
+        if not 64 <= most <= MAX_MOST:
+            raise ValueError(f"most must be from 64 to {MAX_MOST}, not {most}")
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, not {workers}")
+        self.tokenizer = tok
+        self.most = most
+        self._device = device
+        self._workers = workers
+        self._tables = ExactTables(tok, device)
+        self._scratch = device.empty(4 * most * min(workers, LONG_WORKERS), np.uint32)
+
+    def encode(
+        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
+    ) -> Encoded:
+        """Encode the documents of a batch.
+
+        Args:
+            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
+                that is a multiple of 8.
+            offsets: Where each begins and the last one ends, in bytes; int64 on the device.
+            parse_special: Match added tokens; if not, no control token comes of text.
+            guards: Sorted offsets in `text` of characters that no added token may cover.
+
+        Raises:
+            ValueError: The text is empty, too long, or not where it has to be.
+
+        """
+        if self._device.address(text) % 8:
+            raise ValueError("the text of a batch must begin at a multiple of 8")
+        batch = _Passage(self._device, text, offsets, self.most)
+        batch.mark()
+        if parse_special:
+            batch.find_added(self._tables.added, guards)
+        for stage in self._tables.cuts:
+            batch.cut(stage)
+        batch.encode(self._tables.bpe)
+        batch.merge(self._tables.bpe, self._workers, self._scratch)
+        return batch.collect(REASONS)
+
+
+class _Passage(Batch):
+    """A batch on its way through the kernels of exact mode."""
+
+    def __init__(self, device: Device, text: Any, offsets: Any, most: int) -> None:
+        super().__init__(device, text, offsets, most)
+        self._begins = self.bit_map()  # of documents, and then of pieces
+
+    def mark(self) -> None:
+        """Mark where documents begin."""
+        arguments = self.text, self.offsets, self.n_documents, self._begins, self.refusals, self.counters
+        self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
+
+    def cut(self, stage: Any) -> None:
+        """Cut the pieces that there are by a stage."""
+        begins, self._begins = self._begins, self.bit_map()
+        self.launch(
+            "cut_pieces",
+            self.n_tiles,
+            stage,
+            self.text,
+            self.n,
+            self.offsets,
+            self.n_documents,
+            begins,
+            self.taken,
+            self.most,
+            self._begins,
+            self.refusals,
+            self.counters,
+        )
+
+    def encode(self, bpe: Any) -> None:
+        """Encode the pieces that a look-up or a thread can; the others wait."""
+        self._medium = self.device.empty(2 * (int(self.n) // (_SHORT_SYMBOLS + 1) + 1), np.uint32)
+        self._long = self.device.empty(2 * (int(self.n) // (_MEDIUM_BYTES + 1) + 1), np.uint32)
+        self.launch(
+            "encode_pieces",
+            self.n_tiles,
+            bpe,
+            self.text,
+            self.n,
+            self.offsets,
+            self.n_documents,
+            self._begins,
+            self.taken,
+            self.most,
+            self.ids,
+            self.tokens,
+            self._medium,
+            self._long,
+            self.refusals,
+            self.counters,
+        )
+
+    def merge(self, bpe: Any, workers: int, scratch: Any) -> None:
+        """Merge the pieces that wait."""
+        arguments = self.counters, self.ids, self.tokens
+        self.launch("merge_medium", workers, bpe, self.text, self._medium, *arguments)
+        self.launch(
+            "merge_long", min(workers, LONG_WORKERS), bpe, self.text, self._long, self.most, scratch, *arguments
+        )

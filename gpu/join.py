@@ -1,0 +1,104 @@
+"""The ids of all documents in one array: those of the device, those of the CPU, and those that go around each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.ragged import DeviceRagged
+from tokenweir.gpu.texts import CpuIds, Part
+
+_THREADS = 256
+_TILE = 2048  # ids a block, as in kernels/insert.cu
+
+
+class Around(NamedTuple):
+    """The ids that go around documents.
+
+    Attributes:
+        prefix: Before each.
+        suffix: After each.
+        bare: The numbers of those that they do not go around.
+
+    """
+
+    prefix: Sequence[int]
+    suffix: Sequence[int]
+    bare: Collection[int] = ()
+
+
+class Inserted(NamedTuple):
+    """What the host adds to a part.
+
+    Attributes:
+        ids: int32, for all of its documents one after the other.
+        shifts: int64[n + 1], where those of each document begin.
+
+    """
+
+    ids: NDArray[np.int32]
+    shifts: NDArray[np.int64]
+
+
+def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, around: Around) -> DeviceRagged:
+    """Put the ids of all parts together, in the documents' order."""
+    if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or around.prefix or around.suffix):
+        return DeviceRagged(only.ids, only.offsets, device)
+    n = parts[-1].last if parts else 0
+    inserted = [_inserted(part, on_cpu, around) for part in parts]
+    sizes = [
+        len(added.ids) + (part.encoded.ids.size if part.encoded else 0)
+        for part, added in zip(parts, inserted, strict=True)
+    ]
+    ids, offsets = device.empty(sum(sizes), np.int32), device.zeros(n + 1, np.int64)
+    base = 0
+    for part, added, size in zip(parts, inserted, sizes, strict=True):
+        own, starts = _on_device(device, part)
+        device.launch(
+            "insert_ids",
+            max(-(-size // _TILE), 1),
+            _THREADS,
+            own,
+            starts,
+            device.to_device(added.ids),
+            device.to_device(added.shifts),
+            np.int64(len(around.prefix)),
+            np.int64(len(part)),
+            np.int64(base),
+            ids[base : base + size],
+            offsets[part.first : part.last + 1],
+        )
+        base += size
+    return DeviceRagged(ids, offsets, device)
+
+
+def _on_device(device: Device, part: Part) -> tuple[Any, Any]:
+    if part.encoded is not None:
+        return part.encoded.ids, part.encoded.offsets
+    return device.empty(0, np.int32), device.zeros(len(part) + 1, np.int64)
+
+
+def _inserted(part: Part, on_cpu: CpuIds, around: Around) -> Inserted:
+    prefix, suffix, bare = around
+    enclosed = np.ones(len(part), np.bool_)
+    enclosed[[i - part.first for i in bare if part.first <= i < part.last]] = False
+    counts = np.where(enclosed, len(prefix) + len(suffix), 0)
+    left = [i for i in on_cpu if part.first <= i < part.last]
+    for i in left:
+        counts[i - part.first] += len(on_cpu[i])
+    shifts = np.zeros(len(part) + 1, np.int64)
+    np.cumsum(counts, out=shifts[1:])
+    ids = np.empty(shifts[-1], np.int32)
+    begins, ends = shifts[:-1][enclosed], shifts[1:][enclosed]
+    for k, token_id in enumerate(prefix):
+        ids[begins + k] = token_id
+    for k, token_id in enumerate(reversed(suffix)):
+        ids[ends - 1 - k] = token_id
+    for i in left:
+        begin = shifts[i - part.first] + (len(prefix) if enclosed[i - part.first] else 0)
+        ids[begin : begin + len(on_cpu[i])] = on_cpu[i]
+    return Inserted(ids, shifts)

@@ -1,0 +1,144 @@
+// Where documents begin, and the added tokens in them.
+#include "documents.cuh"
+#include "token_trie.h"
+#include "utf8.h"
+
+namespace tokenweir::added {
+
+// Added tokens that are searched for at once; gpu/tables.py fills it.
+struct AddedTokenTables {
+  static constexpr uint32_t kOdd = 0x80000000;  // in `ids`: it is more than its content
+
+  const uint32_t* first;  // bits of the bytes that a token begins with
+  const TrieNode* trie;
+  const uint32_t* ids;
+  uint64_t longest;  // bytes
+};
+
+constexpr uint32_t kThreads = 256, kBytes = 8;  // bytes a thread
+
+struct Search {
+  const AddedTokenTables& tables;
+  const Documents& documents;
+  const uint8_t* text;
+  const int64_t* guards;  // sorted places that no token may cover
+  uint32_t n_guards;
+  const uint32_t* taken;  // bytes of tokens that an earlier search has found; it goes between them
+
+  struct Match {
+    int32_t token = -1;
+    uint32_t end = 0;
+  };
+
+  __device__ bool may_begin(uint8_t byte) const { return tables.first[byte >> 5] >> (byte & 31) & 1; }
+
+  // The longest token at a place whose first byte may begin one.
+  __device__ Match match(uint32_t at, uint32_t document_end) const {
+    Match match = longest(at, document_end);
+    if (match.token < 0) return match;
+    uint32_t limit = next_guard(at);
+    for (uint32_t place = at; taken && place < match.end && place < limit; place++)
+      if (has_bit(taken, place)) limit = place;
+    return limit < match.end ? longest(at, limit) : match;
+  }
+
+ private:
+  __device__ Match longest(uint32_t at, uint32_t limit) const {
+    size_t end = 0;
+    const int32_t token = longest_token(tables.trie, text, at, limit, end);
+    return {token, static_cast<uint32_t>(end)};
+  }
+
+  // The first guard at or after a place.
+  __device__ uint32_t next_guard(uint32_t place) const {
+    uint32_t low = 0, high = n_guards;
+    while (low < high) {
+      const uint32_t middle = (low + high) / 2;
+      if (guards[middle] < place)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low < n_guards ? static_cast<uint32_t>(guards[low]) : 0xFFFFFFFF;
+  }
+};
+
+}  // namespace tokenweir::added
+
+// Sets a bit in `begins` where a document begins. One that begins or ends inside a character is refused; what is within
+// documents is looked at when they are cut. A thread a document.
+extern "C" __global__ void mark_documents(const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
+                                          uint32_t* begins, uint32_t* refusals, uint32_t* counters) {
+  using namespace tokenweir;
+  const Documents documents{offsets, n_documents, refusals, counters};
+  const uint32_t document = blockIdx.x * blockDim.x + threadIdx.x;
+  if (document >= n_documents) return;
+  const uint32_t begin = documents.begin(document), end = documents.end(document);
+  if (begin == end) return;
+  set_bit(begins, begin);
+  uint32_t last = end - 1;  // where the last character begins
+  while (last > begin && end - last < 4 && utf8_continues(text[last])) last--;
+  if (utf8_continues(text[begin]) || (text[last] >= 0xC0 && utf8_length(text[last]) > end - last))
+    documents.refuse_document(document, kInvalidUtf8);
+}
+
+// Finds added tokens, leftmost first and of these the longest, as added_tokens.h does. A thread looks at kBytes places.
+//
+// Tokens may overlap. Those that do, one after the other, are a cluster; the thread of its first place goes through it and
+// says which count. So the first bytes of `longest` - 1 places before a match are looked at, and all of those inside.
+//
+// guards[n_guards]: sorted places that no token may cover. earlier: bits of the bytes of tokens that were found before,
+// or null. most: bytes of a cluster; the document is refused if there are more. Of a token that counts: `found` has bits
+// for its bytes, ids[place] its id, and `tokens` a bit for the place.
+extern "C" __global__ void __launch_bounds__(256)
+    find_added_tokens(const tokenweir::added::AddedTokenTables* added, const uint8_t* text, uint32_t n,
+                      const int64_t* offsets, uint32_t n_documents, const int64_t* guards, uint32_t n_guards,
+                      const uint32_t* earlier, uint32_t most, uint32_t* found, uint32_t* ids, uint32_t* tokens,
+                      uint32_t* refusals, uint32_t* counters) {
+  using namespace tokenweir;
+  using namespace tokenweir::added;
+  __shared__ uint32_t first[8];
+  if (threadIdx.x < 8) first[threadIdx.x] = added->first[threadIdx.x];
+  __syncthreads();
+  const AddedTokenTables tables{first, added->trie, added->ids, added->longest};
+  const Documents documents{offsets, n_documents, refusals, counters};
+  const Search search{tables, documents, text, guards, n_guards, earlier};
+  const auto take = [&](uint32_t at, const Search::Match& match) {
+    const uint32_t id = tables.ids[match.token];
+    if (id & AddedTokenTables::kOdd) documents.refuse(at, kOddToken);
+    ids[at] = id & ~AddedTokenTables::kOdd;
+    set_bit(tokens, at);
+    for (uint32_t place = at; place < match.end; place++) set_bit(found, place);
+  };
+
+  const uint32_t begin = (blockIdx.x * kThreads + threadIdx.x) * kBytes;
+  for (uint32_t at = begin; at < n && at < begin + kBytes; at++) {
+    if (!search.may_begin(text[at])) continue;
+    const uint32_t document = documents.at(at), document_begin = documents.begin(document);
+    const uint32_t document_end = documents.end(document);
+    Search::Match match = search.match(at, document_end);
+    if (match.token < 0) continue;
+    bool is_first = true;
+    for (uint32_t back = 1; is_first && back < tables.longest && back <= at - document_begin; back++)
+      if (search.may_begin(text[at - back])) {
+        const Search::Match before = search.match(at - back, document_end);
+        is_first = before.token < 0 || before.end <= at;
+      }
+    if (!is_first) continue;
+    take(at, match);
+    uint32_t taken_end = match.end;
+    for (uint32_t place = at + 1, cluster_end = match.end; place < cluster_end; place++) {
+      if (place - at > most) {
+        documents.refuse(at, kTooLong);
+        break;
+      }
+      if (!search.may_begin(text[place])) continue;
+      match = search.match(place, document_end);
+      if (match.token < 0) continue;
+      cluster_end = max(cluster_end, match.end);
+      if (place < taken_end) continue;
+      take(place, match);
+      taken_end = match.end;
+    }
+  }
+}

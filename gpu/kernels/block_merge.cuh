@@ -1,0 +1,118 @@
+// Merging of a long list of tokens by a block: many merges a pass, and yet what merging one pair after the other makes of it.
+//
+// Thread i owns the tokens [i * d, i * d + d), d = length / threads. A pass finds the lowest rank of any two neighbours,
+// merges the pairs that have it, and closes the gaps by a prefix sum. (You, "BlockBPE", 2025.) That is what as many merges
+// of the leftmost pair of the lowest rank would do: pairs that overlap are taken from the left, and a pass ends at the
+// first merge that creates a pair which is to go first.
+//
+// Ranks stay beside the tokens, so a pass looks up only the pairs that its merges have made. Tokens are read from one
+// buffer and written to another; lists of up to kNear lie in shared memory. A pass has three barriers.
+#pragma once
+
+#include "block.cuh"
+#include "hash.h"
+
+namespace tokenweir::block {
+
+constexpr uint32_t kNear = 2048;
+constexpr uint32_t kLookBack = 32;  // tokens in the shares of other threads that one looks at
+
+struct Tokens {
+  uint32_t *ids, *ranks;  // of each, and of the pair that it begins; kNone for the last
+};
+
+// Two buffers, in shared memory for what is short enough.
+struct Buffers {
+  Tokens near[2], far[2];
+
+  __device__ Tokens of(uint32_t which, uint32_t n) const { return n <= kNear ? near[which] : far[which]; }
+};
+
+// For the collective operations of a pass, each its own, so that none waits until the one before has been read.
+struct Words {
+  uint32_t lowest[32], last[32], kept[32];
+};
+
+// What a thread owns of `n` tokens. An odd number, so that threads of a warp are at different banks of shared memory.
+struct Share {
+  uint32_t begin, end;
+
+  __device__ explicit Share(uint32_t n) {
+    const uint32_t each = (n + blockDim.x - 1) / blockDim.x | 1;
+    begin = min(threadIdx.x * each, n);
+    end = min(begin + each, n);
+  }
+};
+
+// Merges the first `n` ids of `buffers.of(0, n)`; returns how many are left, in the buffer `which`. All threads come from a
+// barrier behind the writing of the ids, and leave by one. `bpe.priority(left, right)` is a pair's rank, kNone if it does
+// not merge; all pairs of a rank become the same token `bpe.merged(left, right, rank)`, whichever they are.
+template <class Bpe>
+__device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& words) {
+  which = 0;
+  uint32_t mine = kNone;  // the lowest rank of this thread's
+  const Tokens first = buffers.of(0, n);
+  const Share own(n);
+  for (uint32_t i = own.begin; i < own.end; i++) {
+    first.ranks[i] = i + 1 < n ? bpe.priority(first.ids[i], first.ids[i + 1]) : kNone;
+    mine = min(mine, first.ranks[i]);
+  }
+  for (;;) {
+    const uint32_t lowest = block_min(mine, words.lowest);
+    if (lowest == kNone) return n;
+    const uint32_t merged = bpe.merged(kNone, kNone, lowest);
+    const Tokens from = buffers.of(which, n);
+    const Share share(n);
+
+    // Of a run of pairs that overlap every second one merges, beginning with the first: each thread counts back to that.
+    uint32_t run = 0;
+    while (run < kLookBack && run < share.begin && from.ranks[share.begin - 1 - run] == lowest) run++;
+    // Calls `use(i, begins, before)`: whether token i begins a pair to be merged, and whether the one before does.
+    const auto each = [&](auto&& use) {
+      bool before = run & 1;
+      for (uint32_t i = share.begin; i < share.end; i++) {
+        const bool begins = !before && from.ranks[i] == lowest;
+        use(i, begins, before);
+        before = begins;
+      }
+    };
+
+    // The last merge of this pass is the first that creates a pair of a lower rank. (The same it cannot have: what it joins
+    // to is longer.) The left neighbour counts as it is and, if it may have been merged by now, as merged: to end a pass
+    // early is never wrong. It also ends before a token of which it is not known whether it ends a merged pair.
+    uint32_t last = run == kLookBack ? share.begin - 2 : kNone;
+    each([&](uint32_t i, bool begins, bool) {
+      if (!begins || last != kNone) return;
+      if ((i > 0 && bpe.priority(from.ids[i - 1], merged) < lowest) ||
+          (i > 1 && from.ranks[i - 2] == lowest && bpe.priority(merged, merged) < lowest) ||
+          (i + 2 < n && bpe.priority(merged, from.ids[i + 2]) < lowest))
+        last = i;
+    });
+    last = block_min(last, words.last);
+
+    uint32_t kept = 0;
+    each([&](uint32_t i, bool, bool before) { kept += !(before && i - 1 <= last); });
+    const Place place = block_scan(kept, words.kept);
+
+    which ^= 1;
+    const Tokens to = buffers.of(which, place.total);
+    uint32_t at = place.before;
+    mine = kNone;
+    each([&](uint32_t i, bool begins, bool before) {
+      if (before && i - 1 <= last) return;
+      const bool merging = begins && i <= last;
+      const uint32_t next = i + 1 + merging, id = merging ? merged : from.ids[i];
+      uint32_t rank = kNone;
+      if (next < n) {
+        const bool next_merges = next <= last && from.ranks[next] == lowest;  // for no pair before it overlaps
+        rank = merging || next_merges ? bpe.priority(id, next_merges ? merged : from.ids[next]) : from.ranks[i];
+      }
+      to.ids[at] = id;
+      to.ranks[at++] = rank;
+      mine = min(mine, rank);
+    });
+    n = place.total;
+  }
+}
+
+}  // namespace tokenweir::block

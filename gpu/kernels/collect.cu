@@ -1,0 +1,83 @@
+// From ids that stand where their tokens begin in the text to ids one after the other, and where each document begins.
+#include "block.cuh"
+#include "documents.cuh"
+
+namespace tokenweir::collect {
+
+constexpr uint32_t kThreads = 256;  // a thread a word of `tokens`, a block a tile
+
+// The bits of a word of `tokens` that belong to documents which were not refused.
+__device__ inline uint32_t kept(const Documents& documents, uint32_t word, uint32_t bits) {
+  const uint32_t end = word * 32 + 32;
+  for (uint32_t place = word * 32, after; bits && place < end; place = after) {
+    const uint32_t document = documents.at(place);
+    after = documents.end(document);
+    if (after <= place) break;  // past the last one
+    if (documents.refusals[document] == 0) continue;
+    for (uint32_t i = place; i < after && i < end; i++) bits &= ~(1u << i % 32);
+  }
+  return bits;
+}
+
+}  // namespace tokenweir::collect
+
+// before[w]: how many ids its tile has before those of word w. tiles[t]: how many all tiles before t have; counters[kIds]:
+// how many there are. Bits of refused documents are cleared. The block that is done last adds up what all have counted.
+extern "C" __global__ void __launch_bounds__(256)
+    count_ids(uint32_t n_words, const int64_t* offsets, uint32_t n_documents, uint32_t* tokens, uint32_t* before,
+              uint32_t* tiles, uint32_t* refusals, uint32_t* counters) {
+  using namespace tokenweir;
+  using namespace tokenweir::collect;
+  __shared__ uint32_t warps[32], is_last;
+  const Documents documents{offsets, n_documents, refusals, counters};
+  const uint32_t word = blockIdx.x * kThreads + threadIdx.x;
+  uint32_t bits = word < n_words ? tokens[word] : 0;
+  if (counters[kRefusals] && bits) {
+    bits = kept(documents, word, bits);
+    tokens[word] = bits;
+  }
+  const Place place = block_scan(__popc(bits), warps);
+  if (word < n_words) before[word] = place.before;
+  if (threadIdx.x == 0) {
+    tiles[blockIdx.x] = place.total;
+    __threadfence();
+    is_last = atomicAdd(&counters[kBlocksDone], 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  const volatile uint32_t* const counted = tiles;  // by other blocks
+  uint32_t sum = 0;
+  for (uint32_t first = 0; first < gridDim.x; first += kThreads) {
+    const uint32_t tile = first + threadIdx.x;
+    const Place among = block_scan(tile < gridDim.x ? counted[tile] : 0, warps);
+    if (tile < gridDim.x) tiles[tile] = sum + among.before;
+    sum += among.total;
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) counters[kIds] = sum;
+}
+
+// out[i]: the ids in their order. out_offsets[n_documents + 1]: where each document begins among them. Blocks beyond the
+// tiles are for documents, a thread each.
+extern "C" __global__ void __launch_bounds__(256)
+    collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
+                const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters, int32_t* out,
+                int64_t* out_offsets) {
+  using namespace tokenweir;
+  using namespace tokenweir::collect;
+  if (blockIdx.x < n_tiles) {
+    const uint32_t word = blockIdx.x * kThreads + threadIdx.x;
+    if (word >= (n + 31) / 32) return;
+    uint32_t at = tiles[blockIdx.x] + before[word];
+    for (uint32_t bits = tokens[word]; bits; bits &= bits - 1)
+      out[at++] = static_cast<int32_t>(ids[word * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1)]);
+    return;
+  }
+  const uint32_t document = (blockIdx.x - n_tiles) * kThreads + threadIdx.x;
+  if (document > n_documents) return;
+  const uint32_t place = static_cast<uint32_t>(offsets[document]), word = place / 32;
+  uint32_t at = counters[kIds];
+  if (place < n) at = tiles[word / kThreads] + before[word] + __popc(tokens[word] & ((1u << place % 32) - 1));
+  out_offsets[document] = at;
+}

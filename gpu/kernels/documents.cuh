@@ -1,0 +1,55 @@
+// The documents of a batch, which stand one after the other in one text, and why some are left to the host.
+//
+// Places in the text are 32 bits: a batch has less than 2 GiB. Bit maps have a bit a byte of text, in words of 32.
+#pragma once
+
+#include <stdint.h>
+
+namespace tokenweir {
+
+// Bits; the host gives them their words (gpu/exact.py).
+enum Refusal : uint32_t {
+  kInvalidUtf8 = 1,
+  kNotSurelyNfc = 2,
+  kTooLong = 4,   // a piece, or a stretch in which no boundary is sure
+  kOddToken = 8,  // an added token that takes white space along, or wants no word beside it
+};
+
+// Words of the batch's counters.
+enum Counter : uint32_t { kRefusals, kMediumPieces, kLongPieces, kBlocksDone, kIds, kCounters };
+
+struct Documents {
+  const int64_t* offsets;  // [n + 1]
+  uint32_t n;
+  uint32_t* refusals;  // by document
+  uint32_t* counters;
+
+  __device__ uint32_t begin(uint32_t document) const { return static_cast<uint32_t>(offsets[document]); }
+  __device__ uint32_t end(uint32_t document) const { return static_cast<uint32_t>(offsets[document + 1]); }
+
+  // The one that has the byte at `place`: the last that begins at or before it.
+  __device__ uint32_t at(uint32_t place) const {
+    uint32_t low = 0, high = n - 1;
+    while (low < high) {
+      const uint32_t middle = (low + high + 1) / 2;
+      if (begin(middle) <= place)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+
+  __device__ void refuse_document(uint32_t document, Refusal reason) const {
+    atomicOr(&refusals[document], static_cast<uint32_t>(reason));
+    atomicOr(&counters[kRefusals], 1u);
+  }
+
+  __device__ void refuse(uint32_t place, Refusal reason) const { refuse_document(at(place), reason); }
+};
+
+__device__ inline bool has_bit(const uint32_t* bits, uint32_t place) { return bits[place >> 5] >> (place & 31) & 1; }
+
+__device__ inline void set_bit(uint32_t* bits, uint32_t place) { atomicOr(&bits[place >> 5], 1u << (place & 31)); }
+
+}  // namespace tokenweir

@@ -1,0 +1,126 @@
+// Merging of the pieces that are too long for one thread: a warp or a block each.
+#include "block_merge.cuh"
+#include "documents.cuh"
+#include "pieces.cuh"
+
+namespace tokenweir::merging {
+
+constexpr uint32_t kThreads = 256, kWarps = kThreads / 32, kEach = kMediumBytes / 32;
+
+// The symbols of a piece, each at the place of its first byte, as a list. The places between are of no pair.
+struct Symbols {
+  uint32_t ids[kMediumBytes], priorities[kMediumBytes];
+  uint16_t next[kMediumBytes], previous[kMediumBytes];
+};
+
+// Whether the byte at `at`, which continues a character, belongs to one that begins whole.
+__device__ inline bool within_whole(const DeviceBpe& bpe, const uint8_t* p, uint32_t at, uint32_t n) {
+  for (uint32_t back = 1; back <= 2 && back <= at; back++)
+    if (!utf8_continues(p[at - back])) return utf8_length(p[at - back]) > back && bpe.whole(p, at - back, n) != kNone;
+  return false;
+}
+
+}  // namespace tokenweir::merging
+
+// A warp a piece: a minimum over all its places finds the next merge, and two lanes look up the two new pairs.
+//
+// pieces: as many as counters[kMediumPieces], of up to kMediumBytes bytes. ids, tokens: as in encode_pieces.
+extern "C" __global__ void __launch_bounds__(256, 6)
+    merge_medium(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces,
+                 const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
+  using namespace tokenweir;
+  using namespace tokenweir::merging;
+  __shared__ Symbols all[kWarps];
+  const uint32_t lane = lane_of_thread(), n_pieces = counters[kMediumPieces];
+  Symbols& s = all[warp_of_thread()];
+  const DeviceBpe bpe = *tables;
+  for (uint32_t k = blockIdx.x * kWarps + warp_of_thread(); k < n_pieces; k += gridDim.x * kWarps) {
+    const Piece piece = pieces[k];
+    const uint8_t* const p = text + piece.begin;
+    const auto pair = [&](uint32_t at) {
+      return s.next[at] < piece.size ? bpe.priority(s.ids[at], s.ids[s.next[at]]) : kNone;
+    };
+    for (uint32_t at = lane; at < kMediumBytes; at += 32) s.ids[at] = s.priorities[at] = kNone;
+    __syncwarp();
+    for (uint32_t at = lane; at < piece.size; at += 32) {  // a character is begun whole by the lane of its first byte
+      if (utf8_continues(p[at]) && within_whole(bpe, p, at, piece.size)) continue;
+      const uint32_t whole = bpe.whole(p, at, piece.size);
+      s.ids[at] = whole == kNone ? bpe.byte(p[at]) : whole;
+      s.next[at] = static_cast<uint16_t>(at + (whole == kNone ? 1 : utf8_length(p[at])));
+    }
+    __syncwarp();
+    for (uint32_t at = lane; at < piece.size; at += 32) {
+      if (s.ids[at] == kNone) continue;
+      if (s.next[at] < piece.size) s.previous[s.next[at]] = static_cast<uint16_t>(at);
+      s.priorities[at] = pair(at);
+    }
+    __syncwarp();
+    for (;;) {
+      uint32_t lowest = kNone;  // a priority, of 24 bits, and then a place
+      for (uint32_t i = 0; i < kEach; i++) {
+        const uint32_t at = lane + 32 * i;
+        if (s.priorities[at] != kNone) lowest = min(lowest, s.priorities[at] << 8 | at);
+      }
+      lowest = __reduce_min_sync(kEveryLane, lowest);
+      if (lowest == kNone) break;
+      const uint32_t at = lowest & 0xFF, gone = s.next[at], after = s.next[gone];
+      const uint32_t merged = bpe.merged(s.ids[at], s.ids[gone], lowest >> 8);
+      const uint32_t before = at > 0 ? s.previous[at] : kNone;
+      uint32_t priority = kNone;
+      if (lane == 0 && before != kNone) priority = bpe.priority(s.ids[before], merged);
+      if (lane == 1 && after < piece.size) priority = bpe.priority(merged, s.ids[after]);
+      __syncwarp();
+      if (lane == 0 && before != kNone) s.priorities[before] = priority;
+      if (lane == 1) {
+        s.ids[at] = merged;
+        s.next[at] = static_cast<uint16_t>(after);
+        s.priorities[at] = priority;
+        s.ids[gone] = s.priorities[gone] = kNone;
+        if (after < piece.size) s.previous[after] = static_cast<uint16_t>(at);
+      }
+      __syncwarp();
+    }
+    for (uint32_t at = lane; at < piece.size; at += 32) {
+      if (s.ids[at] == kNone) continue;
+      ids[piece.begin + at] = s.ids[at];
+      set_bit(tokens, piece.begin + at);
+    }
+    __syncwarp();
+  }
+}
+
+// A block a piece, as block_merge.cuh has it. pieces: as many as counters[kLongPieces], of up to `most` bytes. scratch: 4
+// words for each byte of a piece, by block.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    merge_long(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces, uint32_t most,
+               uint32_t* scratch, const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
+  using namespace tokenweir;
+  using namespace tokenweir::block;
+  __shared__ uint32_t near[4][kNear];
+  __shared__ Words words;
+  const DeviceBpe bpe = *tables;
+  uint32_t* const far = scratch + uint64_t{blockIdx.x} * 4 * most;
+  const Buffers buffers{{{near[0], near[1]}, {near[2], near[3]}},
+                        {{far, far + most}, {far + uint64_t{most} * 2, far + uint64_t{most} * 3}}};
+  const uint32_t n_pieces = counters[kLongPieces];
+  for (uint32_t k = blockIdx.x; k < n_pieces; k += gridDim.x) {
+    const Piece piece = pieces[k];
+    const Tokens first = buffers.of(0, piece.size);
+    const Share bytes(piece.size);
+    for (uint32_t i = bytes.begin; i < bytes.end; i++) first.ids[i] = bpe.byte(text[piece.begin + i]);
+    __syncthreads();
+    uint32_t which;
+    const uint32_t n = merge(bpe, buffers, piece.size, which, words);
+    const uint32_t* const left = buffers.of(which, n).ids;
+    const Share share(n);
+    uint32_t size = 0;
+    for (uint32_t i = share.begin; i < share.end; i++) size += bpe.lengths[left[i]];
+    uint32_t at = piece.begin + block_scan(size, words.kept).before;
+    for (uint32_t i = share.begin; i < share.end; i++) {
+      ids[at] = left[i];
+      set_bit(tokens, at);
+      at += bpe.lengths[left[i]];
+    }
+    __syncthreads();
+  }
+}

@@ -1,0 +1,16 @@
+// Documents of unequal length to the rows of a rectangle, cut or filled to its width, and a mask of what is not filling.
+#include <stdint.h>
+
+// ids, offsets[n + 1] to rows[n][width] and mask[n][width], 1 or 0. `pad_left`: the filling comes first. `cut_left`: of a
+// document that is too long, the end is kept. A thread a place; a row has `blocks_per_row` blocks.
+extern "C" __global__ void pad_rows(const int32_t* ids, const int64_t* offsets, int64_t width, int64_t blocks_per_row,
+                                    int32_t pad_id, int32_t pad_left, int32_t cut_left, int32_t* rows, int32_t* mask) {
+  const int64_t row = blockIdx.x / blocks_per_row;
+  const int64_t column = blockIdx.x % blocks_per_row * blockDim.x + threadIdx.x;
+  if (column >= width) return;
+  const int64_t length = offsets[row + 1] - offsets[row], kept = length < width ? length : width;
+  const int64_t at = pad_left ? column - (width - kept) : column;
+  const bool filled = at < 0 || at >= kept;
+  rows[row * width + column] = filled ? pad_id : ids[offsets[row] + at + (cut_left ? length - kept : 0)];
+  mask[row * width + column] = !filled;
+}

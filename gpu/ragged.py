@@ -1,0 +1,119 @@
+"""The ids of many texts on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.encoded import Ragged
+from tokenweir.gpu.device import Device
+
+_THREADS = 256
+
+Side = Literal["left", "right"]
+
+
+class DeviceRagged:
+    """The ids of many texts in one array on a device; on the host it would be a `Ragged`.
+
+    The arrays of a CUDA device are CuPy's, ready on the stream that was CuPy's current one: other libraries take them
+    without a copy (`torch.from_dlpack(ragged.ids)`).
+
+    Attributes:
+        ids: int32[total], all ids one after the other.
+        offsets: int64[n + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
+
+    """
+
+    def __init__(self, ids: Any, offsets: Any, device: Device) -> None:
+        """Take arrays of a device."""
+        self.ids = ids
+        self.offsets = offsets
+        self._device = device
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    def __getitem__(self, index: int) -> Any:
+        """The ids of one text, on the device. The first time it waits for the offsets."""
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"text {index} of {n}")
+        start, end = self._host_offsets[index % n : index % n + 2].tolist()
+        return self.ids[start:end]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def to_host(self) -> Ragged:
+        """A copy on the host.
+
+        Raises:
+            DeviceError: The device failed.
+
+        """
+        with self._device.use():
+            return Ragged(self._device.to_host(self.ids), self._host_offsets)
+
+    def padded(
+        self,
+        pad_id: int,
+        *,
+        length: int | None = None,
+        side: Side = "right",
+        truncation_side: Side = "right",
+    ) -> tuple[Any, Any]:
+        """A row for each text, all of one length.
+
+        Args:
+            pad_id: What fills rows up.
+            length: Ids a row; None is the longest text's number.
+            side: Where rows are filled up.
+            truncation_side: Where texts that are too long are cut.
+
+        Returns:
+            The rows and a mask, 1 for an id of the text and 0 for filling; both int32[n, length], on the device.
+
+        Raises:
+            ValueError: `length` is below 0, or a side is neither "left" nor "right".
+            DeviceError: The device failed.
+
+        """
+        for name, value in (("side", side), ("truncation_side", truncation_side)):
+            if value not in ("left", "right"):
+                raise ValueError(f'{name} must be "left" or "right", not {value!r}')
+        with self._device.use():
+            n = len(self)
+            width = int(np.diff(self._host_offsets).max(initial=0)) if length is None else length
+            if width < 0:
+                raise ValueError(f"length must be at least 0, not {width}")
+            rows, mask = (self._device.empty(n * width, np.int32) for _ in range(2))
+            blocks_per_row = -(-width // _THREADS)
+            if n * width:
+                self._device.launch(
+                    "pad_rows",
+                    n * blocks_per_row,
+                    _THREADS,
+                    self.ids,
+                    self.offsets,
+                    np.int64(width),
+                    np.int64(blocks_per_row),
+                    np.int32(pad_id),
+                    np.int32(side == "left"),
+                    np.int32(truncation_side == "left"),
+                    rows,
+                    mask,
+                )
+            return rows.reshape(n, width), mask.reshape(n, width)
+
+    @cached_property
+    def _host_offsets(self) -> NDArray[np.int64]:
+        with self._device.use():
+            return self._device.to_host(self.offsets)
+
+    def __repr__(self) -> str:
+        return f"DeviceRagged({len(self)} texts, {self.ids.size} ids, on {self._device.name})"

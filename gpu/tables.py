@@ -1,0 +1,204 @@
+"""A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name.
+
+The structs that point to the tables are rows of words of 8 bytes, in the order of kernels/*.cuh and core/device_bpe.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.pattern import Automaton
+from tokenweir.encode.pattern.minimize import boundary_pairs
+from tokenweir.encode.spec import NFC, Normalizer, NormalizerSequence
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.device import Device
+
+MAX_CLASSES = 31
+"""Of an automaton: a character's class takes 5 bits, and the last of their values says that there is none."""
+
+MAX_CELLS = 2048
+"""Entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
+
+_NOT_SURE = 0x80  # beside a class: the character is not inert under form C
+_ODD = 1 << 31  # beside an added token's id: it is more than its content
+
+
+class ModelTables:
+    """The tables of a model and of the added tokens, each an array of its own, and the structs by which kernels find them.
+
+    Attributes:
+        added: `AddedTokenTables` for raw added tokens and for those of normalized text, where there are any.
+        bpe: `DeviceBpe`.
+
+    """
+
+    def __init__(self, tok: Tokenizer, device: Device, mode: str) -> None:
+        """Copy what the kernels need to a device.
+
+        Args:
+            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            device: Where the kernels run.
+            mode: What errors begin with.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+
+        """
+        self._device = device
+        self._mode = mode
+        self._arrays: list[Any] = []  # that the structs point to
+        model = tok.core.model
+        if not isinstance(model, _core.Bpe):
+            raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tok.spec.model!r:.60}")
+        searches = [search for search in (tok.core.raw, tok.core.normalized) if search.tokens]
+        self.added = [self._added(search) for search in searches]
+        self.bpe = self._bpe(model, [token for search in searches for token in search.tokens])
+
+    def _added(self, search: _core.AddedTokens) -> Any:
+        first = np.zeros(256, np.bool_)
+        first[[content[0] for content, _, _ in search.tokens]] = True
+        ids = [token_id | odd * _ODD for _, token_id, odd in search.tokens]
+        return self._struct(
+            np.packbits(first, bitorder="little").view(np.uint32),
+            search.trie,
+            np.array(ids, np.uint32),
+            max(len(content) for content, _, _ in search.tokens),
+        )
+
+    def _bpe(self, model: _core.Bpe, searched: list[tuple[bytes, int, bool]]) -> Any:
+        try:
+            tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
+        except UnsupportedTokenizerError as error:
+            raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
+        pairs, pieces = tables.pairs, tables.pieces
+        return self._struct(
+            pieces,
+            tables.rest,
+            len(pieces) - 1,
+            pairs,
+            65 - len(pairs).bit_length(),
+            len(pairs) - 1,
+            tables.merged_ids if tables.merged_ids.size else 0,
+            tables.merged_shift,
+            tables.byte_ids,
+            tables.ascii_pairs,
+            tables.characters,
+            tables.lengths,
+        )
+
+    def _struct(self, *fields: NDArray[Any] | int) -> Any:
+        """A struct on the device; its pointers lead to copies of the arrays."""
+        return self._device.to_device(np.array([self._word(field) for field in fields], np.uint64))
+
+    def _word(self, field: NDArray[Any] | int) -> int:
+        if isinstance(field, int):
+            return field
+        copy = self._device.to_device(field if field.size else np.zeros(1, field.dtype))
+        self._arrays.append(copy)
+        return self._device.address(copy)
+
+
+class ExactTables(ModelTables):
+    """These and the tables of the pre-tokenizer.
+
+    Attributes:
+        cuts: `CutTables`, one for each stage.
+
+    """
+
+    def __init__(self, tok: Tokenizer, device: Device) -> None:
+        """Copy what the kernels need to a device.
+
+        Args:
+            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            device: Where the kernels run.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+
+        """
+        super().__init__(tok, device, "exact mode")
+        nfc = _needs_nfc(tok.spec.normalizer)
+        stages = tok.core.pre_tokenizer
+        if not stages.isolates or not stages.automata:
+            raise UnsupportedTokenizerError(
+                "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
+                f"{tok.spec.pre_tokenizer!r:.200}"
+            )
+        ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
+        self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
+
+    def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
+        _check(automaton)
+        pages = automaton.class_pages[automaton.class_index]
+        if first:  # only the first stage looks whether form C would change the text
+            pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_NOT_SURE), pages)
+        class_pages, class_index = _paged(pages)
+        rank_pages, rank_index = _paged(ranks.reshape(pages.shape))
+        return self._struct(
+            automaton.transitions,
+            class_index,
+            class_pages,
+            rank_index,
+            rank_pages,
+            _rows_of_bits(boundary_pairs(automaton.transitions)),
+            _rows_of_bits(automaton.sync),
+            automaton.n_classes + 1,
+            automaton.transitions.size,
+        )
+
+
+def _needs_nfc(normalizer: Normalizer | None) -> bool:
+    """Whether a normalizer is form C; else it is none."""
+    kinds = list(_steps(normalizer))
+    for step in kinds:
+        if not isinstance(step, NFC):
+            raise UnsupportedTokenizerError(f"exact mode: the normalizer {step!r:.200}")
+    return bool(kinds)
+
+
+def _steps(normalizer: Normalizer | None) -> Iterator[Normalizer]:
+    if isinstance(normalizer, NormalizerSequence):
+        for step in normalizer.normalizers:
+            yield from _steps(step)
+    elif normalizer is not None:
+        yield normalizer
+
+
+def _check(automaton: Automaton) -> None:
+    """Raise for an automaton that kernels do not walk, or not in linear time."""
+    reason = ""
+    if automaton.context is not None:
+        reason = "a condition that looks further than the next character"
+    elif automaton.matches_nothing:
+        reason = "it can match nothing"
+    elif automaton.n_classes > MAX_CLASSES:
+        reason = f"{automaton.n_classes} classes of characters; at most {MAX_CLASSES} are possible"
+    elif automaton.cells > MAX_CELLS:
+        reason = f"{automaton.cells} transitions; at most {MAX_CELLS} are possible"
+    elif automaton.in_core().searches_in_vain:
+        reason = "its searches may fail late, again and again"
+    elif not boundary_pairs(automaton.transitions).any():
+        reason = "no two characters have a sure boundary between them"
+    if reason:
+        raise UnsupportedTokenizerError(f"exact mode: the pattern {automaton.pattern!r:.200}: {reason}")
+
+
+def _paged(pages: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+    """Equal pages kept once, and the number of each."""
+    numbers: dict[bytes, int] = {}
+    index = [numbers.setdefault(page.tobytes(), len(numbers)) for page in pages]
+    return np.frombuffer(b"".join(numbers), np.uint8), np.array(index, np.uint16)
+
+
+def _rows_of_bits(pairs: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Bit b of word a: whether the pair (a, b) is set; 32 words."""
+    square = np.zeros((32, 32), np.bool_)
+    square[: len(pairs), : len(pairs)] = pairs
+    return np.packbits(square, axis=1, bitorder="little").view(np.uint32).ravel()

@@ -1,0 +1,144 @@
+"""What is to be encoded: texts of any kind that is taken, and how they are cut into parts for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode._core import Documents
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.encoded import Encoded
+
+
+class GuardedText(Protocol):
+    """A rendered prompt: what `tokenweir.Prompt` is."""
+
+    @property
+    def text(self) -> str:
+        """What is encoded."""
+        ...
+
+    @property
+    def guarded(self) -> Sequence[int]:
+        """Ascending offsets of characters over which no control token may match."""
+        ...
+
+    def check(self, tokenizer: Tokenizer) -> None:
+        """Refuse a tokenizer for whose control tokens it was not guarded."""
+        ...
+
+
+class Texts:
+    """The texts of one call.
+
+    Attributes:
+        documents: Their UTF-8.
+        offsets: Where each begins in all of them, int64[n + 1].
+        prompts: Those that are prompts, by their number.
+        guards: Sorted offsets in all of them of characters that no control token may cover.
+
+    """
+
+    def __init__(self, texts: Iterable[str | bytes | GuardedText], tok: Tokenizer) -> None:
+        """Find the texts.
+
+        Raises:
+            TextError: A text has a lone surrogate; the message says which.
+            TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
+            TypeError: There is something else among them.
+            ValueError: An Arrow array is not one of strings or has a null.
+
+        """
+        if isinstance(texts, str | bytes):
+            raise TypeError(f"texts must be several texts, not one {type(texts).__name__}")
+        self.prompts: dict[int, GuardedText] = {}
+        is_arrow = hasattr(texts, "__arrow_c_array__") or hasattr(texts, "__arrow_c_stream__")
+        given: Any = texts if is_arrow else list(texts)
+        try:
+            self.documents = Documents(given)
+        except TypeError:  # so that plain texts, most often all there are, need not be looked at twice
+            self.prompts = {} if is_arrow else {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
+            if not self.prompts:
+                raise
+            for prompt in self.prompts.values():
+                prompt.check(tok)
+            self.documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
+        self.offsets = self.documents.offsets
+        places = [
+            self.offsets[i] + np.array(self.documents.positions(i, prompt.guarded), np.int64)
+            for i, prompt in self.prompts.items()
+            if prompt.guarded
+        ]
+        self.guards: NDArray[np.int64] = np.concatenate(places) if places else np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def parts(self, step: int, limit: int) -> Iterator[Part]:
+        """Cut between documents.
+
+        Args:
+            step: Bytes a part, at most.
+            limit: A longer document is left to the CPU; one longer than `step` is a part by itself.
+
+        """
+        first = 0
+        while first < len(self):
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + step, "right")) - 1
+            refusal = None
+            if last == first:
+                last += 1
+                size = int(self.offsets[last] - self.offsets[first])
+                refusal = f"longer than {limit} bytes" if size > limit else None
+            yield Part(first, last, int(self.offsets[last] - self.offsets[first]), refusal)
+            first = last
+
+    def guards_of(self, part: Part) -> NDArray[np.int64] | None:
+        """Of a part, from its first byte on; None if there are none."""
+        start = self.offsets[part.first]
+        begin, end = np.searchsorted(self.guards, (start, self.offsets[part.last]))
+        return self.guards[begin:end] - start if begin < end else None
+
+
+@dataclass
+class Part:
+    """Neighbouring documents that are encoded together.
+
+    Attributes:
+        first: The first one's number.
+        last: One past the last one's.
+        size: Bytes of text.
+        refusal: Why it is left to the CPU as a whole, if it is.
+        encoded: What the device made of it; None before that, or if it had nothing to do.
+
+    """
+
+    first: int
+    last: int
+    size: int
+    refusal: str | None = None
+    encoded: Encoded | None = None
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the device has something to do."""
+        return self.size > 0 and self.refusal is None
+
+    def refused(self) -> Iterator[tuple[int, str]]:
+        """The numbers of the documents that are left to the CPU, and why."""
+        if self.refusal is not None:
+            yield from ((i, self.refusal) for i in range(self.first, self.last))
+        if self.encoded is not None:
+            numbers = (self.first + self.encoded.refused).tolist()
+            yield from zip(numbers, self.encoded.reasons, strict=True)
+
+
+CpuIds = Mapping[int, NDArray[np.int32]]
+"""Of documents that were left to the CPU, by their number."""

@@ -1,0 +1,43 @@
+"""The devices that tests run on: the one without a GPU, and a GPU's where there is one (REQUIRE_GPU=1: there must be)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from shim_device import ShimDevice
+
+from tokenweir.encode.errors import DeviceError
+from tokenweir.gpu import CupyDevice
+from tokenweir.gpu.kernels import kernel_sources
+
+
+def _devices():
+    try:
+        return {"shim": None, "cuda": CupyDevice()}
+    except DeviceError:
+        if os.environ.get("REQUIRE_GPU") == "1":
+            raise
+        return {"shim": None}
+
+
+DEVICES = _devices()
+
+
+@pytest.fixture(scope="session", params=DEVICES)
+def device(request):
+    return DEVICES[request.param] or ShimDevice(kernel_sources())
+
+
+@pytest.fixture(scope="session")
+def nvrtc():
+    """NVRTC, by way of CuPy; skips the test where it is absent, or fails it under REQUIRE_NVRTC=1."""
+    try:
+        from cupy.cuda import nvrtc
+
+        nvrtc.getVersion()
+    except (ImportError, RuntimeError) as error:
+        if os.environ.get("REQUIRE_NVRTC") == "1":
+            pytest.fail(f"no NVRTC: {error}")
+        pytest.skip(f"no NVRTC: {error}")
+    return nvrtc

@@ -1,0 +1,182 @@
+"""A device without a GPU: kernels compiled by g++ with the header in shim/, arrays in the host's memory.
+
+It is no emulator of a GPU, but it runs the very source of the kernels, and finds what is wrong whatever the order of
+threads: see shim/fibers.h. Arrays begin with random bytes and stand between guards, which every launch checks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tokenweir.encode.errors import DeviceError
+
+SHIM = Path(__file__).parent / "shim"
+CORE = Path(__file__).resolve().parents[2] / "encode" / "core"
+
+_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
+_FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-U_FORTIFY_SOURCE"]
+_GUARD = 64  # bytes before and after an array
+
+
+class ShimError(RuntimeError):
+    """A kernel broke a rule: a barrier or warp-wide operation that not all reach, or a write outside its arrays."""
+
+
+class ShimDevice:
+    """A device as `tokenweir.gpu` knows one, on the CPU.
+
+    Attributes:
+        name: "shim".
+        launches: (kernel, grid, block) of every launch so far.
+
+    """
+
+    name = "shim"
+
+    def __init__(self, sources: Iterable[Path], seed: int = 1) -> None:
+        """Compile kernels, unless that has been done before.
+
+        Args:
+            sources: The .cu files. They may include headers of encode/core.
+            seed: For the order of threads and blocks, and what uninitialised memory holds; TOKENWEIR_SHIM_SEED in the
+                environment makes it another.
+
+        Raises:
+            ShimError: They do not compile.
+
+        """
+        self.launches: list[tuple[str, int, int]] = []
+        self._kernels = {
+            name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
+        }
+        self._seed = seed + (int(os.environ.get("TOKENWEIR_SHIM_SEED", "0")) << 32)
+        self._random = np.random.default_rng(self._seed)
+        self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
+
+    def to_device(self, host: NDArray[Any]) -> NDArray[Any]:
+        """A copy of an array."""
+        array = self.empty(host.size, host.dtype)
+        array[:] = host.ravel()
+        return array
+
+    def empty(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
+        """An array of `n` elements, with random bytes."""
+        size = int(n) * np.dtype(dtype).itemsize
+        block = np.full(size + 2 * _GUARD, 0xA5, np.uint8)
+        block[_GUARD : _GUARD + size] = self._random.integers(0, 256, size, np.uint8)
+        self._blocks.append(weakref.ref(block))
+        return block[_GUARD : _GUARD + size].view(dtype)
+
+    def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
+        """An array of `n` zeros."""
+        array = self.empty(n, dtype)
+        array[:] = 0
+        return array
+
+    def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
+        """A copy of an array."""
+        return array.copy()
+
+    def address(self, array: NDArray[Any]) -> int:
+        """Where an array begins."""
+        return array.ctypes.data
+
+    def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
+        """Run a kernel to its end.
+
+        Args:
+            kernel: Its name.
+            grid: How many blocks.
+            block: Threads a block.
+            args: Arrays of this device, passed as pointers, and numpy scalars.
+
+        Raises:
+            ShimError: It broke a rule.
+
+        """
+        values = [ctypes.c_void_p(arg.ctypes.data) if isinstance(arg, np.ndarray) else _scalar(arg) for arg in args]
+        addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
+        sizes = (ctypes.c_uint32 * len(values))(*[ctypes.sizeof(value) for value in values])
+        self.launches.append((kernel, grid, block))
+        run = self._kernels[kernel]
+        seed = ctypes.c_uint64(self._seed + 1_000_003 * len(self.launches))
+        if error := run(grid, block, seed, addresses, sizes, len(values)):
+            raise ShimError(f"{kernel}<<<{grid}, {block}>>>: {error.decode()}")
+        self._check_guards(kernel)
+
+    def synchronize(self) -> None:
+        """Nothing is ever under way."""
+
+    def pinned(self, n: int) -> NDArray[np.uint8]:
+        """Any memory will do."""
+        return np.empty(n, np.uint8)
+
+    def free_bytes(self) -> int:
+        """As on a small GPU."""
+        return 4 << 30
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Errors are `DeviceError`s here too."""
+        try:
+            yield
+        except ShimError as error:
+            raise DeviceError(f"{self.name}: {error}") from error
+
+    apart = use
+
+    def _check_guards(self, kernel: str) -> None:
+        alive = [(ref, block) for ref in self._blocks if (block := ref()) is not None]
+        self._blocks = [ref for ref, _ in alive]
+        for _, block in alive:
+            if (block[:_GUARD] != 0xA5).any() or (block[-_GUARD:] != 0xA5).any():
+                raise ShimError(f"{kernel} wrote outside an array of {len(block) - 2 * _GUARD} bytes")
+
+
+def _scalar(value: np.generic) -> Any:
+    if not isinstance(value, np.generic):
+        raise TypeError(f"a kernel takes arrays and numpy scalars, not {type(value).__name__}")
+    return np.ctypeslib.as_ctypes_type(value.dtype)(value.item())
+
+
+@cache
+def _compiled(source: Path) -> dict[str, Any]:
+    """The kernels of a file by name, from a library that is kept by the hash of all that is compiled."""
+    names = _KERNEL.findall(source.read_text())
+    lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in names]]
+    compiler = [os.environ.get("CXX", "g++"), *_FLAGS, f"-I{SHIM}", f"-I{CORE}", "-x", "c++", "-"]
+    program = "\n".join(lines) + "\n"
+    expanded = _run([*compiler, "-E", "-P"], program)
+    folder = Path(tempfile.gettempdir()) / f"tokenweir-shim-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{hashlib.sha256(repr(_FLAGS).encode() + expanded).hexdigest()[:32]}.so"
+    if not path.exists():
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        _run([*compiler, "-o", str(unfinished)], program)
+        unfinished.rename(path)
+    library = ctypes.CDLL(str(path))
+    kernels = {name: library[f"launch_{name}"] for name in names}
+    for kernel in kernels.values():
+        kernel.restype = ctypes.c_char_p
+    return kernels
+
+
+def _run(command: list[str], program: str) -> bytes:
+    done = subprocess.run(command, input=program.encode(), capture_output=True, check=False)
+    if done.returncode:
+        raise ShimError(f"{command[0]} failed:\n{done.stderr.decode()}")
+    return done.stdout

@@ -1,0 +1,322 @@
+"""BlockBPE's kernels against the paper's Algorithm 1, and against the CPU form of the same ids.
+
+Texts are short, since each CUDA thread is a fiber here; so blocks are small too, but where the paper's own are tested.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from adversarial import strings
+from blockbpe_reference import BlockBpeReference
+from shim_device import ShimDevice
+
+from tokenweir.encode._core import byte_alphabet
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.spec import (
+    BPE,
+    NFC,
+    AddedToken,
+    ByteLevel,
+    Metaspace,
+    RankBPE,
+    TokenizerSpec,
+    WordPiece,
+)
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.blockbpe import BlockBpeBatch, unsplit
+from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.kernels import SOURCES
+
+WORDS = ByteLevel(add_prefix_space=False)
+KERNELS = [SOURCES / name for name in ("added_tokens.cu", "blockbpe.cu", "collect.cu")]
+
+
+@pytest.fixture(scope="module")
+def device():
+    return ShimDevice(KERNELS)
+
+
+def run(batch, device, texts, **options):
+    """What a batch makes of texts."""
+    texts = [text.encode() if isinstance(text, str) else text for text in texts]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    text = np.frombuffer(b"".join(texts) + bytes(SLACK), np.uint8)
+    return batch.encode(device.to_device(text), device.to_device(offsets), **options)
+
+
+def ids_of(batch, device, texts, **options):
+    """The ids of each text; none may be refused."""
+    encoded = run(batch, device, texts, **options)
+    assert encoded.refused.size == 0
+    ids, offsets = device.to_host(encoded.ids), device.to_host(encoded.offsets)
+    assert ids.dtype == np.int32 and offsets[0] == 0 and offsets[-1] == len(ids)
+    return [ids[begin:end].tolist() for begin, end in pairwise(offsets)]
+
+
+def random_merges(pick, letters, count):
+    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
+    tokens = [bytes([letter]) for letter in letters]
+    merges = {}
+    for _ in range(count):
+        left, right = pick.choice(tokens), pick.choice(tokens)
+        if len(left + right) <= 9:
+            merges[left, right] = None
+            tokens.append(left + right)
+    merges = list(merges)
+    if pick.random() < 0.5:
+        pick.shuffle(merges)
+    return merges
+
+
+def random_texts(pick, letters, count, longest):
+    return [bytes(pick.choices(letters, k=pick.randint(0, longest))) for _ in range(count)]
+
+
+def spell(token):
+    """A token in GPT-2's byte alphabet."""
+    letters = byte_alphabet()
+    return "".join(letters[byte] for byte in token)
+
+
+def by_merges(merges, added=()):
+    """A tokenizer of these merges, and the reference."""
+    tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
+    vocabulary = {token: i for i, token in enumerate(tokens)}
+    model = BPE(
+        vocab={spell(token): i for token, i in vocabulary.items()},
+        merges=[(spell(left), spell(right)) for left, right in merges],
+        ignore_merges=True,
+    )
+    tok = Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=WORDS, added_tokens=tuple(added)))
+    special = {token.content.encode(): token.id for token in tok.added_tokens}
+    return tok, BlockBpeReference(vocabulary, merges, special)
+
+
+@pytest.mark.parametrize(("letters", "block", "longest"), [(b"ab", 32, 90), (b"abc", 64, 150), (b"a\xe6\x97 ", 96, 60)])
+def test_merges(letters, block, longest):
+    pick = random.Random(letters)
+    for seed in range(40):
+        device = ShimDevice(KERNELS, seed)
+        merges = random_merges(pick, letters, pick.randint(0, 25))
+        tok, reference = by_merges(merges)
+        texts = [*random_texts(pick, letters, 6, longest), letters[:1] * longest]
+        batch = BlockBpeBatch(tok, device, block=block)
+        assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (merges, texts)
+
+
+@pytest.mark.parametrize(("letters", "block"), [(b"ab", 32), (b"abcd", 64)])
+def test_ranks(letters, block):
+    """Several pairs may have one rank, and the halves of a token be rarer than the token."""
+    pick = random.Random(letters)
+    for seed in range(40):
+        device = ShimDevice(KERNELS, seed)
+        tokens = {left + right for left, right in random_merges(pick, letters, pick.randint(1, 25))}
+        tokens = [*sorted(tokens), *(bytes([byte]) for byte in range(256))]
+        pick.shuffle(tokens)
+        ranks = {token: rank for rank, token in enumerate(tokens)}
+        tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
+        reference = BlockBpeReference(ranks)
+        texts = random_texts(pick, letters, 6, 100)
+        batch = BlockBpeBatch(tok, device, block=block)
+        assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (ranks, texts)
+
+
+def test_every_short_text(device):
+    """Of two letters, under merges that overlap themselves and create pairs which go first."""
+    merges = [(b"aa", b"b"), (b"b", b"aa"), (b"a", b"a"), (b"b", b"b"), (b"bb", b"bb"), (b"aa", b"aa"), (b"a", b"bb")]
+    tok, reference = by_merges(merges)
+    texts = ["".join(letters) for n in range(9) for letters in product("ab", repeat=n)]
+    expected = [reference.encode(text.encode()) for text in texts]
+    assert ids_of(BlockBpeBatch(tok, device, block=32), device, texts) == expected
+
+
+def test_a_merge_that_creates_a_pair_which_goes_first(device):
+    """Here merging all pairs of the lowest rank at once differs from Algorithm 1."""
+    merges = [(b"ab", b"a"), (b"a", b"b")]
+    tok, reference = by_merges(merges)
+    name = reference.vocabulary
+    assert reference.merge(b"ababab") == [b"aba", b"b", b"ab"]
+    expected = [name[b"aba"], name[b"b"], name[b"ab"]]
+    assert ids_of(BlockBpeBatch(tok, device, block=32), device, ["ababab"]) == [expected]
+
+
+@pytest.mark.parametrize("block", [256, 512, 1024])
+def test_the_blocks_of_the_paper(block):
+    tok = Tokenizer.default()
+    cpu = unsplit(tok)
+    texts = [
+        "",
+        "a",
+        "Well, Prince, so Genoa and Lucca are now just family estates of the Buonapartes. " * 4,
+        " " * 900,
+    ]
+    expected = [cpu.encode(text) for text in texts]
+    for seed in range(2):
+        device = ShimDevice(KERNELS, seed)
+        assert ids_of(BlockBpeBatch(tok, device, block=block), device, texts) == expected
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 2049, 5000])
+def test_strings_that_do_not_fit_into_shared_memory(device, n):
+    merges = [(b"a", b"a"), (b"aa", b"aa"), (b"aaaa", b"b"), (b"b", b"b"), (b"aa", b"c"), (b"c", b"aa")]
+    tok, _ = by_merges(merges, [AddedToken("<s>")])
+    cpu = unsplit(tok)
+    pick = random.Random(n)
+    texts = ["a" * n, "".join(pick.choices("aaabc", k=n - 3)) + "<s>", "<s>" + "ab" * (n // 2)]
+    batch = BlockBpeBatch(tok, device, block=64)
+    assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt2/tokenizer.json", "llama-3.1/tokenizer.json", "openai/cl100k_base.tiktoken", "default"]
+)
+def test_vocabularies(data, name):
+    """Adversarial texts; the plain reference for some, the CPU form for all."""
+    tok = Tokenizer.default() if name == "default" else Tokenizer.from_file(data(f"tokenizers/{name}"))
+    device = ShimDevice(KERNELS, len(name))
+    batch = BlockBpeBatch(tok, device, block=32)
+    groups = strings(500, seed=name, special_tokens=list(tok.special_tokens)).values()
+    texts = [text for group in groups for text in group if len(text) < 500]
+    expected = [batch.tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    assert ids_of(batch, device, texts) == expected
+    reference = reference_of(tok)
+    for text, ids in list(zip(texts, expected, strict=True))[::7]:
+        assert reference.encode(text.encode()) == ids, text
+    plain = [batch.tokenizer.encode(text, add_special_tokens=False, parse_special=False) for text in texts[::5]]
+    assert ids_of(batch, device, texts[::5], parse_special=False) == plain
+
+
+def reference_of(tok):
+    special = {token.content.encode(): token.id for token in tok.added_tokens}
+    model = tok.spec.model
+    if isinstance(model, RankBPE):
+        return BlockBpeReference(model.ranks, None, special)
+    letters = {ord(letter): byte for byte, letter in enumerate(byte_alphabet())}
+
+    def unspelled(token):
+        return bytes(letters[ord(letter)] for letter in token) if all(ord(c) in letters for c in token) else None
+
+    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model.merges]
+    return BlockBpeReference(
+        {unspelled(token): i for token, i in model.vocab.items()},
+        [(unspelled(left), unspelled(right)) for left, right in merges],
+        special,
+    )
+
+
+def test_bytes_that_are_no_text(device):
+    tok = Tokenizer.default()
+    reference = reference_of(tok)
+    pick = random.Random(1)
+    texts = [bytes(pick.choices(range(256), k=pick.randint(0, 60))) for _ in range(60)]
+    expected = [reference.encode(text) for text in texts]
+    assert ids_of(BlockBpeBatch(tok, device, block=32), device, texts) == expected
+
+
+ADDED = ["<s>", "<s><s>", "<|a|>", "<", "ab<", "<|", "日", "|>x"]
+
+
+def test_special_tokens_that_overlap():
+    """The leftmost counts, and of those that begin there the longest, as in the CPU's search."""
+    pick = random.Random(2)
+    fragments = [*ADDED, "s>", "a", "b", ">", "日"[:1], " "]
+    for seed in range(15):
+        device = ShimDevice(KERNELS, seed)
+        added = [AddedToken(content, special=pick.random() < 0.5) for content in pick.sample(ADDED, 4)]
+        tok, reference = by_merges([(b"a", b"b"), (b"<", b"s"), (b"<s", b">")], added)
+        texts = ["".join(pick.choices(fragments, k=pick.randint(0, 40))) for _ in range(8)]
+        batch = BlockBpeBatch(tok, device, block=32)
+        expected = [reference.encode(text.encode()) for text in texts]
+        assert expected == [batch.tokenizer.encode(text) for text in texts]
+        assert ids_of(batch, device, texts) == expected
+
+
+@pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
+def test_tokens_that_look_around_are_the_hosts(device, flag):
+    tok, _ = by_merges([(b"a", b"b")], [AddedToken("<s>", **{flag: True}), AddedToken("<t>")])
+    batch = BlockBpeBatch(tok, device, block=32)
+    encoded = run(batch, device, ["ab <s>", "ab<t>", "<s", "x<s>x"])
+    assert encoded.refused.tolist() == [0, 3]
+    assert set(encoded.reasons) == {"it has an added token that takes white space along or wants no word beside it"}
+    assert device.to_host(encoded.offsets).tolist() == [0, 0, 2, 4, 4]
+    assert ids_of(batch, device, ["ab <s>"], parse_special=False) == [tok.encode("ab <s>", parse_special=False)]
+
+
+def test_tokens_of_normalized_text_come_second(device):
+    tok, _ = by_merges([], [AddedToken("b<", normalized=True), AddedToken("<s>"), AddedToken("x", normalized=True)])
+    batch = BlockBpeBatch(tok, device, block=32)
+    texts = ["ab<s>", "<s>a", "xb<x"]
+    assert ids_of(batch, device, texts) == [batch.tokenizer.encode(text) for text in texts]
+
+
+def test_guarded_characters():
+    """No special token covers one, and a string that has one yields no control token."""
+    pick = random.Random(3)
+    added = [AddedToken(content, special=True) for content in ("<s>", "<s>!", "ab", "日")]
+    merges = [(b"a", b"b"), (b"ab", b"ab"), (b"<", b"s"), (b"<s", b">")]
+    tok, _ = by_merges(merges, added)
+    for seed in range(15):
+        device = ShimDevice(KERNELS, seed)
+        batch = BlockBpeBatch(tok, device, block=32)
+        texts = ["".join(pick.choices(["<s>", "!", "ab", "日", "x"], k=pick.randint(0, 12))) for _ in range(8)]
+        expected, guards, begin = [], [], 0
+        for text in texts:
+            guarded = sorted(pick.sample(range(len(text)), k=len(text) // pick.choice([2, 4, 100])))
+            guards += [begin + len(text[:i].encode()) for i in guarded]
+            begin += len(text.encode())
+            expected.append(batch.tokenizer.encode(text, guarded=guarded))
+        assert ids_of(batch, device, texts, guards=np.array(guards, np.int64)) == expected
+
+
+def test_long_strings_are_the_hosts(device):
+    batch = BlockBpeBatch(Tokenizer.default(), device, block=32, most=5)
+    encoded = run(batch, device, ["hello", "hello!", "", "日本"])
+    assert encoded.refused.tolist() == [1, 3]
+    assert encoded.reasons == ("longer than 5 bytes",) * 2
+
+
+def test_empty_documents(device):
+    encoded = run(BlockBpeBatch(Tokenizer.default(), device, block=32), device, ["", "", "a", ""])
+    assert device.to_host(encoded.offsets).tolist() == [0, 0, 0, 1, 1]
+
+
+def test_no_text(device):
+    with pytest.raises(ValueError, match="^a batch of 0 bytes; 1 to "):
+        run(BlockBpeBatch(Tokenizer.default(), device, block=32), device, ["", ""])
+
+
+def test_many_strings(device):
+    """More than a block has threads."""
+    tok = Tokenizer.default()
+    texts = [str(i) for i in range(1100)]
+    cpu = unsplit(tok)
+    assert ids_of(BlockBpeBatch(tok, device, block=32), device, texts) == [cpu.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"normalizer": NFC()}, "^blockbpe: the normalizer NFC$"),
+        (
+            {"pre_tokenizer": ByteLevel(add_prefix_space=True)},
+            r"^blockbpe: the pre-tokenizer ByteLevel\(add_prefix_space",
+        ),
+        ({"pre_tokenizer": Metaspace()}, r"^blockbpe: the pre-tokenizer Metaspace\("),
+        ({"pre_tokenizer": None}, "^blockbpe: BPE without a ByteLevel pre-tokenizer$"),
+        ({"model": WordPiece(vocab={"[UNK]": 0})}, "^blockbpe: WordPiece; only byte-level BPE is possible$"),
+    ],
+)
+def test_what_is_refused(change, error):
+    spec = TokenizerSpec(**{"model": Tokenizer.default().spec.model, "pre_tokenizer": WORDS, **change})
+    with pytest.raises(UnsupportedTokenizerError, match=error):
+        unsplit(Tokenizer.from_spec(spec))
+
+
+@pytest.mark.parametrize(("options", "error"), [({"block": 100}, "block must be"), ({"most": -1}, "most must be")])
+def test_bad_options(device, options, error):
+    with pytest.raises(ValueError, match=f"^{error}"):
+        BlockBpeBatch(Tokenizer.default(), device, **options)

@@ -1,0 +1,266 @@
+"""Exact mode's kernels against the CPU's encoder, under the shim.
+
+KERNEL_DOCUMENTS=100000 raises the number of adversarial documents, which all vocabularies share; it takes minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from adversarial import strings
+from exact_batches import batch_of, check, run, small, splits
+
+from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
+from tokenweir.encode.spec.values import Pattern
+from tokenweir.encode.tokenizer import Tokenizer
+
+DOCUMENTS = int(os.environ.get("KERNEL_DOCUMENTS", "2000"))
+FAMILIES = {
+    "default": None,
+    "gpt2": "gpt2/tokenizer.json",
+    "gpt2 by ranks": "openai/gpt2.tiktoken",
+    "llama-3.1": "llama-3.1/tokenizer.json",
+    "qwen3": "qwen3/tokenizer.json",
+    "deepseek": "deepseek-litellm/tokenizer.json",
+    "cl100k": "openai/cl100k_base.tiktoken",
+    "o200k": "openai/o200k_base.tiktoken",
+    "tekken": "mistral-common/tekken_240911.json",
+    "llama-3 GGUF": "gguf/ggml-vocab-llama-bpe.gguf",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families(data, family):
+    name = FAMILIES[family]
+    tok = Tokenizer.default() if name is None else Tokenizer.from_file(data(f"tokenizers/{name}"))
+    batch, device = batch_of(tok)
+    special = [token.content for token in tok.added_tokens]
+    groups = strings(-(-DOCUMENTS // len(FAMILIES)), seed=family, special_tokens=special).values()
+    documents = [text for texts in groups for text in texts] + [""]
+    random.Random(family).shuffle(documents)
+    refused = set()
+    for first in range(0, len(documents), 2000):
+        for parse_special in (True, False):
+            reasons = check((batch, device), documents[first : first + 2000], parse_special=parse_special)
+            refused |= set(reasons.values())
+    assert refused <= {"Unicode's form C may change it"}
+    assert not refused or family == "qwen3"
+
+
+SPECIAL_CASES = [
+    "",
+    " ",
+    "a",
+    "\0",
+    "\0\0a\0 \0",
+    " \t\n\r\n  \n x  \n",
+    "I'm you'RE it'S we'll 'twas o'clock ''' 's",
+    "1 12 123 1234567 ١٢٣ ½ 3.14",
+    "红楼梦　第一回，甄士隐梦幻识通灵。",
+    "ひらがなカタカナ漢字 한국어 텍스트",
+    "e\u0301\u0327 क्षि ผู้ ǅ ſ İ",
+    "👨‍👩‍👧‍👦🏳️‍🌈🇩🇪 🙂",
+    "<|im_start|>user\n<|im_end|>",
+    "<|im_start",
+    "|>",
+    "=" * 100 + "\n" + "-" * 300,
+    "\u00a0\u2028\u3000\ufeff\u0085",
+    "supercalifragilisticexpialidocious" * 9,
+]
+
+
+def test_special_cases_in_every_order():
+    documents = SPECIAL_CASES * 3
+    for seed in range(6):
+        batch = batch_of(Tokenizer.default(), seed)
+        random.Random(seed).shuffle(documents)
+        assert not check(batch, documents, parse_special=seed % 2 == 0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 8191, 8192, 8193])
+def test_sizes_around_those_of_words_and_blocks(n):
+    batch = batch_of(Tokenizer.default())
+    pick = random.Random(n)
+    letters = "".join(pick.choices("ab c.1\n'", k=n))
+    assert not check(batch, [letters])
+    assert not check(batch, ["x" * min(n, 300), "", letters[::-1], "", ""])
+
+
+def test_a_document_over_many_blocks():
+    pick = random.Random(7)
+    pieces = ["the ", "of", " and", "\n\n", "日本語", "é", "1234", "    ", "!?", "<|im_start|>", "don't", "z" * 70]
+    document = "".join(pick.choice(pieces) for _ in range(9000))
+    for seed in range(2):
+        assert not check(batch_of(Tokenizer.default(), seed), ["a", document, document[5:], ""])
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "ab", "abcde", " ", "\n", "7", "!", "é", "日本", "👨‍👩‍👧", "\0", "the", "aaab", "x\u0301"]
+)
+def test_giant_pieces_that_are_still_possible(piece):
+    """3,000 bytes each, merged by a block."""
+    document = piece * (3000 // len(piece.encode()))
+    assert not check(batch_of(Tokenizer.default(), len(piece)), [document, "and " + document])
+
+
+def random_merges(pick, letters, count):
+    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
+    tokens = [bytes([letter]) for letter in letters]
+    merges = {}
+    for _ in range(count):
+        left, right = pick.choice(tokens), pick.choice(tokens)
+        if len(left + right) <= 9:
+            merges[left, right] = None
+            tokens.append(left + right)
+    merges = list(merges)
+    if pick.random() < 0.5:
+        pick.shuffle(merges)
+    return merges
+
+
+@pytest.mark.parametrize("letters", ["ab", "aé", "日本a"])
+def test_any_merges(letters):
+    """By a thread, a warp and a block, which the length decides."""
+    pick = random.Random(letters)
+    for seed in range(8):
+        merges = random_merges(pick, letters.encode(), pick.randint(1, 30))
+        tok = small(merges, ignore_merges=seed % 3 == 0)
+        sizes = [1, 2, 3, 8, 20, 33, 60, 120, 250, 270, 600]
+        documents = ["".join(pick.choices(letters, k=size)) for size in sizes for _ in range(2)]
+        documents += ["".join(word) for word in product(letters, repeat=5)]
+        assert not check(batch_of(tok, seed), documents)
+
+
+@pytest.mark.parametrize("letters", ["ab", "é日"])
+def test_any_ranks(letters):
+    """Several pairs may have one rank, and the halves of a token be rarer than the token."""
+    pick = random.Random(letters)
+    pattern = Split(pattern=Pattern(Regex=r"\S+|\s+"), behavior="Isolated", dialect="fancy-regex", unmatched="drop")
+    for seed in range(6):
+        tokens = {left + right for left, right in random_merges(pick, letters.encode(), pick.randint(1, 25))}
+        tokens = [*sorted(tokens), *(bytes([byte]) for byte in range(256))]
+        pick.shuffle(tokens)
+        ranks = {token: rank for rank, token in enumerate(tokens)}
+        tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), pre_tokenizer=pattern))
+        documents = ["".join(pick.choices(letters, k=size)) for size in (2, 9, 30, 70, 200, 500) for _ in range(2)]
+        assert not check(batch_of(tok, seed), documents)
+
+
+def test_a_merge_that_creates_a_pair_which_goes_first():
+    merges = [(b"ab", b"a"), (b"a", b"b")]
+    assert not check(batch_of(small(merges)), ["ab" * n for n in (1, 2, 3, 17, 100, 400)])
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        [r"\p{N}{1,3}", r"[一-龥]+", r"[a-z]+|\s+(?!\S)|\s+"],
+        [r"\d\d", r"x"],
+        [r"[ab]c|bb"],
+        [r"ab|abab"],
+        [r"\n+", r"b a|.b"],
+        [r" ?[a-z]+|\s+(?!\S)|\s+|[^\sa-z]+"],
+    ],
+)
+def test_stages_and_what_they_leave_over(patterns):
+    """Neighbouring characters that a pattern does not match are one piece, however many; each stage cuts within pieces."""
+    merges = [(b"a", b"b"), (b" ", b"a"), (b"1", b"2"), (b"ab", b"ab"), (b"c", b"a"), (b"-", b"-"), (b"--", b"--")]
+    tok = small(merges, splits(*patterns))
+    pick = random.Random(patterns[0])
+    documents = ["".join(pick.choices("aaabbbccx  \n12-一日é", k=pick.randint(0, 60))) for _ in range(300)]
+    documents += ["-" * 9000 + "ab" + "-" * 50, "a" * 100, "é" * 300 + "12" * 30, "abab" * 50]
+    for seed in range(2):
+        check(batch_of(tok, seed), documents)
+        refused = check(batch_of(tok, seed, most=20000), documents)
+        assert refused == {}
+
+
+def test_added_tokens_that_overlap():
+    """The leftmost counts, then the longest, and whatever is inside a match does not."""
+    contents = ["aa", "aaa", "ab", "bca", "  ", "   ", "<x>", "<x><y>", "y><", "é", "日本", "本"]
+    added = [AddedToken(content) for content in contents]
+    tok = small([(b"a", b"b")], added_tokens=added)
+    pick = random.Random(3)
+    parts = ["a", "b", "c", " ", "<x>", "<y>", "<", ">", "é", "日", "本"]
+    documents = ["".join(pick.choices(parts, k=pick.randint(0, 25))) for _ in range(500)]
+    for seed in range(3):
+        assert not check(batch_of(tok, seed), documents)
+    assert check(batch_of(tok, most=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
+
+
+def test_tokens_of_normalized_text_go_between_the_others():
+    added = [
+        AddedToken("<a>", normalized=False),
+        AddedToken("b<", normalized=True),
+        AddedToken(">c", normalized=True),
+        AddedToken("<a>c", normalized=True),
+    ]
+    tok = small(added_tokens=added)
+    pick = random.Random(4)
+    documents = ["".join(pick.choices("b<a>c", k=pick.randint(0, 12))) for _ in range(400)] + ["b<a>c", "<a><a>c"]
+    assert not check(batch_of(tok), documents)
+
+
+def test_what_an_added_token_takes_along_is_left_to_the_cpu():
+    added = [
+        AddedToken("<l>", lstrip=True),
+        AddedToken("<r>", rstrip=True),
+        AddedToken("word", single_word=True),
+        AddedToken("<n>"),
+    ]
+    tok = small(added_tokens=added)
+    odd = "it has an added token that takes white space along or wants no word beside it"
+    documents = ["a <l> b", "<n>", "a<r>  b", "words", "lr", "<", "wor"]
+    assert check(batch_of(tok), documents) == {0: odd, 2: odd, 3: odd}
+    assert check(batch_of(tok), documents, parse_special=False) == {}
+
+
+def test_guards():
+    """No added token covers a guarded character; a shorter one before it may."""
+    added = [AddedToken("<a>"), AddedToken("<a>bb"), AddedToken("<"), AddedToken("é>")]
+    tok = small([(b"a", b"b")], added_tokens=added)
+    pick = random.Random(5)
+    documents = ["".join(pick.choices(["<a>", "bb", "<", "é>", "a", "b"], k=pick.randint(0, 12))) for _ in range(200)]
+    guarded = [sorted(pick.sample(range(len(d)), pick.randint(0, len(d) // 3))) for d in documents]
+    places, begin = [], 0
+    for document, characters in zip(documents, guarded, strict=True):
+        places += [begin + len(document[:c].encode()) for c in characters]
+        begin += len(document.encode())
+    for seed in range(2):
+        found, refused = run(batch_of(tok, seed), documents, guards=np.array(places, np.int64))
+        assert refused == {}
+        for document, characters, ids in zip(documents, guarded, found, strict=True):
+            assert ids == tok.encode(document, add_special_tokens=False, guarded=characters), (document, characters)
+
+
+def test_control_tokens_that_the_vocabulary_has():
+    """The model must not make one of text; where they are matched they are found before it could."""
+    merges = [(b"<", b"s"), (b"<s", b">"), (b"a", b"<s>")]
+    added = [AddedToken("<s>", special=True)]
+    tok = small(merges, splits(r"\S+|\s+"), ignore_merges=True, added_tokens=added)
+    documents = ["<s>", "a<s>", "<s", "x <s> y", "<<s>>"]
+    for parse_special in (True, False):
+        assert not check(batch_of(tok), documents, parse_special=parse_special)
+    guards = np.array([0], np.int64)
+    found, _ = run(batch_of(tok), documents, guards=guards)
+    assert found[0] == tok.encode("<s>", add_special_tokens=False, guarded=[0])
+
+
+def test_a_batch_takes_few_launches():
+    batch, device = batch_of(Tokenizer.default())
+    device.launches.clear()
+    run((batch, device), ["some text"] * 1000)
+    assert [kernel for kernel, _, _ in device.launches] == [
+        "mark_documents",
+        "find_added_tokens",
+        "cut_pieces",
+        "encode_pieces",
+        "merge_medium",
+        "merge_long",
+        "count_ids",
+        "collect_ids",
+    ]

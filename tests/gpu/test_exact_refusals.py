@@ -1,0 +1,174 @@
+"""What exact mode leaves to the CPU: documents with a reason, and tokenizers whose constructs the kernels do not have."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+
+import numpy as np
+import pytest
+from exact_batches import SPELLS, WORDS, batch_of, check, device_of, run, small, spell, splits
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.spec import (
+    NFC,
+    NFKC,
+    AddedToken,
+    ByteLevel,
+    Digits,
+    Metaspace,
+    NormalizerSequence,
+    PreTokenizerSequence,
+    Split,
+    TokenizerSpec,
+    WordPiece,
+)
+from tokenweir.encode.spec.values import Pattern
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.exact import ExactBatch
+
+VALID = ["", "a", "\0", "é 日本", "👨‍👩‍👧‍👦", "I'm <|im_start|> here\n\n", "=" * 100]
+
+
+def invalid(pick):
+    """Bytes that are no UTF-8."""
+    while True:
+        parts = [b"abc ", "é".encode(), "日本".encode(), "👍".encode(), bytes(pick.choices(range(256), k=3))]
+        document = b"".join(pick.choices(parts, k=pick.randint(1, 8)))
+        document = document[pick.randint(0, 2) : len(document) - pick.randint(0, 2)]
+        try:
+            document.decode()
+        except UnicodeDecodeError:
+            return document
+
+
+def test_invalid_utf8_is_refused_and_harms_no_other_document():
+    pick = random.Random(6)
+    tok = Tokenizer.default()
+    valid = [text.encode() for text in VALID]
+    for seed in range(4):
+        bad = [invalid(pick) for _ in range(150)]
+        documents = bad + valid * 3
+        pick.shuffle(documents)
+        found, refused = run(batch_of(tok, seed), documents)
+        for i, document in enumerate(documents):
+            if i in refused:
+                assert document in bad and refused[i] == "it is not UTF-8"
+            else:
+                assert found[i] == tok.encode(document.decode(), add_special_tokens=False), document
+        assert {documents[i] for i in refused} == set(bad)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf"],
+)
+def test_overlong_forms_surrogates_and_what_is_past_unicode(document):
+    batch = batch_of(Tokenizer.default())
+    assert run(batch, [b"a", document, b"b", b"x" + document + b"y"])[1] == dict.fromkeys((1, 3), "it is not UTF-8")
+
+
+def test_a_character_cut_by_a_document_is_refused_on_both_sides():
+    batch = batch_of(Tokenizer.default())
+    assert set(run(batch, [b"a\xe6", b"\x97\xa5b", b"c", b"\xe6\x97", b"\xa5", b""])[1]) == {0, 1, 3, 4}
+
+
+def test_text_that_form_c_may_change():
+    tok = small([(b"e", b"\xcc"), (b"\xcc", b"\x81")], normalizer=NormalizerSequence([NFC()]))
+    batch = batch_of(tok)
+    unchanged = ["", "plain", "é日本한국어", "קִדָּ", "مُحَمَّد", "ผู้", "a\u0315\u0358"]
+    changed = ["e\u0301", "a\u0315\u0300", "\u1100\u1161", "\u212b", "\u0344", "क\u093c"]
+    refused = check(batch, unchanged + changed)
+    assert set(refused.values()) == {"Unicode's form C may change it"}
+    assert sorted(refused) == list(range(len(unchanged), len(unchanged + changed)))
+    pick = random.Random(8)
+    parts = ["a", "e", " ", "é", "\u0301", "\u0323", "\u0327", "\u05b4", "ु", "्", "ผ", "ู", "้", "가", "\u1161", "<x>"]
+    documents = ["".join(pick.choices(parts, k=pick.randint(1, 6))) for _ in range(600)]
+    refused = check(batch, documents)
+    kept = [d for i, d in enumerate(documents) if i not in refused]
+    assert len(kept) > 100
+    assert all(unicodedata.normalize("NFC", document) == document for document in kept)
+
+
+def test_form_c_counts_from_an_added_token_on():
+    """What is before it is another text to the normalizer."""
+    tok = small(normalizer=NFC(), added_tokens=[AddedToken("\u05bc", normalized=False)])
+    assert not check(batch_of(tok), ["\u05bc\u05b4", "\u05b4\u05b4"])
+    assert check(batch_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
+
+
+def test_a_giant_piece_is_refused_and_harms_no_other_document():
+    batch = batch_of(Tokenizer.default(), most=400)
+    documents = [
+        "a",
+        "b" * 401,
+        "c d",
+        " " * 500 + "x",
+        "\n" * 400,
+        "ab " * 300,
+        "日" * 134,
+        "日" * 133,
+        "=" * 20000,
+        "z",
+    ]
+    assert check(batch, documents) == dict.fromkeys((1, 3, 6, 8), "giant piece")
+    assert batch[0].most == 400
+
+
+def test_options_out_of_range():
+    with pytest.raises(ValueError, match="most must be from 64 to 16777216, not 63"):
+        batch_of(Tokenizer.default(), most=63)
+    with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
+        batch_of(Tokenizer.default(), workers=0)
+
+
+def test_texts_that_kernels_cannot_read():
+    batch, device = batch_of(Tokenizer.default())
+    offsets = device.to_device(np.array([0, 1], np.int64))
+    with pytest.raises(ValueError, match="a batch of 0 bytes; 1 to 2146435072 are possible"):
+        batch.encode(device.zeros(SLACK, np.uint8), offsets)
+    with pytest.raises(ValueError, match="the text of a batch must begin at a multiple of 8"):
+        batch.encode(device.zeros(SLACK + 9, np.uint8)[1:], offsets)
+
+
+@pytest.mark.parametrize(
+    ("components", "error"),
+    [
+        ({"model": WordPiece(vocab={"[UNK]": 0, "a": 1})}, "exact mode: the model is not byte-level BPE: WordPiece"),
+        ({"normalizer": NormalizerSequence([NFC(), NFKC()])}, r"exact mode: the normalizer NFKC\(\)"),
+        ({"pre_tokenizer": ByteLevel(add_prefix_space=True)}, "cut by patterns: ByteLevel.add_prefix_space=True"),
+        ({"pre_tokenizer": SPELLS}, "a pre-tokenizer that does more, or less, than to cut by patterns"),
+        (
+            {"pre_tokenizer": PreTokenizerSequence([Digits(individual_digits=True), Metaspace()])},
+            "exact mode: the model is not byte-level BPE: BPE",
+        ),
+        (
+            {
+                "pre_tokenizer": PreTokenizerSequence(
+                    [Split(pattern=Pattern(Regex=r"\d"), behavior="MergedWithNext"), SPELLS]
+                )
+            },
+            "a pre-tokenizer that does more, or less, than to cut by patterns",
+        ),
+        ({"pre_tokenizer": splits(r"a(?=bc)|b")}, "a condition that looks further than the next character"),
+        ({"pre_tokenizer": splits(r"\s+$")}, "its searches may fail late, again and again"),
+        ({"pre_tokenizer": splits("x*")}, "it can match nothing"),
+        ({"pre_tokenizer": splits(r"[\s\S]+")}, "no two characters have a sure boundary between them"),
+        ({"pre_tokenizer": splits("|".join(a + b for a, b in zip("abcdefghijklmnopqr", "ABCDEFGHIJKLMNOPQR", strict=True)))},
+         "37 classes of characters; at most 31 are possible"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_at_once(components, error):
+    tok = small()
+    spec = TokenizerSpec(**{"model": tok.spec.model, "pre_tokenizer": WORDS, **components})
+    with pytest.raises(UnsupportedTokenizerError, match=error):
+        ExactBatch(Tokenizer.from_spec(spec), device_of())
+
+
+def test_a_control_token_that_text_becomes_by_another_spelling():
+    """Its name is "<s>Ġ", which is searched for as such; as a token it is "<s> ", which merging makes."""
+    merges = [(b"<", b"s"), (b"<s", b">"), (b"<s>", b" ")]
+    tok = small(merges, added_tokens=[AddedToken(spell(b"<s> "), special=True)])
+    with pytest.raises(UnsupportedTokenizerError, match="control token 258 is made of text that does not spell it"):
+        ExactBatch(tok, device_of())

@@ -1,0 +1,98 @@
+"""The ids of many texts on a device, and as a rectangle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tokenweir.gpu import DeviceRagged
+
+ROWS = [[1, 2, 3], [], [4], [5, 6, 7, 8, 9]]
+
+
+def ragged(device, rows):
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    ids = np.array([i for row in rows for i in row], np.int32)
+    return DeviceRagged(device.to_device(ids), device.to_device(offsets), device)
+
+
+def padded(ragged, device, *args, **options):
+    rows, mask = ragged.padded(*args, **options)
+    assert rows.dtype == mask.dtype == np.int32
+    n, width = rows.shape
+    assert mask.shape == rows.shape
+    return (device.to_host(array.reshape(n * width)).reshape(n, width).tolist() for array in (rows, mask))
+
+
+def test_it_is_a_sequence_of_texts(device):
+    found = ragged(device, ROWS)
+    assert len(found) == 4
+    assert [device.to_host(ids).tolist() for ids in found] == ROWS
+    assert device.to_host(found[-4]).tolist() == ROWS[0]
+    assert repr(found) == f"DeviceRagged(4 texts, 9 ids, on {device.name})"
+    for index in (4, -5):
+        with pytest.raises(IndexError, match=f"^text {index} of 4$"):
+            found[index]
+
+
+def test_it_comes_to_the_host(device):
+    host = ragged(device, ROWS).to_host()
+    assert [ids.tolist() for ids in host] == ROWS
+    assert (host.ids.dtype, host.offsets.dtype) == (np.int32, np.int64)
+
+
+def test_rows_are_as_long_as_the_longest_text(device):
+    rows, mask = padded(ragged(device, ROWS), device, 99)
+    assert rows == [[1, 2, 3, 99, 99], [99] * 5, [4, 99, 99, 99, 99], [5, 6, 7, 8, 9]]
+    assert mask == [[1, 1, 1, 0, 0], [0] * 5, [1, 0, 0, 0, 0], [1] * 5]
+
+
+@pytest.mark.parametrize(
+    ("side", "truncation_side", "wanted"),
+    [
+        ("right", "right", [[1, 2], [0, 0], [4, 0], [5, 6]]),
+        ("left", "right", [[1, 2], [0, 0], [0, 4], [5, 6]]),
+        ("right", "left", [[2, 3], [0, 0], [4, 0], [8, 9]]),
+        ("left", "left", [[2, 3], [0, 0], [0, 4], [8, 9]]),
+    ],
+)
+def test_rows_are_filled_up_and_cut_on_either_side(device, side, truncation_side, wanted):
+    rows, _ = padded(ragged(device, ROWS), device, 0, length=2, side=side, truncation_side=truncation_side)
+    assert rows == wanted
+
+
+def expected_row(ids, width, side, truncation_side):
+    kept = ids[:width] if truncation_side == "right" else ids[max(len(ids) - width, 0) :]
+    filling, ones = [-1] * (width - len(kept)), [1] * len(kept)
+    zeros = [0] * len(filling)
+    return (kept + filling, ones + zeros) if side == "right" else (filling + kept, zeros + ones)
+
+
+SIDES = st.sampled_from(["left", "right"])
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.integers(0, 9), max_size=6),
+    st.none() | st.sampled_from([0, 1, 255, 256, 257, 600]),
+    SIDES,
+    SIDES,
+)
+def test_rectangles_of_any_shape(device, lengths, width, side, truncation_side):
+    rows = [[*range(length * 40)] for length in lengths]
+    found = padded(ragged(device, rows), device, -1, length=width, side=side, truncation_side=truncation_side)
+    width = max(map(len, rows), default=0) if width is None else width
+    wanted = [expected_row(row, width, side, truncation_side) for row in rows]
+    assert [*found] == [[row for row, _ in wanted], [mask for _, mask in wanted]]
+
+
+def test_what_makes_no_rectangle(device):
+    found = ragged(device, ROWS)
+    with pytest.raises(ValueError, match="^length must be at least 0, not -1$"):
+        found.padded(0, length=-1)
+    with pytest.raises(ValueError, match='^side must be "left" or "right", not \'up\'$'):
+        found.padded(0, side="up")
+    with pytest.raises(ValueError, match='^truncation_side must be "left" or "right", not \'\'$'):
+        found.padded(0, truncation_side="")
