@@ -19,6 +19,7 @@ from interrupting import INTERRUPTED, LOOPS, SHORTLY, Watch, in_loop, interrupt_
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.batcher import PromptBatcher
 from tokenweir.stream.chat import chat
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
@@ -190,6 +191,25 @@ def test_encode_prompts(tok, loop, way, encoder):
 
     async def body(watch):
         async with aclosing(encode_prompts(prompts(watch), encoder(tok), batch_size=2)) as items:
+            async for _ in items:
+                await checkpoint()
+
+    interrupt_everywhere(loop, way, body)
+
+
+@INTERRUPTED
+def test_encode_prompts_in_batches_of_many_callers(tok, loop, way):
+    async def prompts(watch):
+        async with watch.open():
+            for text in ("a", "boxes", "👩"):
+                await checkpoint()
+                yield text
+
+    async def body(watch):
+        async with (
+            PromptBatcher(Batch(tok), max_batch=2, max_delay=0.0) as batcher,
+            aclosing(encode_prompts(prompts(watch), batcher, batch_size=2)) as items,
+        ):
             async for _ in items:
                 await checkpoint()
 
