@@ -332,9 +332,9 @@ def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named
     before, after = '<tool_call>{"name": "f", "arguments": ', f"{value}}}</tool_call>"
     whole = run(ToolParser("hermes"), [before + after])
     assert any(piece.name for piece in whole) is named
-    for cut in range(len(after) + 1):
-        assert run(ToolParser("hermes"), [before, after[:cut], after[cut:]]) == whole
-        assert run(ToolParser("hermes"), [before + after[:cut], after[cut:]]) == whole
+    for place in range(len(after) + 1):
+        assert run(ToolParser("hermes"), [before, after[:place], after[place:]]) == whole
+        assert run(ToolParser("hermes"), [before + after[:place], after[place:]]) == whole
 
 
 @pytest.mark.parametrize(
