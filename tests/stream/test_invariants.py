@@ -350,7 +350,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     """
     tok, ids, options = data.draw(answers(make_tok))
     style, stops = options["reasoning_style"], options["stop"]
-    options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True, "include_stop": False}
+    options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True}
     options |= {"stop_token_ids": (), "tools": None}  # a call is held until its name is known
     # A stop that ends with another never matches, yet its beginning is held; a header of harmony is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
