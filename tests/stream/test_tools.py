@@ -327,6 +327,16 @@ def test_objects_one_to_a_line():
 # -- malformed calls ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("value", "named"), [("<x", False), ("Tx", False), ("[T", True), ("tx", True), ("-x", True)])
+def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named):
+    before, after = '<tool_call>{"name": "f", "arguments": ', f"{value}}}</tool_call>"
+    whole = run(ToolParser("hermes"), [before + after])
+    assert any(piece.name for piece in whole) is named
+    for place in range(len(after) + 1):
+        assert run(ToolParser("hermes"), [before, after[:place], after[place:]]) == whole
+        assert run(ToolParser("hermes"), [before + after[:place], after[place:]]) == whole
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
