@@ -130,6 +130,18 @@ async def test_readers_that_take_nothing_are_cut_off_while_the_producer_waits():
         assert await other.take() == [TextDelta("a")]
 
 
+async def test_so_is_one_that_comes_while_the_producer_waits_already():
+    handoff = handoff_of(max_ahead=LETTER, stall_timeout=0.02)
+    await handoff.put(TextDelta("a"))
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(handoff.put, TextDelta("b"))
+            await anyio.wait_all_tasks_blocked()
+            with handoff.view():
+                await handoff.abandoned()
+            tasks.cancel_scope.cancel()
+
+
 async def test_a_slow_reader_is_not_a_stalled_one():
     handoff = handoff_of(max_ahead=LETTER, stall_timeout=0.1)
 
