@@ -228,11 +228,14 @@ def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
         style: A name, or a style, which is given back.
 
     Raises:
+        TypeError: It is neither.
         ValueError: No style has the name; the message lists those that exist.
 
     """
     if isinstance(style, ReasoningStyle):
         return style
+    if not isinstance(style, str):
+        raise TypeError(f"a reasoning style is a name or a ReasoningStyle, not {type(style).__name__} {style!r:.80}")
     key = style.lower().replace("_", "-")
     found = STYLES.get(FAMILIES.get(key, key))
     if found is None:

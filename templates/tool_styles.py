@@ -205,11 +205,14 @@ def tool_style_of(style: str | ToolStyle) -> ToolStyle:
         style: A name, or a style, which is given back.
 
     Raises:
+        TypeError: It is neither; a list of tools is for `chat()` and the template.
         ValueError: No style has the name; the message lists those that exist.
 
     """
     if isinstance(style, ToolStyle):
         return style
+    if not isinstance(style, str):
+        raise TypeError(f"a tool style is a name or a ToolStyle, not {type(style).__name__} {style!r:.80}")
     key = style.lower().replace("_", "-")
     found = TOOL_STYLES.get(TOOL_FAMILIES.get(key, key))
     if found is None:
