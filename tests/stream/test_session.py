@@ -135,8 +135,8 @@ async def test_one_response():
     assert (model, sampling.temperature, sampling.stop, sampling.max_tokens) == ("other", 0, ("x",), 8192)
     assert messages == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
     assert kwargs == {"enable_thinking": False, "thinking": False}
-    assert tools is None
     assert tools is None and not alignment
+
 
 async def test_a_second_turn_continues_the_first():
     answers = Answers(ReasoningDelta("hm"), TextDelta("Hello"), STOP)
