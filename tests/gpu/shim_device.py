@@ -13,7 +13,7 @@ import re
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -86,6 +86,10 @@ class ShimDevice:
         array = self.empty(n, dtype)
         array[:] = 0
         return array
+
+    def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[NDArray[Any]]:
+        """Arrays, each between guards of its own."""
+        return [(self.zeros if zero else self.empty)(size, np.uint32) for size in sizes]
 
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy of an array."""

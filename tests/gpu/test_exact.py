@@ -259,8 +259,7 @@ def test_a_batch_takes_few_launches():
         "find_added_tokens",
         "cut_pieces",
         "encode_pieces",
-        "merge_medium",
-        "merge_long",
+        "merge_pieces",
         "count_ids",
         "collect_ids",
     ]
