@@ -1,32 +1,19 @@
-"""Batches in exact mode under the shim, compared with the CPU's encoder; small tokenizers to try them on."""
+"""Batches in exact mode, compared with the CPU's encoder; small tokenizers to try them on."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import numpy as np
-from shim_device import ShimDevice
 
 from tokenweir.encode._core import byte_alphabet
 from tokenweir.encode.spec import BPE, ByteLevel, PreTokenizerSequence, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.exact import ExactBatch
-from tokenweir.gpu.kernels import kernel_sources
 
 SPELLS = ByteLevel(add_prefix_space=False, use_regex=False)
 WORDS = ByteLevel(add_prefix_space=False)
-
-
-def device_of(seed=1):
-    return ShimDevice(kernel_sources(), seed)
-
-
-def batch_of(tok, seed=1, **options):
-    """A batch, and the device that it runs on."""
-    device = device_of(seed)
-    return ExactBatch(tok, device, **{"workers": 2, **options}), device
 
 
 def run(batch_and_device, documents, **options):

@@ -33,6 +33,18 @@ def test_new_arrays(device):
     assert (device.empty(5, np.int64).size, device.empty(0, np.int64).size) == (5, 0)
 
 
+def test_arrays_that_are_had_at_once(device):
+    for zero in (False, True):
+        arrays = device.words([5, 0, 1, 30], zero=zero)
+        assert [(array.size, array.dtype) for array in arrays] == [(n, np.uint32) for n in (5, 0, 1, 30)]
+        assert all(device.address(array) % 16 == 0 for array in arrays if array.size)
+        if zero:
+            assert not any(device.to_host(array).any() for array in arrays)
+        for i, array in enumerate(arrays):
+            array[:] = i
+        assert [device.to_host(array).tolist() for array in arrays] == [[i] * n for i, n in enumerate((5, 0, 1, 30))]
+
+
 def test_parts_of_arrays_are_arrays(device):
     array = device.to_device(np.arange(16, dtype=np.uint8))
     assert device.address(array[8:]) == device.address(array) + 8
