@@ -125,6 +125,7 @@ class CupyDevice:
         self._number = cupy.cuda.runtime.getDevice() if number is None else number
         if not 0 <= self._number < count:
             raise DeviceError(f"there is no CUDA device {self._number}: {count} are visible")
+        self._process = os.getpid()
         self._cupy = cupy
         self._failures = (
             cupy.cuda.runtime.CUDARuntimeError,
@@ -194,6 +195,8 @@ class CupyDevice:
     @contextmanager
     def use(self) -> Iterator[None]:
         """See `Device`."""
+        if os.getpid() != self._process:
+            raise DeviceError(f"{self.name} was taken before this process was forked: make an encoder in each process")
         try:
             with self._cupy.cuda.Device(self._number):
                 yield

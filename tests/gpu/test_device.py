@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import nullcontext
 from threading import Thread
 from types import ModuleType, SimpleNamespace
 
@@ -116,6 +118,7 @@ def fake_cupy(*, driver=13020, count=1, device_error=None, nvrtc_error=None, cap
     properties = {"name": b"NVIDIA Imaginary", "major": capability[0], "minor": capability[1]}
     cupy = ModuleType("cupy")
     cupy.cuda = SimpleNamespace(
+        Device=lambda number: nullcontext(),
         runtime=SimpleNamespace(
             CUDARuntimeError=FakeError,
             driverGetVersion=lambda: driver,
@@ -175,3 +178,15 @@ def test_a_device_is_named_and_its_architecture_known(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy(capability=(12, 1)))
     device = CupyDevice()
     assert (device.name, device.arch) == ("NVIDIA Imaginary", "sm_121")
+
+
+def test_a_device_does_not_survive_a_fork(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy())
+    device = CupyDevice()
+    with device.use():
+        pass
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    message = "^NVIDIA Imaginary was taken before this process was forked: make an encoder in each process$"
+    for use in (device.use, device.apart):
+        with pytest.raises(DeviceError, match=message), use():
+            pass
