@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from adversarial import strings
 from blockbpe_reference import BlockBpeReference
+from small_tokenizers import WORDS, random_merges, small
 
 from tokenweir.encode._core import byte_alphabet
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
-    BPE,
     NFC,
     AddedToken,
     ByteLevel,
@@ -28,8 +28,6 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch, unsplit
 from tokenweir.gpu.encoded import SLACK
-
-WORDS = ByteLevel(add_prefix_space=False)
 
 
 def run(batch, device, texts, **options):
@@ -49,41 +47,15 @@ def ids_of(batch, device, texts, **options):
     return [ids[begin:end].tolist() for begin, end in pairwise(offsets)]
 
 
-def random_merges(pick, letters, count):
-    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
-    tokens = [bytes([letter]) for letter in letters]
-    merges = {}
-    for _ in range(count):
-        left, right = pick.choice(tokens), pick.choice(tokens)
-        if len(left + right) <= 9:
-            merges[left, right] = None
-            tokens.append(left + right)
-    merges = list(merges)
-    if pick.random() < 0.5:
-        pick.shuffle(merges)
-    return merges
-
-
 def random_texts(pick, letters, count, longest):
     return [bytes(pick.choices(letters, k=pick.randint(0, longest))) for _ in range(count)]
-
-
-def spell(token):
-    """A token in GPT-2's byte alphabet."""
-    letters = byte_alphabet()
-    return "".join(letters[byte] for byte in token)
 
 
 def by_merges(merges, added=()):
     """A tokenizer of these merges, and the reference."""
     tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
     vocabulary = {token: i for i, token in enumerate(tokens)}
-    model = BPE(
-        vocab={spell(token): i for token, i in vocabulary.items()},
-        merges=[(spell(left), spell(right)) for left, right in merges],
-        ignore_merges=True,
-    )
-    tok = Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=WORDS, added_tokens=tuple(added)))
+    tok = small(merges, ignore_merges=True, added_tokens=tuple(added))
     special = {token.content.encode(): token.id for token in tok.added_tokens}
     return tok, BlockBpeReference(vocabulary, merges, special)
 

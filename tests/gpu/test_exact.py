@@ -12,7 +12,8 @@ from itertools import product
 import numpy as np
 import pytest
 from adversarial import strings
-from exact_batches import check, run, small, splits
+from exact_batches import check, run
+from small_tokenizers import random_merges, small, splits
 
 from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
@@ -107,21 +108,6 @@ def test_giant_pieces_that_are_still_possible(batch_of, piece):
     """3,000 bytes each, merged by a block."""
     document = piece * (3000 // len(piece.encode()))
     assert not check(batch_of(Tokenizer.default(), len(piece)), [document, "and " + document])
-
-
-def random_merges(pick, letters, count):
-    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
-    tokens = [bytes([letter]) for letter in letters]
-    merges = {}
-    for _ in range(count):
-        left, right = pick.choice(tokens), pick.choice(tokens)
-        if len(left + right) <= 9:
-            merges[left, right] = None
-            tokens.append(left + right)
-    merges = list(merges)
-    if pick.random() < 0.5:
-        pick.shuffle(merges)
-    return merges
 
 
 @pytest.mark.parametrize("letters", ["ab", "aé", "日本a"])

@@ -7,7 +7,8 @@ import unicodedata
 
 import numpy as np
 import pytest
-from exact_batches import SPELLS, WORDS, check, run, small, spell, splits
+from exact_batches import check, run
+from small_tokenizers import SPELLS, WORDS, small, spell, splits
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
