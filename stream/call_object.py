@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from copy import copy
 
-from tokenweir.stream.json_value import BEGINNINGS, JsonValue
+from tokenweir.encode._core import JsonValue
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
+
+_BEGINNINGS = frozenset('"{[-0123456789tfn')  # of JSON values
 
 # What may stand between the parts of the object, and what is expected then.
 _MARKS = {
@@ -61,7 +63,9 @@ class CallObject:
         self._value = JsonValue()
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
-        """Take text from `start` on: either only the arguments', or only what is none of theirs, up to a name's end.
+        """Take text from `start` on: either only the arguments', or only what is none of theirs.
+
+        It stops at a name's end and where the arguments begin, if only to say so.
 
         Returns:
             The place after what was taken, and whether that was text of the arguments.
@@ -70,11 +74,8 @@ class CallObject:
         place, length = start, len(text)
         while place < length and not self.done and self.error is None:
             if self._expect == "inside":
-                arguments = self._kind == "arguments"
-                if arguments and place > start:
-                    break
                 place = self._inside(text, place)
-                if arguments:
+                if self._kind == "arguments":
                     return place, True
                 if self._kind == "name" and self.name:
                     break
@@ -82,6 +83,8 @@ class CallObject:
                 place += 1
             elif self._expect == "value" or (text[place] == '"' and self._expect in ("key", "key or }")):
                 self._begin(text[place])
+                if self._kind == "arguments":
+                    break
             elif then := _MARKS.get((self._expect, text[place])):
                 place += 1
                 self._expect = then
@@ -92,10 +95,15 @@ class CallObject:
                 self.error = f"{text[place]!r} cannot stand here in the JSON"
         return place, False
 
+    @property
+    def arguments(self) -> JsonValue | None:
+        """The arguments, while they are being read."""
+        return self._value if self._expect == "inside" and self._kind == "arguments" else None
+
     def copy(self) -> CallObject:
         """Return an independent copy."""
         other = copy(self)
-        other._value = copy(self._value)
+        other._value = JsonValue(self._value)
         return other
 
     def _begin(self, char: str) -> None:
@@ -109,7 +117,7 @@ class CallObject:
                 self.error = f"the {self._kind} came before"
             elif self._kind == "name" and char != '"':
                 self.error = "the name is not a string"
-            elif char not in BEGINNINGS:
+            elif char not in _BEGINNINGS:
                 self.error = f"{char!r} cannot stand here in the JSON"
             else:
                 self.begun = self.begun or self._kind == "arguments"

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
 
 
@@ -25,6 +26,19 @@ def run(splitter, parts):
             assert not piece.name
             assert not piece.complete
     return joined(given)
+
+
+def passes(splitter, text):
+    """Whether a decoder would show a text to `skim` only; if so, it has gone to the arguments that are being read."""
+    if not (splitter.calm and splitter.starts.isdisjoint(text)):
+        return False
+    if splitter.arguments is None:
+        return True
+    after = JsonValue(splitter.arguments)
+    if after.feed(text) < len(text) or after.done or after.error is not None:
+        return False
+    splitter.arguments.feed(text)
+    return True
 
 
 def joined(pieces):

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import cut, run, told
+from splitting import cut, passes, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, Harmony
@@ -161,7 +161,6 @@ def test_where_the_prompt_ends(before, text, thinking, answer):
 def test_only_what_may_be_markup_is_held():
     splitter = Harmony("assistant<|channel|>final<|message|>")
     assert splitter.calm
-    assert splitter.settled
     assert [piece.text for piece in splitter.split("a < b <|x <|e")] == ["a ", "<", " b ", "<", "|x "]
     assert splitter.held == "<|e"
     assert not splitter.calm
@@ -193,7 +192,7 @@ def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
     for word in words:
         expected = plain.split(word)
         branch = skimming.copy()
-        if skimming.calm and skimming.starts.isdisjoint(word):
+        if passes(skimming, word):
             assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)]
             skimming.skim(word)
         else:

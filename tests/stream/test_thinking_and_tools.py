@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from splitting import cut, run, told
+from splitting import cut, passes, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.reasoning import ReasoningParser
@@ -71,7 +71,7 @@ def test_what_may_be_skimmed_changes_with_the_channel():
     assert splitter.channel is Channel.REASONING
     assert splitter.starts == {"<"}
     splitter.split("hm</think>So")
-    assert (splitter.channel, splitter.calm, splitter.settled) == (Channel.ANSWER, True, True)
+    assert (splitter.channel, splitter.calm) == (Channel.ANSWER, True)
     splitter.split("<tool_call>")
     assert (splitter.channel, splitter.calm) == (Channel.TOOL_CALL, False)
 
@@ -113,10 +113,9 @@ def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
     for word in words:
         expected = plain.split(word)
         branch = skimming.copy()
-        if skimming.calm and skimming.starts.isdisjoint(word):
+        if passes(skimming, word):
             assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)]
-            if not skimming.settled or "\n" in word:
-                skimming.skim(word)
+            skimming.skim(word)
         else:
             assert skimming.split(word) == expected
         branch.split("\n<think>{")

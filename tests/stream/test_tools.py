@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import cut, run, told
+from splitting import cut, passes, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.tool_block import MAX_HEADER, MAX_HELD
@@ -161,11 +161,9 @@ def test_calm_text_may_be_skimmed_and_copies_are_independent(style, data):
     for word in words:
         expected = plain.split(word)
         branch = skimming.copy()
-        if skimming.calm and skimming.starts.isdisjoint(word):
-            settled = skimming.settled
-            assert [(piece.channel, piece.text) for piece in expected] == [(Channel.ANSWER, word)] * bool(word)
-            if not settled:
-                skimming.skim(word)
+        if passes(skimming, word):
+            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)] * bool(word)
+            skimming.skim(word)
         else:
             assert skimming.split(word) == expected
         branch.split('{"')
@@ -325,6 +323,16 @@ def test_objects_one_to_a_line():
 
 
 # -- malformed calls ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "named"), [("<x", False), ("Tx", False), ("[T", True), ("tx", True), ("-x", True)])
+def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named):
+    before, after = '<tool_call>{"name": "f", "arguments": ', f"{value}}}</tool_call>"
+    whole = run(ToolParser("hermes"), [before + after])
+    assert any(piece.name for piece in whole) is named
+    for place in range(len(after) + 1):
+        assert run(ToolParser("hermes"), [before, after[:place], after[place:]]) == whole
+        assert run(ToolParser("hermes"), [before + after[:place], after[place:]]) == whole
 
 
 @pytest.mark.parametrize(
