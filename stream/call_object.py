@@ -63,7 +63,7 @@ class CallObject:
         self._value = JsonValue()
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
-        """Take text from `start` on: either only the arguments', or only what is none of theirs, up to a name's end.
+        """Take text from `start` on: only the arguments', or only what is none of theirs, up to them or a name's end.
 
         Returns:
             The place after what was taken, and whether that was text of the arguments.
@@ -73,8 +73,6 @@ class CallObject:
         while place < length and not self.done and self.error is None:
             if self._expect == "inside":
                 arguments = self._kind == "arguments"
-                if arguments and place > start:
-                    break
                 place = self._inside(text, place)
                 if arguments:
                     return place, True
@@ -84,6 +82,8 @@ class CallObject:
                 place += 1
             elif self._expect == "value" or (text[place] == '"' and self._expect in ("key", "key or }")):
                 self._begin(text[place])
+                if self._kind == "arguments":
+                    break
             elif then := _MARKS.get((self._expect, text[place])):
                 place += 1
                 self._expect = then

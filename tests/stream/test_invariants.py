@@ -235,9 +235,12 @@ class Plain:
         total = 0
         for end in (self.ends + [self.upto + 1] * len(self.silent))[:consumed]:
             place = next((n for n, (_, a, b) in enumerate(self.pieces) if a < end <= min(b, self.upto)), len(channels))
+            if place == len(channels):
+                total += self.after is REASONING
+                continue
             ahead = [channel for channel in channels[place:] if channel is not None]
             behind = [channel for channel in channels[:place] if channel is not None]
-            here = channels[place] if place < len(channels) else None
+            here = channels[place]
             around = {here} if here is not None else {*(behind[-1:] or [self.before]), *(ahead[:1] or [self.after])}
             total += REASONING in around
         return total

@@ -171,6 +171,14 @@ def test_calm_text_may_be_skimmed_and_copies_are_independent(style, data):
     assert skimming.finish() == plain.finish()
 
 
+@pytest.mark.parametrize("rest", [["th"], ["", "th"], ["t", "h"]])
+def test_the_name_goes_out_where_arguments_begin_though_they_break_at_once(rest):
+    first, *others = rest
+    got = told(run(ToolParser("hermes"), ['<tool_call>{"name": "f", "arguments":' + first, *others]))
+    assert got["calls"] == [("f", "t", "malformed")]
+    assert got["why"] == ["'h' cannot stand here in the JSON"]
+
+
 # -- what the peers' tests say, one style after the other --------------------------------------------------------------
 
 
