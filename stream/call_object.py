@@ -63,7 +63,9 @@ class CallObject:
         self._value = JsonValue()
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
-        """Take text from `start` on: only the arguments', or only what is none of theirs, up to them or a name's end.
+        """Take text from `start` on: either only the arguments', or only what is none of theirs.
+
+        It stops at a name's end and where the arguments begin, if only to say so.
 
         Returns:
             The place after what was taken, and whether that was text of the arguments.
@@ -72,9 +74,8 @@ class CallObject:
         place, length = start, len(text)
         while place < length and not self.done and self.error is None:
             if self._expect == "inside":
-                arguments = self._kind == "arguments"
                 place = self._inside(text, place)
-                if arguments:
+                if self._kind == "arguments":
                     return place, True
                 if self._kind == "name" and self.name:
                     break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
@@ -152,5 +152,7 @@ def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> 
     except Exception as error:
         raise engine_error(error) from error
     if not hasattr(source, "__aiter__"):
+        if isinstance(source, Coroutine):
+            source.close()  # or Python warns that it was never awaited
         raise EngineError(f"{type(engine).__name__}.generate() gave {type(source).__name__}, not an async iterable")
     return source

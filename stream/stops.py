@@ -33,7 +33,8 @@ class StopStrings(_core.StopStrings):
 
     Attributes:
         matched: The stop that was found, or None.
-        held: The text that is held back: the longest suffix that is a proper prefix of a stop.
+        held: The text that is held back: the longest suffix that is a proper prefix of a stop; nothing where stops are
+            kept in the text.
 
     """
 

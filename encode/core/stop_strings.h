@@ -121,8 +121,8 @@ class StopStrings {
 
   const StopAutomaton& automaton() const { return *automaton_; }
 
-  // The text that is held back.
-  std::string_view held() const { return automaton_->path(node_); }
+  // The text that is held back: none if it goes out in any case.
+  std::string_view held() const { return include_ ? std::string_view() : automaton_->path(node_); }
 
   // The stop that has ended the text, or null.
   const std::string* matched() const {

@@ -41,7 +41,6 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       return s.next[at] < piece.size ? bpe.priority(s.ids[at], s.ids[s.next[at]]) : kNone;
     };
     for (uint32_t at = lane; at < kMediumBytes; at += 32) s.ids[at] = s.priorities[at] = kNone;
-    __syncwarp();
     for (uint32_t at = lane; at < piece.size; at += 32) {  // a character is begun whole by the lane of its first byte
       if (utf8_continues(p[at]) && within_whole(bpe, p, at, piece.size)) continue;
       const uint32_t whole = bpe.whole(p, at, piece.size);
@@ -80,12 +79,11 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       }
       __syncwarp();
     }
-    for (uint32_t at = lane; at < piece.size; at += 32) {
+    for (uint32_t at = lane; at < piece.size; at += 32) {  // and then the next piece: all at places of the lane's own
       if (s.ids[at] == kNone) continue;
       ids[piece.begin + at] = s.ids[at];
       set_bit(tokens, piece.begin + at);
     }
-    __syncwarp();
   }
 }
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import time
 
 TIMEOUT = 30.0
+
+
+def _take_ctrl_c():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs, and what they start, ignore it
 
 
 class PseudoTerminal:
@@ -26,7 +31,10 @@ class PseudoTerminal:
         # A session leader that opens a terminal gets it as its controlling one, so that Ctrl-C reaches it.
         script = 'exec "$@" <"$0" >"$0" 2>&1'
         self._process = subprocess.Popen(
-            ["sh", "-c", script, os.ttyname(theirs), *command], env=env, start_new_session=True
+            ["sh", "-c", script, os.ttyname(theirs), *command],
+            env=env,
+            start_new_session=True,
+            preexec_fn=_take_ctrl_c,  # noqa: PLW1509 - it takes no lock that a thread could hold
         )
         self._theirs = theirs
 

@@ -13,8 +13,10 @@ import pytest
 DEMOS = Path(__file__).resolve().parents[2] / "demos"
 
 
-def run(name, *args):
-    env = os.environ | {"PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+def run(name, *args, path=""):
+    """Run a demo; `path` has modules that stand before the installed ones."""
+    paths = os.pathsep.join(filter(None, (str(path), os.environ.get("PYTHONPATH"))))
+    env = os.environ | {"PYTHONUTF8": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     result = subprocess.run(
         [sys.executable, DEMOS / name, *args], capture_output=True, text=True, env=env, timeout=60, check=False
     )
@@ -38,13 +40,40 @@ def test_chat_websocket():
     assert result.stderr == ""
 
 
-def test_inference_loop():
+def test_inference_loop_over_steps():
     pytest.importorskip("ctranslate2")
-    result = run("inference_loop.py")
-    lines = result.stdout.splitlines()
-    assert re.fullmatch(r"prompt: \d+ ids, 1 of them <\|im_end\|>", lines[0])  # the user's text is none
-    assert re.fullmatch(r"ended by (stop|length) \(.+\) after \d+ of the engine's ids", lines[-1])
+    result = run("inference_loop.py", "steps")
+    _, prompt, *_, last = result.stdout.splitlines()
+    assert re.fullmatch(r"prompt: \d+ ids, 1 of them <\|im_end\|>", prompt)  # the user's text is none
+    assert re.fullmatch(r"ended by (stop|length) \(.+\) after \d+ of the engine's ids", last)
     assert result.stderr == ""
+
+
+def test_inference_loop_of_a_server():
+    pytest.importorskip("ctranslate2")
+    result = run("inference_loop.py", "server")
+    first, second = result.stdout.splitlines()[1:]
+    assert first
+    assert first != second
+    assert result.stderr == ""
+
+
+def test_inference_loop_in_transformers():
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    last = run("inference_loop.py", "streamer").stdout.splitlines()[-1]
+    assert re.fullmatch(r"ended by (stop|length) \(.+\) after \d+ of the engine's ids", last)
+
+
+def test_inference_loop_says_what_is_missing(tmp_path):
+    for name in ("ctranslate2", "torch"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError({name!r}, name={name!r})")
+    out = run("inference_loop.py", path=tmp_path).stdout
+    assert re.findall("left out: (.+) is not installed; pip install (.+)", out) == [
+        ("ctranslate2", "ctranslate2"),
+        ("ctranslate2", "ctranslate2"),
+        ("torch", "torch transformers"),
+    ]
 
 
 def test_ingest_prompts():

@@ -86,7 +86,7 @@ class Bytes:
         self._encoder = _core.Encoder(
             _core.Normalizer([_core.NormalizerStep.normal_form("NFC")] if form else []),
             pre_tokenizer_core(Metaspace(prepend_scheme=scheme), takes_bytes=False).core,
-            _core.Bpe.ranks(vocabulary, []),
+            _core.Bpe.ranks(vocabulary, True, []),
             _core.AddedTokens([("<x>", 256, False, False, False)], []),
             _core.AddedTokens([("<n>", 257, False, False, False)], []),
             _core.AddedTokens([], []),

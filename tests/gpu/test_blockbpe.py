@@ -29,15 +29,10 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch, unsplit
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.kernels import SOURCES
+from tokenweir.gpu.kernels import kernel_sources
 
 WORDS = ByteLevel(add_prefix_space=False)
-KERNELS = [SOURCES / name for name in ("added_tokens.cu", "blockbpe.cu", "collect.cu")]
-
-
-@pytest.fixture(scope="module")
-def device():
-    return ShimDevice(KERNELS)
+KERNELS = kernel_sources()
 
 
 def run(batch, device, texts, **options):

@@ -8,35 +8,30 @@ nothing has been warned of.
 from __future__ import annotations
 
 import asyncio
-import gc
-import sys
 import threading
-import warnings
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from itertools import count
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from interrupting import INTERRUPTED, LOOPS, SHORTLY, Watch, in_loop, interrupt_everywhere, no_warning
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.batcher import PromptBatcher
 from tokenweir.stream.chat import chat
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.engines.replay import Recording, ReplayEngine
 from tokenweir.stream.engines.sync import SyncEngine
+from tokenweir.stream.fan_out import fan_out
 from tokenweir.stream.ingest import encode_prompts
 from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
 
 TEMPLATE = "{% for m in messages %}<turn>{{ m.content }}<eos>{% endfor %}<turn>{# <think> </think> #}"
 HI = [{"role": "user", "content": "hi"}]
 ANSWER = "<think>hm</think>\nboxes 👩stop<eos>"
-LOOPS = {
-    "asyncio": {"backend": "asyncio"},
-    "uvloop": {"backend": "asyncio", "backend_options": {"use_uvloop": True}},
-    "trio": {"backend": "trio"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -44,169 +39,6 @@ def tok(make_tok):
     return make_tok(
         AddedToken("<turn>", special=True), AddedToken("<think>"), AddedToken("</think>"), template=TEMPLATE
     )
-
-
-# -- the harness -------------------------------------------------------------------------------------------------------
-
-
-class Suspended:
-    """Awaits a coroutine, and calls `interrupt` at its `at`-th suspension and, if `again`, at every one after it.
-
-    Attributes:
-        count: How many times it has been suspended.
-        over: Whether it has returned.
-
-    """
-
-    def __init__(self, coroutine, at, interrupt, *, again=False):
-        self.coroutine, self.at, self.interrupt, self.again = coroutine, at, interrupt, again
-        self.count, self.over = 0, False
-
-    def __await__(self):
-        step, value = self.coroutine.send, None
-        while True:
-            try:
-                waits_for = step(value)
-            except StopIteration:
-                self.over = True
-                return
-            self.count += 1
-            if self.count == self.at or (self.again and self.count > self.at):
-                self.interrupt()
-            try:
-                step, value = self.coroutine.send, (yield waits_for)
-            except BaseException as error:  # noqa: BLE001 - the loop's cancellation, on its way into the coroutine
-                step, value = self.coroutine.throw, error
-
-
-async def by_scope(body, at):
-    with anyio.CancelScope() as scope:
-        await (run := Suspended(body, at, scope.cancel))
-    assert run.over == (run.count < at), "the cancellation was swallowed"
-    return run
-
-
-async def by_timeout(body, at):
-    def expire():
-        scope.deadline = anyio.current_time()
-
-    try:
-        with anyio.fail_after(3600) as scope:
-            await (run := Suspended(body, at, expire))
-    except TimeoutError:
-        assert run.count >= at
-    return run
-
-
-async def by_task_group(body, at):
-    """Another task fails, which cancels its siblings."""
-    fail = anyio.Event()
-
-    async def failing():
-        await fail.wait()
-        raise KeyError("sibling")
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(failing)
-            await checkpoint()
-            await (run := Suspended(body, at, fail.set))
-            tasks.cancel_scope.cancel()
-    except* KeyError:
-        assert run.count >= at
-    return run
-
-
-async def by_task(body, at, *, again=False):
-    """`asyncio.Task.cancel`, which hits once and never again; or at every suspension from there on."""
-
-    async def task():
-        await run
-
-    run = Suspended(body, at, lambda: made.cancel(), again=again)
-    made = asyncio.create_task(task())
-    try:
-        await made
-    except asyncio.CancelledError:
-        assert run.count >= at
-    return run
-
-
-async def by_task_again(body, at):
-    return await by_task(body, at, again=True)
-
-
-async def by_asyncio_timeout(body, at):
-    try:
-        async with asyncio.timeout(3600) as limit:
-            await (run := Suspended(body, at, lambda: limit.reschedule(0)))
-    except TimeoutError:
-        assert run.count >= at
-    return run
-
-
-ANYWHERE = (by_scope, by_timeout, by_task_group)
-IN_ASYNCIO = (by_task, by_task_again, by_asyncio_timeout)
-INTERRUPTED = pytest.mark.parametrize(
-    ("loop", "way"), [(loop, way) for loop in LOOPS for way in ANYWHERE + IN_ASYNCIO * (loop != "trio")]
-)
-
-
-class Watch:
-    """What a run has opened and closed."""
-
-    def __init__(self):
-        self.opened = self.closed = 0
-
-    @asynccontextmanager
-    async def open(self):
-        self.opened += 1
-        try:
-            yield
-        finally:
-            self.closed += 1
-            await checkpoint()  # an engine may well wait while it closes
-
-
-def interrupt_everywhere(loop, way, make_body, *, at_least=2, settled=lambda watch: None):
-    """Run `make_body(watch)` interrupted at its first suspension, its second, ..., until one run is over before."""
-
-    async def runs():
-        idle = len(anyio.get_running_tasks())
-        for at in count(1):
-            watch = Watch()
-            with anyio.fail_after(10):
-                run = await way(make_body(watch), at)
-                settled(watch)
-                assert (watch.opened, watch.closed) in ((0, 0), (1, 1)), f"interrupted at suspension {at}"
-                assert len(anyio.get_running_tasks()) == idle, f"tasks left after suspension {at}"
-            if run.count < at:
-                return at
-
-    assert no_warning(lambda: in_loop(loop, runs)) > at_least
-
-
-def in_loop(loop, function):
-    if loop == "uvloop":
-        pytest.importorskip("uvloop")
-    return anyio.run(function, **LOOPS[loop])
-
-
-def no_warning(call):
-    """Call, and make sure that neither it nor the garbage it leaves warns or fails."""
-    unraisable = []
-    gc.freeze()  # what was there before is not looked at again
-    before, sys.unraisablehook = sys.unraisablehook, unraisable.append
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            result = call()
-            gc.collect()
-    finally:
-        sys.unraisablehook = before
-        gc.unfreeze()
-    assert [str(each.exc_value) for each in unraisable] == []
-    return result
 
 
 # -- what is interrupted -----------------------------------------------------------------------------------------------
@@ -229,18 +61,19 @@ class Opened:
     """An engine that has opened what it reads before anybody reads it, as an HTTP client has; closing it twice shows."""
 
     def __init__(self, watch, ids):
-        self.watch, self.ids = watch, iter(ids)
+        self.watch, self.ids = watch, ids
+        self.left = iter(ids)
 
     def generate(self, prompt_ids=(), sampling=None):
         self.watch.opened += 1
-        return self
+        return Opened(self.watch, list(self.ids))
 
     def __aiter__(self):
         return self
 
     async def __anext__(self):
         await checkpoint()
-        for token_id in self.ids:
+        for token_id in self.left:
             return token_id
         raise StopAsyncIteration
 
@@ -267,7 +100,7 @@ STAGES = {
 
 @pytest.mark.parametrize("engine", [Generated, Opened])
 @pytest.mark.parametrize("stage", STAGES)
-@INTERRUPTED
+@SHORTLY
 def test_stages(tok, loop, way, stage, engine):
     ids = tok.encode(ANSWER)
 
@@ -280,14 +113,48 @@ def test_stages(tok, loop, way, stage, engine):
     interrupt_everywhere(loop, way, body, at_least=len(ids))
 
 
-@pytest.mark.parametrize("engine", [Generated, Opened])
+class Parallel(Generated):
+    """An engine that gives several answers by itself."""
+
+    parallel = True
+
+    async def generate(self, prompt_ids, sampling):
+        async with self.watch.open():
+            for token_id in self.ids:
+                await checkpoint()
+                for index in range(sampling.n):
+                    yield EngineStep([token_id], index=index)
+
+
+@pytest.mark.parametrize(("engine", "n"), [(Generated, 1), (Opened, 1), (Generated, 3), (Opened, 3), (Parallel, 3)])
 @INTERRUPTED
-def test_chat(tok, loop, way, engine):
+def test_chat(tok, loop, way, engine, n):
     async def body(watch):
-        sampling = Sampling(stop=("stop",))
-        async with chat(HI, engine=engine(watch, tok.encode(ANSWER)), tokenizer=tok, sampling=sampling) as deltas:
+        sampling = Sampling(stop=("stop",), n=n)
+        made = engine(watch, tok.encode(ANSWER))
+        async with chat(HI, engine=made, tokenizer=tok, sampling=sampling) as deltas:
+            await checkpoint()
             async for _ in deltas:
                 await checkpoint()
+
+    interrupt_everywhere(loop, way, body, opens=1 if engine is Parallel else n)
+
+
+@pytest.mark.parametrize("engine", [Generated, Opened])
+@INTERRUPTED
+def test_several_readers(tok, loop, way, engine):
+    async def read(stream):
+        with stream.view() as view:
+            async for _ in view:
+                await checkpoint()
+
+    async def body(watch):
+        async with (
+            fan_out(decode_chat(engine(watch, tok.encode(ANSWER)).generate(), tok)) as stream,
+            anyio.create_task_group() as readers,
+        ):
+            readers.start_soon(read, stream)
+            await read(stream)
 
     interrupt_everywhere(loop, way, body)
 
@@ -324,6 +191,25 @@ def test_encode_prompts(tok, loop, way, encoder):
 
     async def body(watch):
         async with aclosing(encode_prompts(prompts(watch), encoder(tok), batch_size=2)) as items:
+            async for _ in items:
+                await checkpoint()
+
+    interrupt_everywhere(loop, way, body)
+
+
+@INTERRUPTED
+def test_encode_prompts_in_batches_of_many_callers(tok, loop, way):
+    async def prompts(watch):
+        async with watch.open():
+            for text in ("a", "boxes", "👩"):
+                await checkpoint()
+                yield text
+
+    async def body(watch):
+        async with (
+            PromptBatcher(Batch(tok), max_batch=2, max_delay=0.0) as batcher,
+            aclosing(encode_prompts(prompts(watch), batcher, batch_size=2)) as items,
+        ):
             async for _ in items:
                 await checkpoint()
 
@@ -369,7 +255,7 @@ def test_engines(loop, way, engine):
             async for _ in deltas:
                 await checkpoint()
 
-    interrupt_everywhere(loop, way, body, settled=thread_ended)
+    interrupt_everywhere(loop, way, body, opens=int(engine == "sync"), settled=thread_ended)
 
 
 # -- leaving at an item ------------------------------------------------------------------------------------------------

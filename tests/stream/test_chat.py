@@ -164,8 +164,15 @@ async def test_an_engine_that_fails_before_it_gives_anything(tok):
 
     with pytest.raises(EngineError, match="^the engine failed: OSError: no device$"):
         await answer(Broken(), tok)
+
+    class Unyielding:
+        async def generate(self, prompt_ids, sampling):
+            return [65]
+
     with pytest.raises(EngineError, match=r"^Wrong.generate\(\) gave list, not an async iterable$"):
         await answer(Wrong(), tok)
+    with pytest.raises(EngineError, match=r"^Unyielding.generate\(\) gave coroutine, not an async iterable$"):
+        await answer(Unyielding(), tok)
 
 
 @pytest.mark.parametrize(("item", "named"), [("A", "str 'A'"), (0.5, "float 0.5"), (None, "NoneType None")])

@@ -277,8 +277,8 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
         assert sum(end < plain.completed for end in plain.ends) < consumed <= len(plain.ends) + len(plain.silent)
     assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
     style = options["reasoning_style"]
-    tags_alone = style.name != HARMONY and not style.wrappers and style.after_closer == "keep"
-    if tags_alone and options["tools"] is None and plain.completed is None:  # else a matter of definition
+    plain_pairs = (style.unmatched_closer, style.after_closer, style.wrappers) == ("keep", "keep", ())
+    if style.name != HARMONY and plain_pairs and options["tools"] is None and plain.completed is None:
         assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
 
     for chunks in (cut(ids, places), [ids]):
@@ -353,7 +353,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     """
     tok, ids, options = data.draw(answers(make_tok))
     style, stops = options["reasoning_style"], options["stop"]
-    options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True, "include_stop": False}
+    options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True}
     options |= {"stop_token_ids": (), "tools": None}  # a call is held until its name is known
     # A stop that ends with another never matches, yet its beginning is held; a header of harmony is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))

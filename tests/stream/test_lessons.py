@@ -4,14 +4,17 @@ concern serving among the server's tests."""
 
 from __future__ import annotations
 
+import re
 from contextlib import aclosing
 from itertools import combinations
+from pathlib import Path
 
 import anyio
 import pytest
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
@@ -19,6 +22,14 @@ from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stages import decode_chat
 from tokenweir.stream.stops import StopStrings
 from tokenweir.templates.reasoning_styles import STYLES
+
+ROOT = Path(__file__).resolve().parents[1]
+HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>")
+
+
+@pytest.fixture
+def gpt_oss(make_tok):
+    return make_tok(*(AddedToken(mark, special=True) for mark in HARMONY))
 
 
 def run(decoder, ids, size=1):
@@ -180,6 +191,26 @@ def test_lesson_39_a_tag_mentioned_in_a_sentence_stays_text(think_tok):  # herme
     assert answer(think_tok, think_tok.encode(text)) == text
 
 
+def test_lesson_40_a_malformed_header_surfaces_as_text_with_the_reason(gpt_oss):  # harmony#38, vllm#51977
+    for header in ("<|channel|>analysis to=<|message|>", "<|channel|>musing<|message|>", "<|channel|>final<|channel|>"):
+        ids = gpt_oss.encode(header + "so<|end|><|start|>assistant<|channel|>final<|message|>Hello")
+        for size in (1, 3, len(ids)):
+            decoder = ChatDecoder(gpt_oss)
+            deltas = [delta for at in range(0, len(ids), size) for delta in decoder.feed(ids[at : at + size])]
+            deltas += decoder.finish()
+            assert texts([delta for delta in deltas if getattr(delta, "malformed", None)], TextDelta) == header + "so"
+            assert texts([delta for delta in deltas if not getattr(delta, "malformed", 1)], TextDelta) == "Hello"
+            assert deltas[-1].reason is FinishReason.STOP
+
+
+def test_lesson_41_bad_bytes_swallow_nothing_and_no_state_is_left(gpt_oss):  # harmony PR#83
+    ids = [*gpt_oss.encode("<|channel|>final<|message|>a"), 0xE4, *gpt_oss.encode("b<|end|>")]
+    decoder = ChatDecoder(gpt_oss)
+    assert run(decoder, ids)[:2] == ("", "a\ufffdb")
+    decoder.reset()
+    assert run(decoder, gpt_oss.encode("<|channel|>analysis<|message|>hm"))[:2] == ("hm", "")
+
+
 def test_lesson_41_a_decoder_that_is_reset_knows_nothing_of_the_last_answer(think_tok):  # sglang#8914
     decoder = ChatDecoder(think_tok, stop=["zz"])
     decoder.feed([*think_tok.encode("<think>a"), 0xF0, 122])
@@ -188,9 +219,15 @@ def test_lesson_41_a_decoder_that_is_reset_knows_nothing_of_the_last_answer(thin
 
 
 def test_lesson_44_the_bytes_of_the_ids_are_the_bytes_of_the_text(tok):  # vllm#27300
-    ids = list("é👩".encode())
-    deltas = ChatDecoder(tok).feed(ids)
-    assert b"".join(tok.token_bytes(token_id) for d in deltas for token_id in d.token_ids) == "é👩".encode()
+    text = "é👩 boxes 日本!"
+    ids = [*"é👩".encode(), *tok.encode(" boxes 日本!")]
+    logprobs = [-float(number) for number in range(len(ids))]
+    for size in range(1, len(ids) + 1):
+        decoder = ChatDecoder(tok, alignment=True)
+        given = [decoder.feed(ids[at : at + size], logprobs[at : at + size]) for at in range(0, len(ids), size)]
+        parts = [delta.alignment for deltas in [*given, decoder.finish()] for delta in deltas]
+        assert b"".join(token for part in parts for token in part.token_bytes) == text.encode()
+        assert [logprob for part in parts for logprob in part.logprobs] == logprobs
 
 
 def test_lesson_48_two_tags_in_one_chunk():  # litellm#14121
@@ -215,3 +252,10 @@ async def test_lesson_45_leaving_closes_an_idle_engine(tok):  # sglang#36475
         assert not isinstance(await anext(deltas), Finish)
     with anyio.fail_after(0.1):
         await closed.wait()
+
+
+def test_every_lesson_has_its_test():
+    names = [
+        name for file in ROOT.rglob("test_*.py") for name in re.findall(r"def test_lesson_(\w+)", file.read_text())
+    ]
+    assert {int(number) for name in names for number in re.findall(r"(?:^|_and_)(\d+)", name)} == {*range(1, 49)}

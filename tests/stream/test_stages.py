@@ -272,6 +272,16 @@ async def test_a_stage_that_is_left_closes_its_source_at_once(tok, stage):
 
 
 @pytest.mark.anyio
+async def test_stages_that_were_never_read_close_their_source_once(tok):
+    source = Source([[72]])
+    stage = stop_at(split_reasoning(detokenize(until_eos(source, [0]), tok), "think"), ["x"])
+    await stage.aclose()
+    await stage.aclose()
+    assert source.closed == 1
+    assert await collect(stage) == []
+
+
+@pytest.mark.anyio
 async def test_the_source_is_closed_before_the_last_deltas_are_read(tok):
     source = Source([list(b"ab"), list(b"xy"), list(b"cd")])
     async with aclosing(decode_chat(source, tok, stop=["x"])) as deltas:

@@ -139,3 +139,10 @@ def test_long_stops_are_matched_in_linear_time():
     for _ in range(200):
         matcher.step("a" * 99_999 + "c")
     assert matcher.step("a" * 100_001 + "b").matched == "a" * 100_000 + "b"
+
+
+def test_where_the_stop_is_kept_nothing_is_held_back():
+    stops = StopStrings(["<end>", "d>x"], include=True)
+    assert [stops.step(text).text for text in ("a<", "en", "d")] == ["a<", "en", "d"]
+    assert stops.held == ""
+    assert stops.step("> b") == StopStep(">", "<end>")

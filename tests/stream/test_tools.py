@@ -171,14 +171,6 @@ def test_calm_text_may_be_skimmed_and_copies_are_independent(style, data):
     assert skimming.finish() == plain.finish()
 
 
-@pytest.mark.parametrize("rest", [["th"], ["", "th"], ["t", "h"]])
-def test_the_name_goes_out_where_arguments_begin_though_they_break_at_once(rest):
-    first, *others = rest
-    got = told(run(ToolParser("hermes"), ['<tool_call>{"name": "f", "arguments":' + first, *others]))
-    assert got["calls"] == [("f", "t", "malformed")]
-    assert got["why"] == ["'h' cannot stand here in the JSON"]
-
-
 # -- what the peers' tests say, one style after the other --------------------------------------------------------------
 
 
@@ -331,6 +323,16 @@ def test_objects_one_to_a_line():
 
 
 # -- malformed calls ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "named"), [("<x", False), ("Tx", False), ("[T", True), ("tx", True), ("-x", True)])
+def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named):
+    before, after = '<tool_call>{"name": "f", "arguments": ', f"{value}}}</tool_call>"
+    whole = run(ToolParser("hermes"), [before + after])
+    assert any(piece.name for piece in whole) is named
+    for place in range(len(after) + 1):
+        assert run(ToolParser("hermes"), [before, after[:place], after[place:]]) == whole
+        assert run(ToolParser("hermes"), [before + after[:place], after[place:]]) == whole
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,117 @@
+"""The streamer for transformers: by itself, and with a real, tiny model where transformers and PyTorch are installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.engines.transformers import ChatStreamer
+from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
+
+
+@pytest.fixture
+def streamed(think_tok):
+    """A streamer over a list of deltas."""
+    got = []
+    return ChatStreamer(think_tok, got.extend, stop=["zz"], max_tokens=9), got
+
+
+def test_the_first_value_is_the_prompt_and_opens_the_thinking(think_tok, streamed):
+    streamer, got = streamed
+    streamer.put(np.array([think_tok.encode("hi<eos><think>")]))
+    for token_id in think_tok.encode("hm</think>é"):
+        streamer.put(np.array([token_id]))
+    streamer.end()
+    assert [delta.text for delta in got if isinstance(delta, ReasoningDelta)] == ["h", "m"]
+    assert [delta.text for delta in got if isinstance(delta, TextDelta)] == ["é"]
+    assert got[-1].reason is FinishReason.STOP
+    assert got[-1].usage.prompt_tokens == 4
+
+
+def test_several_ids_at_once_and_the_end_by_a_stop(streamed):
+    streamer, got = streamed
+    streamer.put(np.array([[65]]))
+    assert not streamer(None, None)
+    streamer.put(np.array(list(b"abz")))
+    assert got == [TextDelta("ab", [97, 98])]
+    streamer.put(np.array(list(b"zc")))
+    assert streamer(None, None)
+    streamer.end()
+    assert got[-1].stop_reason == "zz"
+    assert [isinstance(delta, Finish) for delta in got] == [False, True]
+
+
+def test_answers_after_each_other_share_nothing(streamed):
+    streamer, got = streamed
+    streamer.put(np.array([[65]]))
+    streamer.put(np.array([122]))  # this generate() has failed
+    for _ in range(2):
+        streamer.put(np.array([[65]]))
+        streamer.put(np.array([0xF0]))
+        streamer.end()
+    assert [delta.text for delta in got if isinstance(delta, TextDelta)] == ["\ufffd", "\ufffd"]
+    assert [delta.usage.completion_tokens for delta in got if isinstance(delta, Finish)] == [1, 1]
+
+
+def test_what_cannot_be_is_refused(think_tok, streamed):
+    streamer, _ = streamed
+    with pytest.raises(ValueError, match=r"^a streamer takes one answer; generate\(\) makes a batch of 2$"):
+        streamer.put(np.array([[65], [66]]))
+    with pytest.raises(TokenIdError, match="^token id 9999 is outside the vocabulary"):
+        streamer.put(np.array([[9999]]))
+    with pytest.raises(ValueError, match="stop string 0 of 1 is empty"):
+        ChatStreamer(think_tok, print, stop=[""])
+
+
+# -- with transformers -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A Llama with random weights over the embedded vocabulary."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    tok = Tokenizer.default()
+    config = transformers.LlamaConfig(
+        vocab_size=tok.vocab_size, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4
+    )
+    config.bos_token_id = config.eos_token_id = config.pad_token_id = None
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+def generate(model, streamer, **options):
+    import torch
+
+    prompt = torch.tensor([Tokenizer.default().encode("Hello")])
+    ids = model.generate(
+        prompt, attention_mask=torch.ones_like(prompt), streamer=streamer, stopping_criteria=[streamer], **options
+    )
+    return ids[0, prompt.shape[1] :].tolist()
+
+
+def test_the_deltas_are_what_the_model_has_generated(model):
+    tok, got = Tokenizer.default(), []
+    ids = generate(
+        model, ChatStreamer(tok, got.extend, reasoning=None, max_tokens=24), max_new_tokens=24, do_sample=False
+    )
+    *deltas, finish = got
+    assert "".join(delta.text for delta in deltas) == tok.decode(ids)
+    assert [token_id for delta in got for token_id in delta.token_ids] == ids
+    assert (finish.reason, finish.usage.completion_tokens) == (FinishReason.LENGTH, 24)
+
+
+def test_a_stop_string_ends_generate(model):
+    tok, got = Tokenizer.default(), []
+    ids = generate(model, ChatStreamer(tok, got.extend, reasoning=None), max_new_tokens=24, do_sample=False)
+    text = tok.decode(ids)
+    stop = text[len(text) // 2 :][:3]
+    got.clear()
+    shorter = generate(
+        model, ChatStreamer(tok, got.extend, reasoning=None, stop=[stop]), max_new_tokens=24, do_sample=False
+    )
+    assert len(shorter) < len(ids)
+    assert "".join(delta.text for delta in got[:-1]) == text[: text.index(stop)]
+    assert got[-1].stop_reason == stop
