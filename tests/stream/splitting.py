@@ -41,6 +41,22 @@ def passes(splitter, text):
     return True
 
 
+def check_skimming(make, words, disturbance):
+    """Check that what may be skimmed gives what splitting it gives, and that a copy leaves the splitter as it is."""
+    plain, skimming = make(), make()
+    for word in words:
+        expected = plain.split(word)
+        branch = skimming.copy()
+        if passes(skimming, word):
+            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)] * bool(word)
+            skimming.skim(word)
+        else:
+            assert skimming.split(word) == expected
+        branch.split(disturbance)
+        branch.finish()
+    assert skimming.finish() == plain.finish()
+
+
 def joined(pieces):
     """Join neighbouring pieces that say the same."""
     out = []

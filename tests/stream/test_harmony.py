@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import cut, passes, run, told
+from splitting import check_skimming, cut, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, Harmony
@@ -188,15 +188,4 @@ def test_every_cutting_gives_the_same_pieces(words, places, before):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
 def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
-    plain, skimming = Harmony(), Harmony()
-    for word in words:
-        expected = plain.split(word)
-        branch = skimming.copy()
-        if passes(skimming, word):
-            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)]
-            skimming.skim(word)
-        else:
-            assert skimming.split(word) == expected
-        branch.split('{"<|')
-        branch.finish()
-    assert skimming.finish() == plain.finish()
+    check_skimming(Harmony, words, '{"<|')

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from splitting import cut, passes, run, told
+from splitting import check_skimming, cut, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.reasoning import ReasoningParser
@@ -109,15 +109,4 @@ def test_every_cutting_gives_the_same_pieces(words, places, reasoning, tools, in
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from([*WORDS, "it is"]), max_size=10))
 def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
-    plain, skimming = both(), both()
-    for word in words:
-        expected = plain.split(word)
-        branch = skimming.copy()
-        if passes(skimming, word):
-            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)]
-            skimming.skim(word)
-        else:
-            assert skimming.split(word) == expected
-        branch.split("\n<think>{")
-        branch.finish()
-    assert skimming.finish() == plain.finish()
+    check_skimming(both, words, "\n<think>{")
