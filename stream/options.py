@@ -15,6 +15,7 @@ def check_counts(min_tokens: int, max_tokens: int | None, thinking_budget: int |
     """Refuse numbers of ids that cannot be.
 
     Raises:
+        TypeError: One is no integer.
         ValueError: One is below what it may be, or the least is above the most.
 
     """
@@ -23,7 +24,11 @@ def check_counts(min_tokens: int, max_tokens: int | None, thinking_budget: int |
         ("max_tokens", max_tokens, 0),
         ("thinking_budget", thinking_budget, 1),
     ):
-        if number is not None and number < least:
+        if number is None and name != "min_tokens":
+            continue
+        if not isinstance(number, int):
+            raise TypeError(f"{name}={number!r} is no integer")
+        if number < least:
             raise ValueError(f"{name}={number} is below {least}")
     if max_tokens is not None and min_tokens > max_tokens:
         raise ValueError(f"min_tokens={min_tokens} is above max_tokens={max_tokens}")

@@ -42,7 +42,7 @@ class ReasoningParser:
         """Start at the answer, or inside the thinking.
 
         Args:
-            style: The tags and policies, or the name of a style in `styles.STYLES` or of a family of models.
+            style: The tags and policies, or the name of a style in `STYLES` or of a family of models.
             inside: The prompt has already opened the thinking.
 
         Raises:

@@ -230,6 +230,7 @@ def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
         style: A name, or a style, which is given back.
 
     Raises:
+        TypeError: It is neither.
         ValueError: No style has the name; the message lists those that exist.
 
     """

@@ -18,9 +18,14 @@ def named_style(name: str, kind: str, styles: Mapping[str, T], families: Mapping
         families: The names of styles by those of families.
 
     Raises:
+        TypeError: The name is no string.
         ValueError: No style has the name; the message lists those that exist.
 
     """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"a {kind} is given by its name or as an object of its own, not as {type(name).__name__} {name!r:.80}"
+        )
     key = name.lower().replace("_", "-")
     found = styles.get(families.get(key, key))
     if found is None:

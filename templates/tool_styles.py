@@ -207,6 +207,7 @@ def tool_style_of(style: str | ToolStyle) -> ToolStyle:
         style: A name, or a style, which is given back.
 
     Raises:
+        TypeError: It is neither; a list of tools is for `chat()` and the template.
         ValueError: No style has the name; the message lists those that exist.
 
     """

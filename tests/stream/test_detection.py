@@ -215,7 +215,15 @@ def test_calls_by_id_and_by_text_are_the_same_in_real_vocabularies(data, file, t
 
 # -- harmony -----------------------------------------------------------------------------------------------------------
 
-GPT_OSS = {"<|return|>": 200002, "<|constrain|>": 200003, "<|channel|>": 200005, "<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008, "<|call|>": 200012}  # fmt: skip
+GPT_OSS = {
+    "<|return|>": 200002,
+    "<|constrain|>": 200003,
+    "<|channel|>": 200005,
+    "<|start|>": 200006,
+    "<|end|>": 200007,
+    "<|message|>": 200008,
+    "<|call|>": 200012,
+}
 
 
 @pytest.fixture(scope="module")

@@ -236,12 +236,13 @@ class Plain:
         for end in (self.ends + [self.upto + 1] * len(self.silent))[:consumed]:
             place = next((n for n, (_, a, b) in enumerate(self.pieces) if a < end <= min(b, self.upto)), len(channels))
             if place == len(channels):
-                total += self.after is REASONING
-                continue
-            ahead = [channel for channel in channels[place:] if channel is not None]
-            behind = [channel for channel in channels[:place] if channel is not None]
-            here = channels[place]
-            around = {here} if here is not None else {*(behind[-1:] or [self.before]), *(ahead[:1] or [self.after])}
+                around = {self.after}
+            elif channels[place] is not None:
+                around = {channels[place]}
+            else:
+                ahead = [channel for channel in channels[place:] if channel is not None]
+                behind = [channel for channel in channels[:place] if channel is not None]
+                around = {*(behind[-1:] or [self.before]), *(ahead[:1] or [self.after])}
             total += REASONING in around
         return total
 
@@ -277,8 +278,8 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
         assert sum(end < plain.completed for end in plain.ends) < consumed <= len(plain.ends) + len(plain.silent)
     assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
     style = options["reasoning_style"]
-    plain_pairs = (style.unmatched_closer, style.after_closer, style.wrappers) == ("keep", "keep", ())
-    if style.name != HARMONY and plain_pairs and options["tools"] is None and plain.completed is None:
+    pairs_alone = (style.unmatched_closer, style.after_closer, style.wrappers, style.enders) == ("keep", "keep", (), ())
+    if style.name != HARMONY and pairs_alone and options["tools"] is None and plain.completed is None:
         assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
 
     for chunks in (cut(ids, places), [ids]):
