@@ -307,7 +307,8 @@ class ChatDecoder:
 
     def _settle(self) -> None:
         """Say whether the next ids may be skimmed."""
-        self._calm = self._malformed is None and self._skimming.prepare(self._channel)
+        counted = self._thinking.on is (self._channel is REASONING)  # not so after tags with nothing between them
+        self._calm = counted and self._malformed is None and self._skimming.prepare(self._channel)
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
