@@ -1,9 +1,9 @@
 """Ids to deltas: decoding, end tokens, thinking, tool calls and stop strings in one object that does no I/O.
 
 Every id goes the same way: decoding, the splitter into answer, thinking and calls, stop strings, delta. Most ids cannot
-concern the splitter, since their text has none of the characters at which something begins for it, or goes on with the JSON of
-a call's arguments. The core takes as many of these at once as there are (`encode/core/detokenizer.h`); both ways give the same, and which one an id takes does
-not depend on how ids are cut.
+concern the splitter, since their text has none of the characters at which something begins for it, or goes on with the
+JSON of a call's arguments. The core takes as many of these at once as there are (`encode/core/detokenizer.h`); both ways
+give the same, and which one an id takes does not depend on how ids are cut.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from tokenweir.stream.events import (
 from tokenweir.stream.merge import merge
 from tokenweir.stream.options import calls_style, check_counts, end_ids, thinking_style
 from tokenweir.stream.pieces import Piece, plain
+from tokenweir.stream.skimming import Skimming
 from tokenweir.stream.stops import StopStrings
 from tokenweir.stream.thinking import ThinkingMeter
 from tokenweir.templates.reasoning_styles import ReasoningStyle
@@ -157,8 +158,7 @@ class ChatDecoder:
             self._max_tokens,
         )
         self._skim = self._detok.skim
-        self._starts: frozenset[str] = frozenset()  # what `_detok` watches for
-        self._arguments: _core.JsonValue | None = None  # what it follows
+        self._skimming = Skimming(self._detok, self._splitter)
         self._enter(self.channel)
         self._malformed: str | None = None  # of the text that was routed last
         self._thinking = ThinkingMeter(self._thinking_budget, self._max_tokens)
@@ -179,8 +179,9 @@ class ChatDecoder:
         other._detok = _core.Detokenizer(self._detok)
         other._skim = other._detok.skim
         other._splitter = self._splitter.copy() if self._splitter else None
-        if other._splitter is not None:
-            other._follow(other._splitter.arguments)
+        other._skimming = Skimming(other._detok, other._splitter)
+        if self._calm:
+            other._settle()
         other._thinking = copy(self._thinking)
         other._aligner = self._aligner.copy() if self._aligner else None
         other._out = self._out.copy()
@@ -305,22 +306,9 @@ class ChatDecoder:
             self._settle()
 
     def _settle(self) -> None:
-        """Say whether the next ids may be skimmed, and what of their text would concern the splitter."""
-        splitter = self._splitter
-        self._calm = self._malformed is None
-        if splitter is not None:
-            self._calm = self._calm and splitter.calm and splitter.channel is self._channel
-            if self._calm:
-                if splitter.starts != self._starts:
-                    self._starts = splitter.starts
-                    self._detok.watch("".join(self._starts))
-                if splitter.arguments is not self._arguments:
-                    self._follow(splitter.arguments)
-
-    def _follow(self, arguments: _core.JsonValue | None) -> None:
-        """Let ids be skimmed that go on with a call's arguments, or with none."""
-        self._arguments = arguments
-        self._detok.follow(arguments)
+        """Say whether the next ids may be skimmed."""
+        counted = self._thinking.on is (self._channel is REASONING)  # not so after tags with nothing between them
+        self._calm = counted and self._malformed is None and self._skimming.prepare(self._channel)
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 

@@ -168,6 +168,13 @@ def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cu
     assert decoder.ignored == plain.ignored
 
 
+def test_the_answer_after_tags_with_nothing_between_is_no_thinking(think_tok):
+    decoder = ChatDecoder(think_tok)
+    deltas = [delta for token_id in think_tok.encode("<think></think>ab") for delta in decoder.feed([token_id])]
+    assert text_of(deltas) == "ab"
+    assert decoder.finish()[-1].usage.reasoning_tokens == 2
+
+
 def test_text_that_is_skimmed_for_long_still_counts_as_before_a_tag(think_tok):
     for before, inside in (("x" * 5000, False), ("x" * 5000 + "\n", True), (" \n" * 5000, True)):
         decoder = ChatDecoder(think_tok)
