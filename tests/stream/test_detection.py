@@ -82,6 +82,14 @@ def test_a_mention_of_tags_in_a_long_prompt_without_control_tokens_opens_nothing
     assert read_prompt(tok, tok.encode(text + "<think>"), THINK).inside
 
 
+def test_the_first_token_ends_no_turn(data):
+    tok = Tokenizer.from_file(data("tokenizers/llama-2/tokenizer.json"))
+    user = tok.encode("[INST] What does this mean?\n<think>\nHm. [/INST]")
+    assert user[0] == tok.bos_id
+    assert read_prompt(tok, user).inside is False
+    assert read_prompt(tok, user + tok.encode("<think>\n", add_special_tokens=False)).inside is True
+
+
 def test_harmony_goes_on_in_a_long_message(make_tok):
     tok = make_tok(*(AddedToken(mark, special=True) for mark in MARKS))
     prompt = tok.encode("<|start|>assistant<|channel|>analysis<|message|>" + "so " * 3 * PART)
