@@ -143,8 +143,8 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
     """Find the control tokens that are no part of a style's tags, or of any's; and how long an opener may be."""
     styles = _candidates(tok) if style is None else (style,)
     tags = {token for style in styles for token in style.tokens}
-    # The first token ends no turn: behind it, where it is the only one (Llama 2), stands what a user wrote.
-    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id}
+    # What begins every text ends no turn: behind it, where it is the only one (Llama 2), stands what a user wrote.
+    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.ids_around()[0]}
     # End tokens too: DeepSeek's and others' role tokens are not special ones.
     ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
     return ends, max(len(opener) for style in styles for opener in style.openers)
