@@ -57,9 +57,8 @@ class ToolBlock:
         self._style = style
         self._state = "opened"
         self._tagged = bool(opener)
-        self._undecided = HeldText(
-            opener
-        )  # looked at, but not given: a call whose name is not known, white space after one
+        # Looked at, but not given: a call whose name is not known, white space after one.
+        self._undecided = HeldText(opener)
         self._ahead = ""  # not looked at yet: the beginning of what may become markup
         self._head = 0  # where in what is undecided a header begins
         self._early = HeldText()  # arguments that came before the name
