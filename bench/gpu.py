@@ -26,24 +26,20 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import cycle, islice
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import tiktoken
-import tokenizers
 from gpu_figures import draw_merge_times, draw_throughput
+from gpu_peers import CL100K, GPT2, Batch, batch_texts, beside, median_seconds
 from report import DATA, ROOT, machine, table, write_between
 from texts import TEXTS
 
+from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.blockbpe import BlockBpeBatch
@@ -51,7 +47,6 @@ from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoder import SLACK
 from tokenweir.gpu.exact import ExactBatch
 
-GPT2, CL100K = "gpt2/tokenizer.json", "openai/cl100k_base.tiktoken"
 BLOCKS = (256, 512, 1024)
 LANGUAGES = ("English", "Chinese", "code")
 MERGE_BATCHES = ((64, 2048), (64, 4096), (1024, 128), (1024, 256))
@@ -61,25 +56,7 @@ BATCHES = {"1024 x 2 KB": (1024, 2048), "64 x 4 KB": (64, 4096), "1 x 4 KB": (1,
 Results = dict[str, Any]
 
 
-class Batch(NamedTuple):
-    """So many texts of so many bytes each."""
-
-    language: str
-    n: int
-    size: int
-
-
 # -- clocks ------------------------------------------------------------------------------------------------------------
-
-
-def median_seconds(run: Callable[[], object], most: int) -> float:
-    """Median wall time of a run, of as many as take two seconds and at most so many; the first is left out if it can be."""
-    times: list[float] = []
-    while sum(times) < 2 and len(times) <= most:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return median(times[1:] or times)
 
 
 class Bench:
@@ -173,49 +150,6 @@ def kernel_times(bench: Bench, mode: Callable[[Any], Any], texts: Sequence[str])
     return {kernel: median(run.get(kernel, 0.0) for run in runs[3:]) for kernel in runs[-1]}
 
 
-# -- the peers ---------------------------------------------------------------------------------------------------------
-
-
-def batch_texts(batch: Batch) -> list[str]:
-    """Texts of about so many bytes each, all different while the corpus lasts."""
-    data = "".join(TEXTS[batch.language]()).encode()
-    places = islice(cycle(range(0, len(data) - batch.size, batch.size)), batch.n)
-    return [data[place : place + batch.size].decode("utf-8", "ignore") for place in places]
-
-
-def peer_seconds(library: str, path: str, threads: int, batches: Sequence[Batch]) -> list[float]:
-    """Median wall time of a library for each batch, of as many runs as take two seconds; in a process of its own."""
-    os.environ["RAYON_NUM_THREADS"] = str(threads)
-    file = DATA / "tokenizers" / path
-    run: Callable[[list[str]], object]
-    if library == "tiktoken":
-        spec: Any = Tokenizer.from_file(file).spec
-        pattern, ranks = spec.pre_tokenizer.pattern.Regex, dict(spec.model.ranks)
-        encoding = tiktoken.Encoding(path, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-        run = partial(encoding.encode_ordinary_batch, num_threads=threads)
-    elif library == "tokenizers":
-        run = partial(tokenizers.Tokenizer.from_file(str(file)).encode_batch_fast, add_special_tokens=False)
-    else:
-        run = partial(Tokenizer.from_file(file).encode_batch, threads=threads)
-    medians = []
-    for batch in batches:
-        medians.append(median_seconds(partial(run, batch_texts(batch)), 20))
-    return medians
-
-
-def beside(bench: Bench, vocabulary: str, batches: Sequence[Batch]) -> dict[str, list[float]]:
-    """Seconds for each batch of the peers that read a vocabulary, and of our own CPU, by their numbers of threads."""
-    files = {"tiktoken": "openai/gpt2.tiktoken", "tokenizers": GPT2, "our CPU": GPT2}
-    if vocabulary == CL100K:
-        files = {"tiktoken": CL100K, "our CPU": CL100K}
-    seconds = {}
-    for library, path in files.items():
-        for threads in bench.threads:
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                seconds[f"{library}, {threads}"] = pool.submit(peer_seconds, library, path, threads, batches).result()
-    return seconds
-
-
 # -- the sections ------------------------------------------------------------------------------------------------------
 
 
@@ -295,7 +229,7 @@ def figure3(bench: Bench) -> tuple[str, Results]:
     encoders = {mode: GpuEncoder(tok, mode=mode, device=bench.device) for mode in ("exact", "blockbpe")}  # type: ignore[arg-type]
     sizes = THROUGHPUT_BATCHES[:: 9 if bench.smoke else 1]
     batches = [bench.batch("English", n, length) for n, length in sizes]
-    peers = beside(bench, GPT2, batches)
+    peers = beside(bench.threads, GPT2, batches)
     numbers: Results = {}
     for place, (n, length) in enumerate(sizes):
         texts = batch_texts(batches[place])
@@ -323,7 +257,7 @@ def batches(bench: Bench) -> tuple[str, Results]:
             for name, (n, length) in BATCHES.items()
             for language in LANGUAGES
         }
-        peers = beside(bench, vocabulary, list(batches.values()))
+        peers = beside(bench.threads, vocabulary, list(batches.values()))
         for place, (name, batch) in enumerate(batches.items()):
             texts = batch_texts(batch)
             text, offsets = on_device(bench.device, texts)
@@ -398,4 +332,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except DeviceError as error:
+        sys.exit(f"bench/gpu.py: {error}")
