@@ -1,10 +1,8 @@
-"""What it costs to hand deltas on: one reader, several, and one that never reads. Prints tables.
+"""What it costs to hand deltas on: one reader, several, and one that never reads.
 
-    python bench/delivery.py [--deltas 50000] [--rounds 3] [--uvloop]
+    python bench/delivery.py [--deltas 50000] [--rounds 3] [--uvloop] [--write]
 
-Times are CPU time of the process, the best of all rounds. An engine that is always ready gets ahead of its readers, which
-then take merged deltas; one that lets the event loop turn after each delta, as real ones do, has them taken one by one.
-The cost of that turn alone is the first row.
+Prints tables; --write puts them into bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from functools import partial
 
 import anyio
 import anyio.lowlevel
-from report import table
+from report import ROOT, machine, table, write_between
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -31,6 +29,12 @@ from tokenweir.stream.limits import Limits
 from tokenweir.stream.merge import merge, size_of
 from tokenweir.stream.replay_buffer import ReplayBuffer
 from tokenweir.stream.serve import serve
+
+COSTS = """Microseconds of CPU time a delta of one token. An engine that is always ready gets ahead of its readers, which
+then take merged deltas; one that lets the event loop turn after each delta, as real ones do, has them taken one by one.
+The cost of that turn alone is the first row."""
+STALLED = """Clients of a server that ask and never read: the tokens that their engine was let give until it was held back for
+good, and the memory that Python took for them then and at most. The kernel's buffers hold the rest."""
 
 Way = Callable[[int, bool], Awaitable[None]]
 
@@ -129,7 +133,7 @@ class Endless:
             yield self.ids
 
 
-async def stalled(readers: int, seconds: float) -> list[str]:
+async def stalled(readers: int) -> list[str]:
     """A server with clients that read nothing: what its engine was let give, and what Python's memory grew by."""
     tok = Tokenizer.default()
     engine = Endless(tok)
@@ -140,7 +144,10 @@ async def stalled(readers: int, seconds: float) -> list[str]:
         tracemalloc.start()
         for client in clients:
             await client.send(json.dumps({"type": "response.create", "input": "hi", "background": readers == 1}))
-        await asyncio.sleep(seconds)
+        before = -1
+        while engine.given > before:
+            before = engine.given
+            await asyncio.sleep(2)
         memory, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         for client in clients:
@@ -163,6 +170,7 @@ def main() -> None:
     parser.add_argument("--deltas", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--uvloop", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
     backend = {"use_uvloop": options.uvloop}
     rows = []
@@ -173,9 +181,14 @@ def main() -> None:
             anyio.run(way, options.deltas, waits, backend_options=backend)
             times[waits].append(time.process_time() - start)
         rows.append([name, *(f"{min(seconds) / options.deltas * 1e6:.2f}" for seconds in times.values())])
-    print(table(["µs a delta of one token", "always ready", "a turn after each"], rows))
-    rows = [anyio.run(stalled, readers, 8.0, backend_options=backend) for readers in (1, 10)]
-    print(table(["clients that never read", "tokens each", "KiB each", "peak KiB each"], rows))
+    costs = table(["", "always ready", "a turn after each"], rows)
+    rows = [anyio.run(stalled, readers, backend_options=backend) for readers in (1, 10)]
+    memory = table(["clients", "tokens each", "KiB each", "peak KiB each"], rows)
+    loop = "uvloop" if options.uvloop else "asyncio"
+    text = "\n\n".join([COSTS.replace("\n", " "), costs, STALLED.replace("\n", " "), memory, f"{machine()}; {loop}"])
+    print(text)
+    if options.write:
+        write_between(ROOT / "bench" / "RESULTS.md", "delivery", text)
 
 
 if __name__ == "__main__":

@@ -82,9 +82,9 @@ def gathered(tok: Tokenizer) -> Way:
     return run
 
 
-def batched(tok: Tokenizer, encoder: object) -> Way:
+def batched(encoder: object) -> Way:
     async def run(prompts: Sequence[str], callers: int) -> Times:
-        async with PromptBatcher(encoder, cpu=tok) as batcher:  # type: ignore[arg-type]
+        async with PromptBatcher(encoder) as batcher:  # type: ignore[arg-type]
             return await called(batcher.encode, prompts, callers)
 
     return run
@@ -111,12 +111,12 @@ def ingest(path: Path, count: int, rounds: int, gpu: bool) -> str:
         "encode_array, in the event loop": in_the_loop(tok),
         "encode_array, in anyio's threads": in_threads(tok),
         "encode_batch, gathered beforehand": gathered(tok),
-        "PromptBatcher": batched(tok, tok),
+        "PromptBatcher": batched(tok),
     }
     if gpu:
         from tokenweir.gpu import GpuEncoder
 
-        ways["PromptBatcher over GpuEncoder"] = batched(tok, GpuEncoder(tok))
+        ways["PromptBatcher over GpuEncoder"] = batched(GpuEncoder(tok))
     rows = []
     for name, best in anyio.run(best_of, rounds, ways, prompts).items():
         cells = []

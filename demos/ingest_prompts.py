@@ -29,7 +29,7 @@ async def main(count: int, callers: int, gpu: bool) -> None:
 
         encoder = GpuEncoder(tokenizer)
 
-    async with PromptBatcher(encoder, cpu=tokenizer) as batcher:
+    async with PromptBatcher(encoder) as batcher:
         start = perf_counter()
         queue, waiting = anyio.create_memory_object_stream[Prompt](max_buffer_size=256)
         async with anyio.create_task_group() as tasks:

@@ -437,8 +437,29 @@ class IdSet:
     """A few ids among many."""
 
     def __init__(self, ids: Sequence[int]) -> None: ...
-    def last_in(self, ids: list[int], start: int) -> int | None:
-        """Find the place of the last of them in `ids`; places before `start` are not looked at."""
+    def last_in(self, ids: Sequence[int]) -> int | None:
+        """Find the place of the last of them in `ids`, from the end: 5 ns an id of a list, 40 of an array."""
+
+class JsonValue:
+    """One JSON value by RFC 8259, checked as its text comes; nothing of the text is kept."""
+
+    @overload
+    def __init__(self) -> None: ...
+    @overload
+    def __init__(self, other: JsonValue) -> None: ...
+    @property
+    def done(self) -> bool:
+        """The value is whole. A number is only once a character has come that is none of it, or `finish`."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the text is not JSON; None while it may be."""
+
+    def feed(self, text: str, start: int = 0) -> int:
+        """Take text from `start` on, until the value is done or wrong; return the place after the last of it."""
+
+    def finish(self) -> None:
+        """Take the end of the text, which ends a number and leaves anything else unfinished."""
 
 class StopStrings:
     """A text on its way to the first stop string; see `tokenweir.stream.stops.StopStrings`."""
@@ -494,6 +515,12 @@ class Detokenizer:
     def __init__(self, other: Detokenizer) -> None: ...
     def watch(self, starts: str) -> None:
         """Set the characters at which something can begin that concerns the splitter; at first, there are none."""
+
+    def follow(self, value: JsonValue | None) -> None:
+        """Say that what comes is text of a value, whose end or an error in it concerns the splitter too.
+
+        Skimming moves the value on, which the splitter shares; no stop may count in it.
+        """
 
     def enter(self, search: bool, drop: bool) -> None:
         """Say of the text that comes next whether stops count in it, and whether it is dropped."""

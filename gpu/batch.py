@@ -21,6 +21,7 @@ TILE = 8192
 """Bytes of a block, a word of a bit map for each of its threads."""
 
 _ANY_REFUSED, _N_IDS, _N_COUNTERS = 0, 4, 8  # kernels/documents.cuh
+_NULL = np.uint64(0)  # a pointer
 
 
 class Batch:
@@ -35,44 +36,51 @@ class Batch:
         taken: Bits of the bytes of added tokens.
         tokens: Bits of the places at which an id stands.
         ids: The ids, by place.
+        scratch: Words for a mode's own kernels.
         refusals: Why a document is left out, bits of kernels/documents.cuh.
         counters: The words of `Counter` there.
 
     """
 
-    def __init__(self, device: Device, text: Any, offsets: Any, most: int) -> None:
+    def __init__(
+        self, device: Device, text: Any, offsets: Any, most: int, *, bit_maps: int = 2, scratch: Sequence[int] = ()
+    ) -> None:
         """Take a batch.
 
         Args:
             device: Where it lies.
-            text: The documents and `SLACK` zero bytes.
+            text: The documents and `SLACK` zero bytes, beginning at an address that is a multiple of 8.
             offsets: See the attribute.
             most: See the attribute.
+            bit_maps: How many there can be, `taken` and `tokens` among them.
+            scratch: The sizes of these arrays.
 
         Raises:
-            ValueError: The text is empty or too long.
+            ValueError: The text is empty, too long, or not where it has to be.
 
         """
         n, n_documents = int(text.size) - SLACK, int(offsets.size) - 1
         if not 0 < n <= MAX_BYTES:
             raise ValueError(f"a batch of {n} bytes; 1 to {MAX_BYTES} are possible")
+        if device.address(text) % 8:
+            raise ValueError("the text of a batch must begin at a multiple of 8")
         self.device = device
         self.n_words, self.n_tiles = -(-n // 32), -(-n // TILE)
         self.text, self.n, self.most = text, np.uint32(n), np.uint32(most)
         self.offsets, self.n_documents = offsets, np.uint32(n_documents)
-        self.refusals = device.zeros(n_documents, np.uint32)
-        self.counters = device.zeros(_N_COUNTERS, np.uint32)
-        self.taken = self.bit_map()
-        self.tokens = self.bit_map()
-        self.ids = device.empty(n, np.uint32)
+        zeros = device.words([n_documents, _N_COUNTERS, *[self.n_words] * bit_maps], zero=True)
+        self.refusals, self.counters, self.taken, self.tokens, *self._bit_maps = zeros
+        some = device.words([n, self.n_words, self.n_tiles, *scratch])
+        self.ids, self._before, self._tiles, *self.scratch = some
 
     def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None) -> None:
         """Find added tokens; each search goes between what those before have found."""
-        guards = np.zeros(0, np.int64) if guards is None else guards
-        places = self.device.to_device(guards if guards.size else np.zeros(1, np.int64))
+        places, n_guards = (_NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
+        earlier: Any = _NULL
         for search in searches:
-            earlier, self.taken = self.taken, self.bit_map()
-            self.taken[:] = earlier
+            if earlier is not _NULL:
+                self.taken = self.bit_map()
+                self.taken[:] = earlier
             self.launch(
                 "find_added_tokens",
                 -(-int(self.n) // (8 * THREADS)),
@@ -82,7 +90,7 @@ class Batch:
                 self.offsets,
                 self.n_documents,
                 places,
-                np.uint32(guards.size),
+                np.uint32(n_guards),
                 earlier,
                 self.most,
                 self.taken,
@@ -91,26 +99,28 @@ class Batch:
                 self.refusals,
                 self.counters,
             )
+            earlier = self.taken
 
     def collect(self, reasons: Mapping[int, str]) -> Encoded:
         """Put the ids side by side, and say why documents are left out: of several reasons, the first in `reasons`."""
-        before = self.device.empty(self.n_words, np.uint32)
-        tiles = self.device.empty(self.n_tiles, np.uint32)
         of_documents = self.offsets, self.n_documents
-        count = np.uint32(self.n_words), *of_documents, self.tokens, before, tiles, self.refusals, self.counters
-        self.launch("count_ids", self.n_tiles, *count)
+        counted = self.tokens, self._before, self._tiles
+        self.launch(
+            "count_ids", self.n_tiles, np.uint32(self.n_words), *of_documents, *counted, self.refusals, self.counters
+        )
         counters = self.device.to_host(self.counters).tolist()
         ids = self.device.empty(counters[_N_IDS], np.int32)
         offsets = self.device.empty(int(self.n_documents) + 1, np.int64)
         document_blocks = int(self.n_documents) // THREADS + 1
-        found = self.tokens, before, tiles, self.ids, self.counters
         self.launch(
             "collect_ids",
             self.n_tiles + document_blocks,
             self.n,
             np.uint32(self.n_tiles),
             *of_documents,
-            *found,
+            *counted,
+            self.ids,
+            self.counters,
             ids,
             offsets,
         )
@@ -125,7 +135,7 @@ class Batch:
 
     def bit_map(self) -> Any:
         """A bit for each byte of the text, none of them set."""
-        return self.device.zeros(self.n_words, np.uint32)
+        return self._bit_maps.pop()
 
     def launch(self, kernel: str, blocks: int, *arguments: Any) -> None:
         """Launch a kernel with `THREADS` a block."""

@@ -27,7 +27,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.tables import ModelTables
 
 MOST = 1 << 16
@@ -117,18 +117,20 @@ class BlockBpeBatch:
         """Encode the documents of a batch.
 
         Args:
-            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device. They need not be UTF-8.
+            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
+                that is a multiple of 8. They need not be UTF-8.
             offsets: Where each begins and the last one ends, in bytes; int64 on the device.
             parse_special: Match added tokens; if not, no control token comes of text.
             guards: Sorted offsets in `text` of characters that no added token may cover.
 
         Raises:
-            ValueError: The text is empty or too long.
+            ValueError: The text is empty, too long, or not where it has to be.
 
         """
-        batch = Batch(self._device, text, offsets, self.most)
-        if parse_special:
-            batch.find_added(self._tables.added, guards)
+        searches = self._tables.added if parse_special else []
+        n = int(text.size) - SLACK
+        batch = Batch(self._device, text, offsets, self.most, bit_maps=3 + len(searches[1:]), scratch=[n] * 4)
+        batch.find_added(searches, guards)
         added, batch.tokens = batch.tokens, batch.bit_map()
         self._device.launch(
             "blockbpe",
@@ -141,7 +143,7 @@ class BlockBpeBatch:
             batch.most,
             batch.taken,
             added,
-            *(self._device.empty(int(batch.n), np.uint32) for _ in range(4)),
+            *batch.scratch,
             batch.ids,
             batch.tokens,
             batch.refusals,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,16 @@ class Device(Protocol):
 
     def zeros(self, n: int, dtype: DTypeLike) -> Any:
         """An array of `n` zeros."""
+        ...
+
+    def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
+        """Arrays of uint32, each beginning at a multiple of 16 bytes; cheaper than one by one.
+
+        Args:
+            sizes: Their elements.
+            zero: Whether all are zeros; else they are whatever they are.
+
+        """
         ...
 
     def to_host(self, array: Any) -> NDArray[Any]:
@@ -114,6 +125,7 @@ class CupyDevice:
         self._number = cupy.cuda.runtime.getDevice() if number is None else number
         if not 0 <= self._number < count:
             raise DeviceError(f"there is no CUDA device {self._number}: {count} are visible")
+        self._process = os.getpid()
         self._cupy = cupy
         self._failures = (
             cupy.cuda.runtime.CUDARuntimeError,
@@ -144,6 +156,12 @@ class CupyDevice:
     def zeros(self, n: int, dtype: DTypeLike) -> Any:
         """See `Device`."""
         return self._cupy.zeros(n, dtype)
+
+    def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
+        """See `Device`: parts of one array, so that memory is had and set once."""
+        begins = list(accumulate((-(-size // 4) * 4 for size in sizes), initial=0))
+        memory = (self._cupy.zeros if zero else self._cupy.empty)(begins[-1], np.uint32)
+        return [memory[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """See `Device`."""
@@ -177,6 +195,8 @@ class CupyDevice:
     @contextmanager
     def use(self) -> Iterator[None]:
         """See `Device`."""
+        if os.getpid() != self._process:
+            raise DeviceError(f"{self.name} was taken before this process was forked: make an encoder in each process")
         try:
             with self._cupy.cuda.Device(self._number):
                 yield

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
@@ -170,18 +171,24 @@ class GpuEncoder:
         prefix, suffix = self.tokenizer.ids_around(
             add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos
         )
-        with self._lock, self.device.use():
+        with self.device.use(), self._lock:
             parts = self._encode_parts(found, parse_special)
-            on_cpu = self._encode_refused(found, parts, parse_special)
+            refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
+            on_cpu = self._encode_refused(found, [i for i, _ in refused], parse_special)
             result = join(self.device, parts, on_cpu, Around(prefix, suffix, found.prompts))
+            self.stats.batches += sum(part.encoded is not None for part in parts)
+            self.stats.on_cpu.update(reason for _, reason in refused)
             self.stats.documents += len(found)
             self.stats.bytes += int(found.offsets[-1])
             self.stats.ids += int(result.ids.size)
         return result
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a GpuEncoder stays in its process: make one in each")
+
     def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
         """Encode part after part; while the device is at one, the next is copied to it."""
-        limit = self._max_batch_bytes or MAX_BATCH_BYTES
+        limit = min(self._max_batch_bytes or MAX_BATCH_BYTES, MAX_BYTES)
         if self._max_batch_bytes is None and texts.offsets[-1] > STEP_BYTES:  # to ask takes a while
             limit = min(limit, self.device.free_bytes() // SCRATCH)
         parts = list(texts.parts(min(STEP_BYTES, limit), limit))
@@ -195,13 +202,14 @@ class GpuEncoder:
                     copied = coming.result()
                     if turn < len(for_device):
                         coming = ahead.submit(self._upload_apart, texts, for_device[turn], turn % 2)
-                    self._encode_part(texts, part, copied, parse_special)
-                    self.device.synchronize()  # memory of `copied` goes back to the other thread's stream
+                    try:
+                        self._encode_part(texts, part, copied, parse_special)
+                    finally:
+                        self.device.synchronize()  # memory of `copied` goes back to the other thread's stream
         return parts
 
     def _encode_part(self, texts: Texts, part: Part, copied: tuple[Any, Any], parse_special: bool) -> None:
         part.encoded = self._mode.encode(*copied, parse_special=parse_special, guards=texts.guards_of(part))
-        self.stats.batches += 1
 
     def _upload_apart(self, texts: Texts, part: Part, turn: int) -> tuple[Any, Any]:
         with self.device.apart():
@@ -221,12 +229,10 @@ class GpuEncoder:
         copied = self.device.to_device(staging[:total])
         return copied[: part.size + SLACK], copied[room:].view(np.int64)
 
-    def _encode_refused(self, texts: Texts, parts: Sequence[Part], parse_special: bool) -> CpuIds:
-        refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
-        self.stats.on_cpu.update(reason for _, reason in refused)
+    def _encode_refused(self, texts: Texts, refused: Sequence[int], parse_special: bool) -> CpuIds:
         if not refused:
             return {}
-        plain = [i for i, _ in refused if i not in texts.prompts]
+        plain = [i for i in refused if i not in texts.prompts]
         encoded = self.tokenizer.encode_batch(
             (texts.documents[i].decode("utf-8", "replace") for i in plain),
             add_special_tokens=False,
@@ -236,6 +242,6 @@ class GpuEncoder:
             i: self.tokenizer.encode_array(
                 texts.prompts[i].text, add_special_tokens=False, guarded=texts.prompts[i].guarded
             )
-            for i, _ in refused
+            for i in refused
             if i in texts.prompts
         }

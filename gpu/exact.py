@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.tables import ExactTables
 
 MOST = 1 << 16
@@ -70,7 +70,7 @@ class ExactBatch:
         self._device = device
         self._workers = workers
         self._tables = ExactTables(tok, device)
-        self._scratch = device.empty(4 * most * min(workers, LONG_WORKERS), np.uint32)
+        self._far = device.empty(4 * most * min(workers, LONG_WORKERS), np.uint32)
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
@@ -88,24 +88,30 @@ class ExactBatch:
             ValueError: The text is empty, too long, or not where it has to be.
 
         """
-        if self._device.address(text) % 8:
-            raise ValueError("the text of a batch must begin at a multiple of 8")
-        batch = _Passage(self._device, text, offsets, self.most)
+        tables, searches = self._tables, self._tables.added if parse_special else []
+        n = int(text.size) - SLACK
+        batch = _Passage(
+            self._device,
+            text,
+            offsets,
+            self.most,
+            bit_maps=3 + len(searches[1:]) + len(tables.cuts),
+            scratch=[2 * (n // (longer + 1) + 1) for longer in (_SHORT_SYMBOLS, _MEDIUM_BYTES)],
+        )
         batch.mark()
-        if parse_special:
-            batch.find_added(self._tables.added, guards)
-        for stage in self._tables.cuts:
+        batch.find_added(searches, guards)
+        for stage in tables.cuts:
             batch.cut(stage)
-        batch.encode(self._tables.bpe)
-        batch.merge(self._tables.bpe, self._workers, self._scratch)
+        batch.encode(tables.bpe)
+        batch.merge(tables.bpe, self._workers, self._far)
         return batch.collect(REASONS)
 
 
 class _Passage(Batch):
     """A batch on its way through the kernels of exact mode."""
 
-    def __init__(self, device: Device, text: Any, offsets: Any, most: int) -> None:
-        super().__init__(device, text, offsets, most)
+    def __init__(self, device: Device, text: Any, offsets: Any, most: int, **sizes: Any) -> None:
+        super().__init__(device, text, offsets, most, **sizes)
         self._begins = self.bit_map()  # of documents, and then of pieces
 
     def mark(self) -> None:
@@ -134,8 +140,6 @@ class _Passage(Batch):
 
     def encode(self, bpe: Any) -> None:
         """Encode the pieces that a look-up or a thread can; the others wait."""
-        self._medium = self.device.empty(2 * (int(self.n) // (_SHORT_SYMBOLS + 1) + 1), np.uint32)
-        self._long = self.device.empty(2 * (int(self.n) // (_MEDIUM_BYTES + 1) + 1), np.uint32)
         self.launch(
             "encode_pieces",
             self.n_tiles,
@@ -149,16 +153,24 @@ class _Passage(Batch):
             self.most,
             self.ids,
             self.tokens,
-            self._medium,
-            self._long,
+            *self.scratch,
             self.refusals,
             self.counters,
         )
 
-    def merge(self, bpe: Any, workers: int, scratch: Any) -> None:
+    def merge(self, bpe: Any, workers: int, far: Any) -> None:
         """Merge the pieces that wait."""
-        arguments = self.counters, self.ids, self.tokens
-        self.launch("merge_medium", workers, bpe, self.text, self._medium, *arguments)
+        for_long = min(workers, LONG_WORKERS)
         self.launch(
-            "merge_long", min(workers, LONG_WORKERS), bpe, self.text, self._long, self.most, scratch, *arguments
+            "merge_pieces",
+            for_long + workers,
+            bpe,
+            self.text,
+            *self.scratch,
+            np.uint32(for_long),
+            self.most,
+            far,
+            self.counters,
+            self.ids,
+            self.tokens,
         )

@@ -57,7 +57,7 @@ class DeviceRagged:
 
         """
         with self._device.use():
-            return Ragged(self._device.to_host(self.ids), self._host_offsets)
+            return Ragged(self._device.to_host(self.ids), self._host_offsets.copy())
 
     def padded(
         self,

@@ -58,7 +58,7 @@ class _Caller:
 class PromptBatcher:
     """Gather prompts of many tasks into batches and encode each batch in one call.
 
-        async with PromptBatcher(GpuEncoder(tokenizer), cpu=tokenizer) as batcher:
+        async with PromptBatcher(GpuEncoder(tokenizer)) as batcher:
             ids = await batcher.encode(prompt)          # in any number of tasks
 
     Batches are encoded one at a time, in a worker thread, in the order in which prompts came. Where there is a choice,
@@ -97,13 +97,15 @@ class PromptBatcher:
         Args:
             encoder: What encodes batches: a `Tokenizer`, or what takes texts and `Prompt`s in its place, as a
                 `tokenweir.gpu.GpuEncoder` does.
-            cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder.
+            cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder; None is the
+                `tokenizer` of the encoder itself, as a `GpuEncoder` has one.
             max_batch: Most prompts in a batch.
             max_delay: Seconds after which a prompt waits no longer for others to come; it does not wait at all if the
                 batch before was of one prompt, so a lone caller never does. 0 gathers what comes in one turn of the
                 event loop, and while another batch is encoded.
             max_waiting: Most prompts in line or being encoded; callers beyond that wait for room.
             crossover: As the attribute; None measures it when the context is entered, which takes about half a second.
+                0 is for an encoder that is to have all batches.
 
         Raises:
             ValueError: `max_batch` or `max_waiting` is below 1, or `max_delay` or `crossover` below 0.
@@ -118,11 +120,12 @@ class PromptBatcher:
             if not value >= least:
                 raise ValueError(f"{name}={value} is below {least}")
         self._encoder = encoder
-        self._tok = encoder if isinstance(encoder, Tokenizer) else cpu
+        own = encoder if isinstance(encoder, Tokenizer) else getattr(encoder, "tokenizer", None)
+        self._tok = cpu if cpu is not None else own if isinstance(own, Tokenizer) else None
         self._max_batch = max_batch
         self._max_delay = max_delay
         self._max_waiting = max_waiting
-        self.crossover = inf if isinstance(encoder, Tokenizer) else 0.0 if cpu is None else crossover
+        self.crossover = inf if isinstance(encoder, Tokenizer) else 0.0 if self._tok is None else crossover
         self.batches = self.cpu_batches = self.failed_batches = 0
         self._line: OrderedDict[_Caller, None] = OrderedDict()
         self._callers = 0  # in `encode`, whether in line or not

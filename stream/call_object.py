@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from copy import copy
 
-from tokenweir.stream.json_value import BEGINNINGS, JsonValue
+from tokenweir.encode._core import JsonValue
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
+
+_BEGINNINGS = frozenset('"{[-0123456789tfn')  # of JSON values
 
 # What may stand between the parts of the object, and what is expected then.
 _MARKS = {
@@ -93,10 +95,15 @@ class CallObject:
                 self.error = f"{text[place]!r} cannot stand here in the JSON"
         return place, False
 
+    @property
+    def arguments(self) -> JsonValue | None:
+        """The arguments, while they are being read."""
+        return self._value if self._expect == "inside" and self._kind == "arguments" else None
+
     def copy(self) -> CallObject:
         """Return an independent copy."""
         other = copy(self)
-        other._value = copy(self._value)
+        other._value = JsonValue(self._value)
         return other
 
     def _begin(self, char: str) -> None:
@@ -110,7 +117,7 @@ class CallObject:
                 self.error = f"the {self._kind} came before"
             elif self._kind == "name" and char != '"':
                 self.error = "the name is not a string"
-            elif char not in BEGINNINGS:
+            elif char not in _BEGINNINGS:
                 self.error = f"{char!r} cannot stand here in the JSON"
             else:
                 self.begun = self.begun or self._kind == "arguments"

@@ -1,16 +1,19 @@
 """Ids to deltas: decoding, end tokens, thinking, tool calls and stop strings in one object that does no I/O.
 
 Every id goes the same way: decoding, the splitter into answer, thinking and calls, stop strings, delta. Most ids cannot
-concern the splitter, since their text has none of the characters at which something begins for it. The core takes as
-many of these at once as there are (`encode/core/detokenizer.h`); both ways give the same, and which one an id takes does
-not depend on how ids are cut.
+concern the splitter, since their text has none of the characters at which something begins for it, or goes on with the
+JSON of a call's arguments. The core takes as many of these at once as there are (`encode/core/detokenizer.h`); both ways
+give the same, and which one an id takes does not depend on how ids are cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import partial
 from typing import Literal
+
+import numpy as np
 
 from tokenweir.encode import _core
 from tokenweir.encode.decode import check_byte_fallback
@@ -32,6 +35,7 @@ from tokenweir.stream.events import (
 from tokenweir.stream.merge import merge
 from tokenweir.stream.options import calls_style, check_counts, end_ids, thinking_style
 from tokenweir.stream.pieces import Piece, plain
+from tokenweir.stream.skimming import Skimming
 from tokenweir.stream.stops import StopStrings
 from tokenweir.stream.thinking import ThinkingMeter
 from tokenweir.templates.reasoning_styles import ReasoningStyle
@@ -138,7 +142,7 @@ class ChatDecoder:
             TokenIdError: An id of the prompt is outside the vocabulary.
 
         """
-        if type(prompt_ids) is not list:
+        if not isinstance(prompt_ids, list | np.ndarray):  # of an array, most ids are never looked at
             prompt_ids = id_list(prompt_ids)
         self._splitter, shown = find_splitter(self._tok, prompt_ids, self._style, self._tools)
         # Control tokens that spell markup, which decoding would skip.
@@ -154,7 +158,7 @@ class ChatDecoder:
             self._max_tokens,
         )
         self._skim = self._detok.skim
-        self._starts: frozenset[str] = frozenset()  # what `_detok` watches for
+        self._skimming = Skimming(self._detok, self._splitter)
         self._enter(self.channel)
         self._malformed: str | None = None  # of the text that was routed last
         self._thinking = ThinkingMeter(self._thinking_budget, self._max_tokens)
@@ -175,6 +179,9 @@ class ChatDecoder:
         other._detok = _core.Detokenizer(self._detok)
         other._skim = other._detok.skim
         other._splitter = self._splitter.copy() if self._splitter else None
+        other._skimming = Skimming(other._detok, other._splitter)
+        if self._calm:
+            other._settle()
         other._thinking = copy(self._thinking)
         other._aligner = self._aligner.copy() if self._aligner else None
         other._out = self._out.copy()
@@ -299,14 +306,9 @@ class ChatDecoder:
             self._settle()
 
     def _settle(self) -> None:
-        """Say whether the next ids may be skimmed, and what of their text would concern the splitter."""
-        splitter = self._splitter
-        self._calm = self._channel is not TOOL_CALL and self._malformed is None
-        if splitter is not None:
-            self._calm = self._calm and splitter.calm and splitter.channel is self._channel
-            if self._calm and splitter.starts != self._starts:
-                self._starts = splitter.starts
-                self._detok.watch("".join(self._starts))
+        """Say whether the next ids may be skimmed."""
+        counted = self._thinking.on is (self._channel is REASONING)  # not so after tags with nothing between them
+        self._calm = counted and self._malformed is None and self._skimming.prepare(self._channel)
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
@@ -336,8 +338,8 @@ class ChatDecoder:
                 continue
             self._count_thinking(channel is REASONING)
             self._at, self._malformed = channel, piece.malformed
-            if channel is not self._channel:
-                self._enter(channel)
+            if channel is not self._channel or piece.name:
+                self._enter(channel, piece.call)
             if channel is TOOL_CALL:
                 self._called = self._called or piece.complete
                 said = piece.call, piece.complete, piece.malformed
@@ -345,10 +347,14 @@ class ChatDecoder:
             else:
                 self._emit(*detok.send(piece.text))
 
-    def _enter(self, channel: Channel) -> None:
-        """Go on on another channel."""
+    def _enter(self, channel: Channel, call: int = 0) -> None:
+        """Go on on another channel, or in another call."""
         self._channel = channel  # of the text that went out last
-        self._kind = ReasoningDelta if channel is REASONING else TextDelta
+        self._kind: Callable[[str, list[int], int], Delta]  # makes a delta of more of it
+        if channel is TOOL_CALL:
+            self._kind = partial(ToolCallDelta, "", call=call)
+        else:
+            self._kind = ReasoningDelta if channel is REASONING else TextDelta
         self._detok.enter(channel in self._scope, self._strip and channel is REASONING)
 
     def _emit(self, text: str, ids: list[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, START, Harmony
-from tokenweir.stream.last_turn import last_turn
+from tokenweir.stream.last_turn import LastTurn
 from tokenweir.stream.once import once_a_tokenizer
 from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
@@ -42,8 +42,7 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
     unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
-    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts; so too
-    if the last one is further back than `last_turn.MOST_IDS`, which bounds what the first token has to wait for.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
 
     Args:
         tok: The model's tokenizer.
@@ -55,8 +54,8 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
     """
     candidates = _candidates(tok) if style is None else (style,)
-    turn, begins = last_turn(tok, prompt_ids, *_turn_ends(tok, style))
-    opened = [candidate for candidate in candidates if _opens(candidate, turn, begins)]
+    ends, longest = _turn_ends(tok, style)
+    opened = _opened(candidates, LastTurn(tok, prompt_ids, ends), longest)
     if opened:  # of styles with the same tags, the last has nothing else
         return PromptReading(_first_owned(tok, tuple(opened)) or opened[-1], True)
     return PromptReading(vocabulary_style(tok) if style is None else style, False)
@@ -144,30 +143,46 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
     """Find the control tokens that are no part of a style's tags, or of any's; and how long an opener may be."""
     styles = _candidates(tok) if style is None else (style,)
     tags = {token for style in styles for token in style.tokens}
-    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags}
+    # What begins every text ends no turn: behind it, where it is the only one (Llama 2), stands what a user wrote.
+    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.ids_around()[0]}
     # End tokens too: DeepSeek's and others' role tokens are not special ones.
     ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
     return ends, max(len(opener) for style in styles for opener in style.openers)
 
 
-def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> str | None:
+def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> Iterator[str] | None:
     """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
     start_id = tok.token_to_id(START)
     if start_id is None:
         return None
-    text, begins = last_turn(tok, prompt_ids, _core.IdSet([start_id]), 0)
-    return text if begins else None
+    turn = LastTurn(tok, prompt_ids, _core.IdSet([start_id]))
+    return turn.texts() if turn.begins else None
 
 
-def _opens(style: ReasoningStyle, turn: str, begins: bool) -> bool:
+def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) -> list[ReasoningStyle]:
+    """List the styles whose thinking is open at the end of a turn; no opener has more than `longest` characters."""
     # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
     # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
-    if not any(opener in turn for opener in style.openers):
-        return False
-    if turn.rstrip().endswith(style.openers):
-        return True
-    if not begins:
-        return False
-    parser = ReasoningParser(style)
-    parser.split(turn)
-    return parser.channel is Channel.REASONING
+    ending = turn.ending(longest)
+    open_at_end = {candidate.name for candidate in candidates if ending.endswith(candidate.openers)}
+    parsers: dict[str, ReasoningParser] = {}
+    if turn.begins:
+        openers = {opener for candidate in candidates for opener in candidate.openers}
+        found = _found(openers, turn.texts(), longest)
+        parsers = {c.name: ReasoningParser(c) for c in candidates if not found.isdisjoint(c.openers)}
+    for text in turn.texts() if parsers else ():
+        for parser in parsers.values():
+            parser.split(text)
+    thinking = {name for name, parser in parsers.items() if parser.channel is Channel.REASONING}
+    return [candidate for candidate in candidates if candidate.name in open_at_end | thinking]
+
+
+def _found(marks: Iterable[str], texts: Iterable[str], longest: int) -> set[str]:
+    """Find out which of some marks are in a text that comes in parts; none has more than `longest` characters."""
+    found: set[str] = set()
+    before = ""
+    for part in texts:
+        text = before + part
+        found |= {mark for mark in marks if mark in text}
+        before = text[max(0, len(text) - longest + 1) :]
+    return found

@@ -130,6 +130,7 @@ class Handoff(Generic[T]):
         view = View(self, start, interval)
         self._views.add(view)
         self._audience.fire()
+        self._emptied.fire()  # who waits for room, waits no longer than this reader may now
         return view
 
     async def abandoned(self, grace: float = 0.0) -> None:

@@ -12,10 +12,11 @@ alone, inside a message too; models leave out what comes before.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from copy import copy
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
-from tokenweir.stream.json_value import JsonValue
 from tokenweir.stream.pieces import Piece, mark_at, markup, plain
 from tokenweir.stream.tool_block import CUT_SHORT, MAX_HEADER
 
@@ -43,11 +44,11 @@ class Harmony:
 
     __slots__ = ("_ahead", "_call", "_channel", "_header", "_held", "_reason", "_recipient", "_state", "_value")
 
-    def __init__(self, before: str | None = "assistant") -> None:
+    def __init__(self, before: Iterable[str] | None = ("assistant",)) -> None:
         """Start where the prompt ends.
 
         Args:
-            before: The prompt's text after its last `<|start|>`; None if it has none, and is in an answer.
+            before: The prompt's text after its last `<|start|>`, in parts; None if it has none, and is in an answer.
 
         """
         self._state = "body" if before is None else "header"
@@ -58,7 +59,8 @@ class Harmony:
         self._recipient = self._reason = ""
         self._call = -1
         self._value = JsonValue()
-        self.split(before or "")
+        for text in before or ():
+            self.split(text)
         self._held = ""  # none of that is of the answer
 
     @property
@@ -73,13 +75,13 @@ class Harmony:
 
     @property
     def calm(self) -> bool:
-        """Whether text without any of `starts` passes whole."""
-        return self._state == "body" and not self._ahead
+        """Whether text without any of `starts`, that `arguments` take, passes whole."""
+        return self._state in ("body", "arguments") and not self._ahead
 
     @property
-    def settled(self) -> bool:
-        """The same as `calm`: nothing depends on lines."""
-        return self.calm
+    def arguments(self) -> JsonValue | None:
+        """The arguments of a call that are being read."""
+        return self._value if self._state == "arguments" and not self._ahead else None
 
     @property
     def starts(self) -> frozenset[str]:
@@ -87,7 +89,7 @@ class Harmony:
         return frozenset("<")
 
     def skim(self, text: str) -> None:
-        """Take text that has none of `starts` while calm: it passes whole and changes nothing."""
+        """Take text that passes whole while calm: it changes nothing more."""
 
     def split(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -125,7 +127,7 @@ class Harmony:
     def copy(self) -> Harmony:
         """Return an independent splitter in the same state."""
         other = copy(self)
-        other._value = copy(self._value)
+        other._value = JsonValue(self._value)
         return other
 
     # -- what comes in each state --------------------------------------------------------------------------------------
@@ -144,6 +146,8 @@ class Harmony:
             space = _SPACE.match(text).end() if self._state in ("call", "called", "after") else 0  # type: ignore[union-attr]
             if self._state == "call":
                 self._held += text[:space]
+                if len(self._held) > MAX_HEADER:
+                    self._break(f"no arguments come within {MAX_HEADER} characters", out)
             elif space:
                 out.append(markup(text[:space]))
             if space < len(text):

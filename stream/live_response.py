@@ -36,6 +36,7 @@ class Answer(Protocol):
         sampling: Sampling,
         template_kwargs: dict[str, Any],
         tools: list[dict[str, Any]] | None,
+        alignment: bool,
     ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
         """A context in which the deltas arrive, a `Finish` last; leaving it stops the engine."""
         ...
@@ -174,6 +175,7 @@ class LiveResponses:
             request.sampling(max_tokens=max_tokens),
             request.template_kwargs(),
             request.definitions(),
+            bool(request.include),
         )
         stream = ResponseStream(request, model=model, max_output_tokens=max_tokens)
         live = LiveResponse(stream, answer, conversation, self._limits, background=bool(request.background))

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
 
 
@@ -53,12 +54,15 @@ class Splitter(Protocol):
 
     @property
     def calm(self) -> bool:
-        """Whether text with none of `starts` would pass whole on `channel`; it must be shown to `skim` instead."""
+        """Whether text with none of `starts` would pass whole on `channel`; it must be shown to `skim` instead.
+
+        In a call's arguments, that is text which `arguments` takes too without being done or wrong.
+        """
         ...
 
     @property
-    def settled(self) -> bool:
-        """Whether the splitter is calm and text that has no line end either need not even be shown to it."""
+    def arguments(self) -> JsonValue | None:
+        """The arguments of a call that are being read, of which the text that comes is; None while not calm."""
         ...
 
     @property
@@ -71,7 +75,7 @@ class Splitter(Protocol):
         ...
 
     def skim(self, text: str) -> None:
-        """Take text that has none of `starts` while calm: all of it is text of `channel`."""
+        """Take text that passes whole while calm: all of it is text of `channel`, and `arguments` have taken it."""
         ...
 
     def finish(self) -> list[Piece]:

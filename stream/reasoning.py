@@ -42,7 +42,7 @@ class ReasoningParser:
         """Start at the answer, or inside the thinking.
 
         Args:
-            style: The tags and policies, or the name of a style in `styles.STYLES` or of a family of models.
+            style: The tags and policies, or the name of a style in `STYLES` or of a family of models.
             inside: The prompt has already opened the thinking.
 
         Raises:
@@ -78,9 +78,9 @@ class ReasoningParser:
         return not (self._held or self._trim)
 
     @property
-    def settled(self) -> bool:
-        """Whether text without line ends and without any of `starts` passes whole and changes nothing."""
-        return not (self._held or self._trim or self._bare_line or self._bare_start)
+    def arguments(self) -> None:
+        """No call's arguments are ever read."""
+        return None
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
         """Take more text; give what is final, as pieces on channels, in order and without the tags."""

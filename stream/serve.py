@@ -7,7 +7,10 @@
 
 Everything comes from the `websockets` package, so requests with a body (POST) are not served. Compression is off: it
 costs half as much CPU again per message and 40 KiB a connection, for messages of 100 bytes. TLS belongs in a proxy in
-front. Runs under asyncio.
+front.
+
+Runs under asyncio, since listening, and cutting off a client that stalls, are `websockets.asyncio`'s. The rest does not:
+under trio a `Session` serves whatever connection a `Transport` is written for, such as one of `websockets.trio`.
 """
 
 from __future__ import annotations
@@ -103,6 +106,7 @@ async def serve(
         sampling: Sampling,
         template_kwargs: dict[str, Any],
         tools: list[dict[str, Any]] | None,
+        alignment: bool,
     ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
         return chat(
             messages,
@@ -113,6 +117,7 @@ async def serve(
             sampling=sampling,
             tools=tools,
             template_kwargs=template_kwargs,
+            alignment=alignment,
         )
 
     limits = limits or Limits()

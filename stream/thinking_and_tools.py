@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
 from tokenweir.stream.pieces import Piece
 from tokenweir.stream.reasoning import ReasoningParser
@@ -36,19 +37,21 @@ class ThinkingAndTools:
 
     @property
     def calm(self) -> bool:
-        """Whether text without any of `starts` passes whole; `skim` must see it."""
+        """Whether text without any of `starts`, that `arguments` take, passes whole; `skim` must see it."""
         return self._reasoning.calm and self._tools.calm
 
     @property
-    def settled(self) -> bool:
-        """Whether such text, without a line end, need not even be seen."""
-        return self._reasoning.settled and self._tools.settled
+    def arguments(self) -> JsonValue | None:
+        """The arguments of a call that are being read, in which tags are nothing but text."""
+        return self._tools.arguments
 
     @property
     def starts(self) -> frozenset[str]:
         """The characters that something which counts now begins with."""
         if self._reasoning.channel is Channel.REASONING:
             return self._reasoning.starts
+        if self._tools.in_block:
+            return self._tools.starts
         return self._reasoning.starts | self._tools.starts
 
     def split(self, text: str) -> list[Piece]:
@@ -68,7 +71,7 @@ class ThinkingAndTools:
         return out
 
     def skim(self, text: str) -> None:
-        """Take text that has none of `starts` while calm: it passes whole."""
+        """Take text that passes whole while calm."""
         self._reasoning.skim(text)
         if self._reasoning.channel is Channel.ANSWER:
             self._tools.skim(text)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from copy import copy
 from functools import cache
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.call_object import CallObject
 from tokenweir.stream.events import Channel
-from tokenweir.stream.json_value import JsonValue
+from tokenweir.stream.held_text import HeldText
 from tokenweir.stream.pieces import Piece, mark_at, markup, plain
 from tokenweir.templates.tool_styles import ToolStyle
 
@@ -56,10 +57,12 @@ class ToolBlock:
         self._style = style
         self._state = "opened"
         self._tagged = bool(opener)
-        self._undecided = opener  # looked at, but not given: a call whose name is not known, white space after one
+        self._undecided = HeldText(
+            opener
+        )  # looked at, but not given: a call whose name is not known, white space after one
         self._ahead = ""  # not looked at yet: the beginning of what may become markup
         self._head = 0  # where in what is undecided a header begins
-        self._early = ""  # arguments that came before the name
+        self._early = HeldText()  # arguments that came before the name
         self._begun = False  # the name of the call that is being read has gone out
         self._in_list = False
         self._after_mark = False  # the text before a call has come
@@ -81,7 +84,14 @@ class ToolBlock:
     @property
     def held(self) -> str:
         """The text that has not been given yet."""
-        return self._undecided + self._ahead
+        return str(self._undecided) + self._ahead
+
+    @property
+    def arguments(self) -> JsonValue | None:
+        """The arguments that are being read, once the call's name has gone out."""
+        if self._state == "arguments":
+            return self._value
+        return self._object.arguments if self._state == "object" and self._begun else None
 
     def split(self, text: str, out: list[Piece]) -> str:
         """Take more text, add what is final to `out`, and return the text after the block."""
@@ -94,7 +104,7 @@ class ToolBlock:
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could make a call of it."""
-        held = self._undecided + self._ahead
+        held = self.held
         if not held:
             return []
         if self._state == "broken":
@@ -106,7 +116,8 @@ class ToolBlock:
     def copy(self) -> ToolBlock:
         """Return an independent copy."""
         other = copy(self)
-        other._object, other._value = self._object.copy(), copy(self._value)
+        other._object, other._value = self._object.copy(), JsonValue(self._value)
+        other._undecided, other._early = self._undecided.copy(), self._early.copy()
         return other
 
     # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
@@ -128,7 +139,7 @@ class ToolBlock:
             if not self._after_mark:
                 self._close(out)
             return end
-        self._begun, self._early = False, ""
+        self._begun, self._early = False, HeldText()
         if char == "{" and style.objects:
             self._state, self._object = "object", CallObject(style.name_keys, style.argument_keys)
             return place
@@ -139,12 +150,12 @@ class ToolBlock:
                 self._end_list(out)
             return end
         if style.header and not self._in_list and char not in "[]{}":
-            self._state, self._head = "header", len(self._undecided)
+            self._state, self._head = "header", self._undecided.length
             return place
         return self._release(f"{char!r} stands where a call should begin", place, out)
 
     def _in_header(self, text: str, place: int, out: list[Piece]) -> int:
-        room = self._head + MAX_HEADER - len(self._undecided)
+        room = self._head + MAX_HEADER - self._undecided.length
         search = _FIRST_BRACE if self._style.call_opens else _FIRST_BRACE_OR_SPACE
         stop = search(text, place, place + room)
         end = stop.start() if stop else min(len(text), place + room)
@@ -153,9 +164,10 @@ class ToolBlock:
             if end < len(text):
                 return self._release(f"there are no arguments within {MAX_HEADER} characters", end, out)
             return end
-        header = re.fullmatch(self._style.header, self._undecided[self._head :]) if text[end] == "{" else None
+        before = str(self._undecided)[self._head :]
+        header = re.fullmatch(self._style.header, before) if text[end] == "{" else None
         if header is None:
-            return self._release(f"{self._undecided[self._head :]!r} is no name before arguments", end, out)
+            return self._release(f"{before!r} is no name before arguments", end, out)
         self._announce(header["name"], out)
         self._state, self._value = "arguments", JsonValue()
         return end
@@ -178,10 +190,11 @@ class ToolBlock:
             if stretch:
                 out.append(Piece(stretch, Channel.TOOL_CALL, stretch, call=self.call) if arguments else markup(stretch))
         else:
-            end, arguments = call.feed(text[: place + MAX_HELD - len(self._undecided)], place)
-            self._undecided += text[place:end]
-            self._early += text[place:end] if arguments else ""
-            if call.error is None and len(self._undecided) == MAX_HELD:
+            end, arguments = call.feed(text[: place + MAX_HELD - self._undecided.length], place)
+            self._undecided.add(text[place:end])
+            if arguments:
+                self._early.add(text[place:end])
+            if call.error is None and self._undecided.length == MAX_HELD:
                 return self._release(f"no name comes within {MAX_HELD} characters", end, out)
         if call.error is not None:
             if not self._begun:
@@ -191,11 +204,11 @@ class ToolBlock:
         if call.done and not call.begun:
             if not self._tagged:  # an answer that is an object and no call
                 return self._release("", end, out)
-            self._early = "{}"
+            self._early.add("{}")
         if not self._begun and call.name and (call.begun or call.done):
             self._announce(call.name, out)
-            if self._early:
-                out.append(Piece("", Channel.TOOL_CALL, self._early, call=self.call))
+            if self._early.length:
+                out.append(Piece("", Channel.TOOL_CALL, self._early.take(), call=self.call))
         if call.done:
             self._complete(out)
         return end
@@ -225,21 +238,17 @@ class ToolBlock:
             elif mark == style.call_opens or mark in style.separators:
                 self._state, self._after_mark = "opened", mark == style.call_opens
             else:
-                out.append(markup(self._undecided))
-                self._undecided = ""
+                out.append(markup(self._undecided.take()))
             return end
         if text[place] == "{" and "" in style.separators and not self._in_list:
             self._state = "opened"
         elif mark or not (style.closes or self._in_list):  # the block has ended without a word
-            if self._undecided:
-                out.append(plain(self._undecided, Channel.ANSWER))
-            self._undecided, self._state = "", "done"
+            if self._undecided.length:
+                out.append(plain(self._undecided.take(), Channel.ANSWER))
+            self._state = "done"
         else:
-            self._reason = f"{text[place]!r} stands after a call"
-            self._state = "broken"
-            if self._undecided:
-                out.append(Piece(self._undecided, Channel.ANSWER, self._undecided, malformed=self._reason))
-            self._undecided = ""
+            self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
+            self._give_up(self._reason, out)
         return place
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
@@ -270,8 +279,8 @@ class ToolBlock:
 
     def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
         """Hold text back, as much as may be held; return the place after it."""
-        room = MAX_HELD - len(self._undecided)
-        self._undecided += text[place : min(end, place + room)]
+        room = MAX_HELD - self._undecided.length
+        self._undecided.add(text[place : min(end, place + room)])
         if end - place > room:
             return self._release(f"a call is not known as such after {MAX_HELD} characters", place + room, out)
         return end
@@ -284,8 +293,7 @@ class ToolBlock:
         """Give the name of a call."""
         self.call += 1
         self._begun = True
-        out.append(Piece(self._undecided, Channel.TOOL_CALL, "", name, self.call))
-        self._undecided = ""
+        out.append(Piece(self._undecided.take(), Channel.TOOL_CALL, "", name, self.call))
 
     def _complete(self, out: list[Piece]) -> None:
         """Say that a call is whole."""
@@ -301,18 +309,22 @@ class ToolBlock:
 
     def _close(self, out: list[Piece]) -> None:
         """Cut out the end of a block."""
-        out.append(markup(self._undecided))
-        self._undecided, self._state = "", "done"
+        out.append(markup(self._undecided.take()))
+        self._state = "done"
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call."""
         inside = self._state in ("header", "object") and self._tagged and self._style.closes
-        if self._undecided:
-            out.append(Piece(self._undecided, Channel.ANSWER, self._undecided, malformed=self._blame(reason)))
-        self._undecided = ""
+        self._give_up(self._blame(reason), out)
         self._reason = reason
         self._state = "broken" if inside else "done"
         return place
+
+    def _give_up(self, reason: str | None, out: list[Piece]) -> None:
+        """Give as answer what was held."""
+        if self._undecided.length:
+            held = self._undecided.take()
+            out.append(Piece(held, Channel.ANSWER, held, malformed=reason))
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has gone out, and say why it is none."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
 from tokenweir.stream.pieces import Piece, mark_at, plain
 from tokenweir.stream.tool_block import ToolBlock, first_of
@@ -54,17 +55,19 @@ class ToolParser:
 
     @property
     def calm(self) -> bool:
-        """Whether text without any of `starts` passes whole; `skim` must see it."""
-        return self._block is None and not self._ahead
+        """Whether text without any of `starts`, that `arguments` take, passes whole; `skim` must see it."""
+        return not self._ahead if self._block is None else self._block.arguments is not None
 
     @property
-    def settled(self) -> bool:
-        """Whether the parser is calm and need not even see such text."""
-        return self._block is None and not self._ahead and not self._bare
+    def arguments(self) -> JsonValue | None:
+        """The arguments that are being read, once the call's name has gone out."""
+        return None if self._block is None else self._block.arguments
 
     @property
     def starts(self) -> frozenset[str]:
-        """The characters that a block begins with."""
+        """The characters that a block begins with; in a block, there are none."""
+        if self._block is not None:
+            return frozenset()
         return frozenset(text[0] for text in self._style.opens) | ({"{"} if self._bare else frozenset())
 
     @property
@@ -93,7 +96,7 @@ class ToolParser:
         return text
 
     def skim(self, text: str) -> None:
-        """Take text that has none of `starts` while calm: it passes whole."""
+        """Take text that passes whole while calm."""
         if self._bare and text.strip():
             self._bare = False
 

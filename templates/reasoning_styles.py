@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from tokenweir.templates.style_names import named_style
+
 OpensAt = Literal["line", "start", "anywhere"]
 UnmatchedCloser = Literal["keep", "drop"]
 RepeatedOpener = Literal["drop_first", "keep", "drop"]
@@ -232,16 +234,7 @@ def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
         ValueError: No style has the name; the message lists those that exist.
 
     """
-    if isinstance(style, ReasoningStyle):
-        return style
-    if not isinstance(style, str):
-        raise TypeError(f"a reasoning style is a name or a ReasoningStyle, not {type(style).__name__} {style!r:.80}")
-    key = style.lower().replace("_", "-")
-    found = STYLES.get(FAMILIES.get(key, key))
-    if found is None:
-        known = ", ".join([*STYLES, *FAMILIES])
-        raise ValueError(f"unknown reasoning style {style!r}; known are {known}")
-    return found
+    return style if isinstance(style, ReasoningStyle) else named_style(style, "reasoning style", STYLES, FAMILIES)
 
 
 def shown_reasoning(source: str) -> str | None:

@@ -13,6 +13,8 @@ import re
 
 from msgspec import Struct
 
+from tokenweir.templates.style_names import named_style
+
 
 class ToolStyle(Struct, frozen=True, kw_only=True):
     """The markup of tool calls.
@@ -209,16 +211,7 @@ def tool_style_of(style: str | ToolStyle) -> ToolStyle:
         ValueError: No style has the name; the message lists those that exist.
 
     """
-    if isinstance(style, ToolStyle):
-        return style
-    if not isinstance(style, str):
-        raise TypeError(f"a tool style is a name or a ToolStyle, not {type(style).__name__} {style!r:.80}")
-    key = style.lower().replace("_", "-")
-    found = TOOL_STYLES.get(TOOL_FAMILIES.get(key, key))
-    if found is None:
-        known = ", ".join([*TOOL_STYLES, *TOOL_FAMILIES])
-        raise ValueError(f"unknown tool style {style!r}; known are {known}")
-    return found
+    return style if isinstance(style, ToolStyle) else named_style(style, "tool style", TOOL_STYLES, TOOL_FAMILIES)
 
 
 def shown_tools(source: str) -> str | None:

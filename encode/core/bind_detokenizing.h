@@ -1,10 +1,11 @@
-// StopStrings, IdSet and Detokenizer as Python sees them.
+// StopStrings, IdSet, JsonValue and Detokenizer as Python sees them.
 #pragma once
 
 #include <limits>
 
 #include "detokenizer.h"
 #include "id_set.h"
+#include "json_value.h"
 #include "py_decoding.h"
 #include "stop_strings.h"
 
@@ -15,6 +16,27 @@ inline size_t bytes_of(std::string_view text, size_t characters) {
   size_t at = 0;
   for (; characters > 0 && at < text.size(); characters--) at += utf8_length(static_cast<uint8_t>(text[at]));
   return at;
+}
+
+// Takes text from character `start` on; returns the place after the last one taken.
+inline size_t feed(JsonValue& value, nb::handle text, size_t start) {
+  const std::string_view bytes = utf8(text);
+  const size_t from = bytes_of(bytes, start), taken = value.feed(bytes.substr(from));
+  for (size_t at = from; at < from + taken; at += utf8_length(static_cast<uint8_t>(bytes[at]))) start++;
+  return start;
+}
+
+inline std::optional<std::string> error_of(const JsonValue& value) {
+  switch (value.failure()) {
+    case JsonValue::Failure::kNone:
+      return {};
+    case JsonValue::Failure::kCharacter:
+      return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot stand here in " + value.where();
+    case JsonValue::Failure::kDepth:
+      return "the JSON is nested more than " + std::to_string(JsonValue::kMaxDepth) + " levels deep";
+    default:
+      return "the JSON is not closed";
+  }
 }
 
 inline size_t unlimited(std::optional<size_t> limit) { return limit.value_or(std::numeric_limits<size_t>::max()); }
@@ -28,6 +50,7 @@ class PyDetokenizer {
               std::move(controls), min_tokens, unlimited(limit)) {}
 
   void watch(nb::handle starts) { core_.watch(utf8(starts)); }
+  void follow(std::shared_ptr<JsonValue> value) { core_.follow(std::move(value)); }
   void enter(bool search, bool drop) { core_.enter(search, drop); }
   void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
 
@@ -125,12 +148,21 @@ inline void bind_detokenizing(nb::module_& m) {
       .def(nb::init<std::vector<int64_t>>(), "ids"_a)
       .def(
           "last_in",
-          [](const IdSet& self, const nb::list& ids, size_t start) -> std::optional<size_t> {
-            for (size_t place = ids.size(); place > start; place--)
-              if (self.contains(token_id(PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(place - 1))))) return place - 1;
+          [](const IdSet& self, nb::handle sequence) -> std::optional<size_t> {
+            const Ids ids(sequence);
+            for (size_t place = ids.size(); place > 0; place--)
+              if (self.contains(ids[place - 1])) return place - 1;
             return {};
           },
-          "ids"_a, "start"_a);
+          "ids"_a);
+
+  nb::class_<JsonValue>(m, "JsonValue")
+      .def(nb::init<>())
+      .def(nb::init<const JsonValue&>(), "other"_a)
+      .def_prop_ro("done", &JsonValue::done)
+      .def_prop_ro("error", &error_of)
+      .def("feed", &feed, "text"_a, "start"_a = 0)
+      .def("finish", &JsonValue::finish);
 
   nb::class_<StopStrings>(m, "StopStrings")
       .def(
@@ -166,6 +198,7 @@ inline void bind_detokenizing(nb::module_& m) {
            "limit"_a.none())
       .def(nb::init<const PyDetokenizer&>(), "other"_a)
       .def("watch", &PyDetokenizer::watch, "starts"_a)
+      .def("follow", &PyDetokenizer::follow, "value"_a.none())
       .def("enter", &PyDetokenizer::enter, "search"_a, "drop"_a)
       .def("skim", &PyDetokenizer::skim, "ids"_a, "place"_a)
       .def("unshown", &PyDetokenizer::unshown)

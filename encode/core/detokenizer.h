@@ -3,8 +3,9 @@
 // An id's text goes to whoever splits it into answer, thinking and tool calls; what that makes of it comes back, is
 // searched for stops where they count, and goes out with its ids. That way is `step`, then `send`, `take` or `drop`.
 // Most ids cannot concern the splitter: they are no control token and their text has none of the characters at which
-// something begins for it. `skim` takes as many of these as there are, and both ways give the same. Their text is kept
-// for the splitter, which must know what stands before the next text that it gets.
+// something begins for it, or, in the arguments of a tool call, JSON that goes on after it. `skim` takes as many of these
+// as there are, and both ways give the same. Their text is kept for the splitter, which must know what stands before the
+// next text that it gets.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 
 #include "decode_stream.h"
 #include "id_set.h"
+#include "json_value.h"
 #include "pending_ids.h"
 #include "stop_strings.h"
 
@@ -42,6 +44,10 @@ class Detokenizer {
       stirs_[static_cast<uint8_t>(starts[at])] = true;
     watched_ = true;
   }
+
+  // What comes is text of a JSON value, whose end concerns the splitter too, and an error in it; null for other text.
+  // Skimming moves the value on, and the splitter, which shares it, does so by the text of other ids. No stop counts there.
+  void follow(std::shared_ptr<JsonValue> value) { value_ = std::move(value); }
 
   // Whether stops count in the text that comes next, and whether that is dropped.
   void enter(bool search, bool drop) {
@@ -144,10 +150,10 @@ class Detokenizer {
  private:
   static constexpr size_t kMostUnshown = 1024;  // bytes; then an id goes the long way
 
-  bool stirs(std::string_view text) const {
+  bool stirs(std::string_view text) {
     for (const char c : text)
       if (stirs_[static_cast<uint8_t>(c)]) return true;
-    return false;
+    return value_ && !value_->pass(text);
   }
 
   void add(Id id, size_t length) {
@@ -166,6 +172,7 @@ class Detokenizer {
   std::shared_ptr<const IdSet> controls_;
   PendingIds<Id> pending_;
   std::array<bool, 256> stirs_{};
+  std::shared_ptr<JsonValue> value_;  // that the text which comes is of
   bool watched_ = false, search_ = false, drop_ = false;
   std::string unshown_;  // text that was skimmed, which the splitter has not been shown
   std::optional<std::string> stirring_;  // the text of an id that has been decoded and not yet been stepped

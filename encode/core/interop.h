@@ -145,10 +145,11 @@ inline int64_t token_id(nb::handle value) {
   throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
 }
 
-// A Python sequence of ids.
+// A Python sequence of ids; the items of an array are only made of those that are asked for.
 class Ids {
  public:
-  explicit Ids(nb::handle ids) : ids_(nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence of integers"))) {
+  explicit Ids(nb::handle ids)
+      : ids_(PySequence_Check(ids.ptr()) ? nb::borrow(ids) : nb::steal(PySequence_List(ids.ptr()))) {
     if (!ids_.is_valid()) throw nb::python_error();
     list_ = PyList_Check(ids_.ptr());
   }
@@ -157,8 +158,13 @@ class Ids {
 
   int64_t operator[](size_t i) const {
     const Py_ssize_t at = static_cast<Py_ssize_t>(i);
-    PyObject* item = list_ ? PyList_GetItem(ids_.ptr(), at) : PyTuple_GetItem(ids_.ptr(), at);
-    if (!item) throw nb::python_error();
+    if (list_) {
+      PyObject* item = PyList_GetItem(ids_.ptr(), at);
+      if (!item) throw nb::python_error();
+      return token_id(item);
+    }
+    const nb::object item = nb::steal(PySequence_GetItem(ids_.ptr(), at));
+    if (!item.is_valid()) throw nb::python_error();
     return token_id(item);
   }
 

@@ -15,7 +15,7 @@ struct AddedTokenTables {
   uint64_t longest;  // bytes
 };
 
-constexpr uint32_t kThreads = 256, kBytes = 8;  // bytes a thread
+constexpr uint32_t kThreads = 256, kBytes = 8;  // bytes a thread, which it reads as one word
 
 struct Search {
   const AddedTokenTables& tables;
@@ -90,7 +90,7 @@ extern "C" __global__ void mark_documents(const uint8_t* text, const int64_t* of
 // guards[n_guards]: sorted places that no token may cover. earlier: bits of the bytes of tokens that were found before,
 // or null. most: bytes of a cluster; the document is refused if there are more. Of a token that counts: `found` has bits
 // for its bytes, ids[place] its id, and `tokens` a bit for the place.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 6)
     find_added_tokens(const tokenweir::added::AddedTokenTables* added, const uint8_t* text, uint32_t n,
                       const int64_t* offsets, uint32_t n_documents, const int64_t* guards, uint32_t n_guards,
                       const uint32_t* earlier, uint32_t most, uint32_t* found, uint32_t* ids, uint32_t* tokens,
@@ -112,8 +112,10 @@ extern "C" __global__ void __launch_bounds__(256)
   };
 
   const uint32_t begin = (blockIdx.x * kThreads + threadIdx.x) * kBytes;
-  for (uint32_t at = begin; at < n && at < begin + kBytes; at++) {
-    if (!search.may_begin(text[at])) continue;
+  if (begin >= n) return;
+  uint64_t bytes = *reinterpret_cast<const uint64_t*>(text + begin);
+  for (uint32_t at = begin; at < n && at < begin + kBytes; at++, bytes >>= 8) {
+    if (!search.may_begin(bytes & 0xFF)) continue;
     const uint32_t document = documents.at(at), document_begin = documents.begin(document);
     const uint32_t document_end = documents.end(document);
     Search::Match match = search.match(at, document_end);

@@ -20,28 +20,17 @@ __device__ inline bool within_whole(const DeviceBpe& bpe, const uint8_t* p, uint
   return false;
 }
 
-}  // namespace tokenweir::merging
-
 // A warp a piece: a minimum over all its places finds the next merge, and two lanes look up the two new pairs.
-//
-// pieces: as many as counters[kMediumPieces], of up to kMediumBytes bytes. ids, tokens: as in encode_pieces.
-extern "C" __global__ void __launch_bounds__(256, 6)
-    merge_medium(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces,
-                 const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
-  using namespace tokenweir;
-  using namespace tokenweir::merging;
-  __shared__ Symbols all[kWarps];
-  const uint32_t lane = lane_of_thread(), n_pieces = counters[kMediumPieces];
-  Symbols& s = all[warp_of_thread()];
-  const DeviceBpe bpe = *tables;
-  for (uint32_t k = blockIdx.x * kWarps + warp_of_thread(); k < n_pieces; k += gridDim.x * kWarps) {
+__device__ inline void merge_medium(const DeviceBpe& bpe, const uint8_t* text, const Piece* pieces, uint32_t n_pieces,
+                                    uint32_t worker, uint32_t n_workers, Symbols& s, uint32_t* ids, uint32_t* tokens) {
+  const uint32_t lane = lane_of_thread();
+  for (uint32_t k = worker; k < n_pieces; k += n_workers) {
     const Piece piece = pieces[k];
     const uint8_t* const p = text + piece.begin;
     const auto pair = [&](uint32_t at) {
       return s.next[at] < piece.size ? bpe.priority(s.ids[at], s.ids[s.next[at]]) : kNone;
     };
     for (uint32_t at = lane; at < kMediumBytes; at += 32) s.ids[at] = s.priorities[at] = kNone;
-    __syncwarp();
     for (uint32_t at = lane; at < piece.size; at += 32) {  // a character is begun whole by the lane of its first byte
       if (utf8_continues(p[at]) && within_whole(bpe, p, at, piece.size)) continue;
       const uint32_t whole = bpe.whole(p, at, piece.size);
@@ -80,30 +69,20 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       }
       __syncwarp();
     }
-    for (uint32_t at = lane; at < piece.size; at += 32) {
+    for (uint32_t at = lane; at < piece.size; at += 32) {  // and then the next piece: all at places of the lane's own
       if (s.ids[at] == kNone) continue;
       ids[piece.begin + at] = s.ids[at];
       set_bit(tokens, piece.begin + at);
     }
-    __syncwarp();
   }
 }
 
-// A block a piece, as block_merge.cuh has it. pieces: as many as counters[kLongPieces], of up to `most` bytes. scratch: 4
-// words for each byte of a piece, by block.
-extern "C" __global__ void __launch_bounds__(256, 4)
-    merge_long(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* pieces, uint32_t most,
-               uint32_t* scratch, const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
-  using namespace tokenweir;
-  using namespace tokenweir::block;
-  __shared__ uint32_t near[4][kNear];
-  __shared__ Words words;
-  const DeviceBpe bpe = *tables;
-  uint32_t* const far = scratch + uint64_t{blockIdx.x} * 4 * most;
-  const Buffers buffers{{{near[0], near[1]}, {near[2], near[3]}},
-                        {{far, far + most}, {far + uint64_t{most} * 2, far + uint64_t{most} * 3}}};
-  const uint32_t n_pieces = counters[kLongPieces];
-  for (uint32_t k = blockIdx.x; k < n_pieces; k += gridDim.x) {
+// A block a piece, as block_merge.cuh has it.
+__device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, const Piece* pieces, uint32_t n_pieces,
+                                  uint32_t worker, uint32_t n_workers, const block::Buffers& buffers, block::Words& words,
+                                  uint32_t* ids, uint32_t* tokens) {
+  using namespace block;
+  for (uint32_t k = worker; k < n_pieces; k += n_workers) {
     const Piece piece = pieces[k];
     const Tokens first = buffers.of(0, piece.size);
     const Share bytes(piece.size);
@@ -123,4 +102,31 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     }
     __syncthreads();
   }
+}
+
+}  // namespace tokenweir::merging
+
+// medium, long_pieces: as many as the counters say, of up to kMediumBytes and `most` bytes. The first `n_long` blocks merge
+// the long ones, each with 4 * `most` words of `far`. ids, tokens: as in encode_pieces.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    merge_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* medium,
+                 const tokenweir::Piece* long_pieces, uint32_t n_long, uint32_t most, uint32_t* far,
+                 const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
+  using namespace tokenweir;
+  using namespace tokenweir::merging;
+  __shared__ union {
+    Symbols of_warps[kWarps];
+    uint32_t near[4][block::kNear];
+  } shared;
+  __shared__ block::Words words;
+  const DeviceBpe bpe = *tables;
+  if (blockIdx.x >= n_long) {
+    const uint32_t warp = warp_of_thread(), worker = (blockIdx.x - n_long) * kWarps + warp;
+    return merge_medium(bpe, text, medium, counters[kMediumPieces], worker, (gridDim.x - n_long) * kWarps,
+                        shared.of_warps[warp], ids, tokens);
+  }
+  uint32_t* const own = far + uint64_t{blockIdx.x} * 4 * most;
+  const block::Buffers buffers{{{shared.near[0], shared.near[1]}, {shared.near[2], shared.near[3]}},
+                               {{own, own + most}, {own + uint64_t{most} * 2, own + uint64_t{most} * 3}}};
+  merge_long(bpe, text, long_pieces, counters[kLongPieces], blockIdx.x, n_long, buffers, words, ids, tokens);
 }

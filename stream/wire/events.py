@@ -10,7 +10,7 @@ get, and the status `cancelled` of a response that the client's `response.cancel
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal
 
 import msgspec
@@ -21,12 +21,21 @@ ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 
 
+class Logprob(Struct, frozen=True):
+    """A token of the answer and the natural logarithm of its probability; `token` has U+FFFD for part of a character."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+    top_logprobs: list[str] = []
+
+
 class OutputText(Struct, frozen=True, tag_field="type", tag="output_text"):
-    """A piece of content: the answer's text."""
+    """A piece of content: the answer's text, and its tokens if the request includes them."""
 
     text: str
     annotations: list[str] = []
-    logprobs: list[str] = []
+    logprobs: list[Logprob] = []
 
 
 class ReasoningText(Struct, frozen=True, tag_field="type", tag="reasoning_text"):
@@ -216,14 +225,14 @@ class OutputTextDelta(_InItem, frozen=True, kw_only=True, tag="response.output_t
     """More of the answer."""
 
     delta: str
-    logprobs: list[str] = []
+    logprobs: list[Logprob] = []
 
 
 class OutputTextDone(_InItem, frozen=True, kw_only=True, tag="response.output_text.done"):
     """The whole answer."""
 
     text: str
-    logprobs: list[str] = []
+    logprobs: list[Logprob] = []
 
 
 class ReasoningTextDelta(_InItem, frozen=True, kw_only=True, tag="response.reasoning_text.delta"):
@@ -312,6 +321,9 @@ def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
         last = pieces[-1]
         if len(pieces) > 1 and isinstance(last, _DELTAS):
             last = replace(last, delta="".join(piece.delta for piece in pieces if isinstance(piece, _DELTAS)))
+            if isinstance(last, OutputTextDelta):
+                logprobs = (piece.logprobs for piece in pieces if isinstance(piece, OutputTextDelta))
+                last = replace(last, logprobs=[*chain.from_iterable(logprobs)])
         merged.append(last)
     return merged
 

@@ -7,11 +7,14 @@ import string
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from tokenweir.stream.events import ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events import Alignment, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.wire import events as ev
 
 ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
 End = Literal["completed", "incomplete"]
+
+NO_PROBABILITY = -9999.0
+"""The protocol's logarithm of 0, since JSON has no infinity."""
 
 
 def new_id(prefix: str) -> str:
@@ -73,6 +76,7 @@ class _OpenText:
         self._index = index
         self._number = number
         self._pieces: list[str] = []
+        self._logprobs: list[ev.Logprob] = []
 
     def takes(self, delta: ItemDelta) -> bool:
         return type(delta) is self._kind
@@ -92,22 +96,36 @@ class _OpenText:
     def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
         assert not isinstance(delta, ToolCallDelta)
         self._pieces.append(delta.text)
-        kind = ev.OutputTextDelta if self._answer else ev.ReasoningTextDelta
-        return [kind(sequence_number=self._number(), item_id=self._id, output_index=self._index, delta=delta.text)]
+        number, item, index = self._number(), self._id, self._index
+        if not self._answer:
+            return [ev.ReasoningTextDelta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
+        logprobs = _logprobs(delta.alignment)
+        self._logprobs += logprobs
+        return [
+            ev.OutputTextDelta(
+                sequence_number=number, item_id=item, output_index=index, delta=delta.text, logprobs=logprobs
+            )
+        ]
 
     def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
         text = "".join(self._pieces)
+        number, index = self._number(), self._index
         item: ev.Item
         part: ev.Part
-        done: type[ev.OutputTextDone | ev.ReasoningTextDone]
+        done: ev.ResponseEvent
         if self._answer:
-            part = ev.OutputText(text)
-            item, done = ev.MessageItem(self._id, status, [part]), ev.OutputTextDone
+            logprobs = self._logprobs
+            part = ev.OutputText(text, logprobs=logprobs)
+            item = ev.MessageItem(self._id, status, [part])
+            done = ev.OutputTextDone(
+                sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
+            )
         else:
             part = ev.ReasoningText(text)
-            item, done = ev.ReasoningItem(self._id, status, [part]), ev.ReasoningTextDone
+            item = ev.ReasoningItem(self._id, status, [part])
+            done = ev.ReasoningTextDone(sequence_number=number, item_id=self._id, output_index=index, text=text)
         return item, [
-            done(sequence_number=self._number(), item_id=self._id, output_index=self._index, text=text),
+            done,
             ev.ContentPartDone(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
             ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
         ]
@@ -159,3 +177,14 @@ class _OpenCall:
 
     def _item(self, status: ev.ItemStatus, arguments: str) -> ev.FunctionCallItem:
         return ev.FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
+
+
+def _logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
+    """The delta's tokens with their logprobs, where the request includes them."""
+    if alignment is None:
+        return []
+    return [
+        ev.Logprob(token.decode("utf-8", "replace"), max(NO_PROBABILITY, float(logprob)), list(token))
+        for token, logprob in zip(alignment.token_bytes, alignment.logprobs, strict=True)
+        if logprob is not None
+    ]

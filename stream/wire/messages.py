@@ -28,6 +28,10 @@ class Conversation:
         self.messages = list(messages)
         self._thinking = ""
         self._calling = False  # whether a call would belong to the last message
+        calls = [call for message in self.messages for call in message.get("tool_calls", ())]
+        self._names = {
+            call["id"]: call["function"]["name"] for call in reversed(calls)
+        }  # of two with one id, the first
 
     def say(self, role: str, text: str) -> None:
         """A message; `developer` becomes `system`, which is the role that templates know."""
@@ -44,11 +48,9 @@ class Conversation:
         if self._thinking or not self._calling:
             self._add({"role": "assistant", "content": ""})
         function = {"name": name, "arguments": arguments}
-        message = self.messages[-1]
-        message["tool_calls"] = [
-            *message.get("tool_calls", ()),
-            {"id": call_id, "type": "function", "function": function},
-        ]
+        calls = self.messages[-1].setdefault("tool_calls", [])
+        calls.append({"id": call_id, "type": "function", "function": function})
+        self._names.setdefault(call_id, name)
 
     def answer(self, call_id: str, output: str) -> None:
         """What the call of this id gave.
@@ -58,8 +60,7 @@ class Conversation:
 
         """
         self.end()
-        calls = (call for message in self.messages for call in message.get("tool_calls", ()))
-        name = next((call["function"]["name"] for call in calls if call["id"] == call_id), None)
+        name = self._names.get(call_id)
         if name is None:
             raise LookupError(f"no function_call before it has the call_id {call_id[:80]!r}")
         self._add({"role": "tool", "content": output, "tool_call_id": call_id, "name": name})

@@ -1,8 +1,9 @@
 """The client's side of the OpenAI Responses protocol: one JSON message in, one checked request out.
 
 Three client events are known: `response.create`, and two extensions: `response.cancel`, named as in OpenAI's Realtime
-protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET /v1/responses/ID`. A field that this server does not offer is refused by name and value, unless its value asks for
-nothing (`tools: []`, `store: false`), so that nobody believes in a setting that has no effect. `null` means unset.
+protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET /v1/responses/ID`. A field that this
+server does not offer is refused by name and value, unless its value asks for nothing (`tools: []`, `store: false`), so
+that nobody believes in a setting that has no effect. `null` means unset.
 
 Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`.
 """
@@ -109,6 +110,8 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         tools: Functions that the model may call, handed to the chat template. `strict` cannot be promised.
         tool_choice: "none" leaves the tools out.
         parallel_tool_calls: Whether an answer may have several calls; with tools it may.
+        include: The tokens of the answer with their logprobs, those without text (tags) beside the text after them. An
+            engine that gives none fails the response.
         background: The response goes on for a while when the connection is lost, and can be resumed.
         stop: Extension: strings that end the answer.
         top_k: Extension: most candidates.
@@ -131,6 +134,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tool_choice: Literal["auto", "none"] | None = None
     parallel_tool_calls: bool | None = None
     background: bool | None = None
+    include: list[Literal["message.output_text.logprobs"]] = []
     stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
@@ -236,7 +240,6 @@ _EVENTS: dict[str, type[ClientEvent]] = {
 # Fields of the protocol that this server does not offer, with the values that ask for nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "generate": (True,),
-    "include": ([],),
     "service_tier": ("auto", "default"),
     "store": (False,),
     "stream": (True,),

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from tokenweir.encode.errors import ProtocolError
-from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
+from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.wire import events as ev
 from tokenweir.stream.wire.items import OpenItem, new_id, open_item
 from tokenweir.stream.wire.requests import ResponseCreate
@@ -72,11 +72,14 @@ class ResponseStream:
         """The events of one delta.
 
         Raises:
-            ProtocolError: For a second parallel answer, which a Responses request cannot ask for.
+            ProtocolError: For a second parallel answer, which a Responses request cannot ask for, and for tokens that have
+                no logprob where the request includes them. Nothing has been made then.
 
         """
         if delta.index != 0:
             raise ProtocolError(f"a Responses stream carries one answer, not answer {delta.index}")
+        if isinstance(delta, TextDelta) and delta.alignment is not None and None in delta.alignment.logprobs:
+            raise ProtocolError("include asks for message.output_text.logprobs, and this model's engine gives none")
         if isinstance(delta, Finish):
             return self._finish(delta)
         events: list[ev.ResponseEvent] = []

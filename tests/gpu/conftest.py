@@ -9,6 +9,7 @@ from shim_device import ShimDevice
 
 from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import CupyDevice
+from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.kernels import kernel_sources
 
 
@@ -25,8 +26,26 @@ DEVICES = _devices()
 
 
 @pytest.fixture(scope="session", params=DEVICES)
-def device(request):
-    return DEVICES[request.param] or ShimDevice(kernel_sources())
+def device_of(request):
+    """A device by the seed of its orders; a GPU has its own."""
+    gpu = DEVICES[request.param]
+    return lambda seed=1: gpu or ShimDevice(kernel_sources(), seed)
+
+
+@pytest.fixture(scope="session")
+def device(device_of):
+    return device_of()
+
+
+@pytest.fixture(scope="session")
+def batch_of(device_of):
+    """A tokenizer's batch in exact mode, and the device that it runs on."""
+
+    def batch_of(tok, seed=1, **options):
+        device = device_of(seed)
+        return ExactBatch(tok, device, **{"workers": 2, **options}), device
+
+    return batch_of
 
 
 @pytest.fixture(scope="session")

@@ -1,32 +1,12 @@
-"""Batches in exact mode under the shim, compared with the CPU's encoder; small tokenizers to try them on."""
+"""Batches in exact mode, compared with the CPU's encoder."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import numpy as np
-from shim_device import ShimDevice
 
-from tokenweir.encode._core import byte_alphabet
-from tokenweir.encode.spec import BPE, ByteLevel, PreTokenizerSequence, Split, TokenizerSpec
-from tokenweir.encode.spec.values import Pattern
-from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.exact import ExactBatch
-from tokenweir.gpu.kernels import kernel_sources
-
-SPELLS = ByteLevel(add_prefix_space=False, use_regex=False)
-WORDS = ByteLevel(add_prefix_space=False)
-
-
-def device_of(seed=1):
-    return ShimDevice(kernel_sources(), seed)
-
-
-def batch_of(tok, seed=1, **options):
-    """A batch, and the device that it runs on."""
-    device = device_of(seed)
-    return ExactBatch(tok, device, **{"workers": 2, **options}), device
 
 
 def run(batch_and_device, documents, **options):
@@ -54,25 +34,3 @@ def check(batch_and_device, documents, *, parse_special=True):
         if i not in refused:
             assert found[i] == expected[i].tolist(), (document, parse_special)
     return refused
-
-
-def spell(token):
-    """A token in GPT-2's byte alphabet."""
-    return "".join(byte_alphabet()[byte] for byte in token)
-
-
-def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
-    """A tokenizer of merges, as pairs of bytes."""
-    tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
-    model = BPE(
-        vocab={spell(token): i for i, token in enumerate(tokens)},
-        merges=[(spell(left), spell(right)) for left, right in merges],
-        ignore_merges=ignore_merges,
-    )
-    return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, **components))
-
-
-def splits(*patterns):
-    """A pre-tokenizer that cuts by one pattern after the other, as DeepSeek's does."""
-    cuts = [Split(pattern=Pattern(Regex=pattern), behavior="Isolated") for pattern in patterns]
-    return PreTokenizerSequence([*cuts, SPELLS])

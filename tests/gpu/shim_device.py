@@ -9,11 +9,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import re
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -23,11 +22,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tokenweir.encode.errors import DeviceError
+from tokenweir.gpu.kernels import kernel_names
 
 SHIM = Path(__file__).parent / "shim"
 CORE = Path(__file__).resolve().parents[2] / "encode" / "core"
 
-_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
 _FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-U_FORTIFY_SOURCE"]
 _GUARD = 64  # bytes before and after an array
 
@@ -86,6 +85,10 @@ class ShimDevice:
         array = self.empty(n, dtype)
         array[:] = 0
         return array
+
+    def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[NDArray[Any]]:
+        """Arrays, each between guards of its own."""
+        return [(self.zeros if zero else self.empty)(size, np.uint32) for size in sizes]
 
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy of an array."""
@@ -156,7 +159,7 @@ def _scalar(value: np.generic) -> Any:
 @cache
 def _compiled(source: Path) -> dict[str, Any]:
     """The kernels of a file by name, from a library that is kept by the hash of all that is compiled."""
-    names = _KERNEL.findall(source.read_text())
+    names = kernel_names(source)
     lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in names]]
     compiler = [os.environ.get("CXX", "g++"), *_FLAGS, f"-I{SHIM}", f"-I{CORE}", "-x", "c++", "-"]
     program = "\n".join(lines) + "\n"

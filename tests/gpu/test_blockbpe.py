@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from adversarial import strings
 from blockbpe_reference import BlockBpeReference
-from shim_device import ShimDevice
+from small_tokenizers import WORDS, random_merges, small
 
 from tokenweir.encode._core import byte_alphabet
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
-    BPE,
     NFC,
     AddedToken,
     ByteLevel,
@@ -29,15 +28,6 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.blockbpe import BlockBpeBatch, unsplit
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.kernels import SOURCES
-
-WORDS = ByteLevel(add_prefix_space=False)
-KERNELS = [SOURCES / name for name in ("added_tokens.cu", "blockbpe.cu", "collect.cu")]
-
-
-@pytest.fixture(scope="module")
-def device():
-    return ShimDevice(KERNELS)
 
 
 def run(batch, device, texts, **options):
@@ -57,50 +47,24 @@ def ids_of(batch, device, texts, **options):
     return [ids[begin:end].tolist() for begin, end in pairwise(offsets)]
 
 
-def random_merges(pick, letters, count):
-    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
-    tokens = [bytes([letter]) for letter in letters]
-    merges = {}
-    for _ in range(count):
-        left, right = pick.choice(tokens), pick.choice(tokens)
-        if len(left + right) <= 9:
-            merges[left, right] = None
-            tokens.append(left + right)
-    merges = list(merges)
-    if pick.random() < 0.5:
-        pick.shuffle(merges)
-    return merges
-
-
 def random_texts(pick, letters, count, longest):
     return [bytes(pick.choices(letters, k=pick.randint(0, longest))) for _ in range(count)]
-
-
-def spell(token):
-    """A token in GPT-2's byte alphabet."""
-    letters = byte_alphabet()
-    return "".join(letters[byte] for byte in token)
 
 
 def by_merges(merges, added=()):
     """A tokenizer of these merges, and the reference."""
     tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
     vocabulary = {token: i for i, token in enumerate(tokens)}
-    model = BPE(
-        vocab={spell(token): i for token, i in vocabulary.items()},
-        merges=[(spell(left), spell(right)) for left, right in merges],
-        ignore_merges=True,
-    )
-    tok = Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=WORDS, added_tokens=tuple(added)))
+    tok = small(merges, ignore_merges=True, added_tokens=tuple(added))
     special = {token.content.encode(): token.id for token in tok.added_tokens}
     return tok, BlockBpeReference(vocabulary, merges, special)
 
 
 @pytest.mark.parametrize(("letters", "block", "longest"), [(b"ab", 32, 90), (b"abc", 64, 150), (b"a\xe6\x97 ", 96, 60)])
-def test_merges(letters, block, longest):
+def test_merges(device_of, letters, block, longest):
     pick = random.Random(letters)
     for seed in range(40):
-        device = ShimDevice(KERNELS, seed)
+        device = device_of(seed)
         merges = random_merges(pick, letters, pick.randint(0, 25))
         tok, reference = by_merges(merges)
         texts = [*random_texts(pick, letters, 6, longest), letters[:1] * longest]
@@ -109,11 +73,11 @@ def test_merges(letters, block, longest):
 
 
 @pytest.mark.parametrize(("letters", "block"), [(b"ab", 32), (b"abcd", 64)])
-def test_ranks(letters, block):
+def test_ranks(device_of, letters, block):
     """Several pairs may have one rank, and the halves of a token be rarer than the token."""
     pick = random.Random(letters)
     for seed in range(40):
-        device = ShimDevice(KERNELS, seed)
+        device = device_of(seed)
         tokens = {left + right for left, right in random_merges(pick, letters, pick.randint(1, 25))}
         tokens = [*sorted(tokens), *(bytes([byte]) for byte in range(256))]
         pick.shuffle(tokens)
@@ -145,7 +109,7 @@ def test_a_merge_that_creates_a_pair_which_goes_first(device):
 
 
 @pytest.mark.parametrize("block", [256, 512, 1024])
-def test_the_blocks_of_the_paper(block):
+def test_the_blocks_of_the_paper(device_of, block):
     tok = Tokenizer.default()
     cpu = unsplit(tok)
     texts = [
@@ -156,7 +120,7 @@ def test_the_blocks_of_the_paper(block):
     ]
     expected = [cpu.encode(text) for text in texts]
     for seed in range(2):
-        device = ShimDevice(KERNELS, seed)
+        device = device_of(seed)
         assert ids_of(BlockBpeBatch(tok, device, block=block), device, texts) == expected
 
 
@@ -174,10 +138,10 @@ def test_strings_that_do_not_fit_into_shared_memory(device, n):
 @pytest.mark.parametrize(
     "name", ["gpt2/tokenizer.json", "llama-3.1/tokenizer.json", "openai/cl100k_base.tiktoken", "default"]
 )
-def test_vocabularies(data, name):
+def test_vocabularies(device_of, data, name):
     """Adversarial texts; the plain reference for some, the CPU form for all."""
     tok = Tokenizer.default() if name == "default" else Tokenizer.from_file(data(f"tokenizers/{name}"))
-    device = ShimDevice(KERNELS, len(name))
+    device = device_of(len(name))
     batch = BlockBpeBatch(tok, device, block=32)
     groups = strings(500, seed=name, special_tokens=list(tok.special_tokens)).values()
     texts = [text for group in groups for text in group if len(text) < 500]
@@ -220,12 +184,12 @@ def test_bytes_that_are_no_text(device):
 ADDED = ["<s>", "<s><s>", "<|a|>", "<", "ab<", "<|", "日", "|>x"]
 
 
-def test_special_tokens_that_overlap():
+def test_special_tokens_that_overlap(device_of):
     """The leftmost counts, and of those that begin there the longest, as in the CPU's search."""
     pick = random.Random(2)
     fragments = [*ADDED, "s>", "a", "b", ">", "日"[:1], " "]
     for seed in range(15):
-        device = ShimDevice(KERNELS, seed)
+        device = device_of(seed)
         added = [AddedToken(content, special=pick.random() < 0.5) for content in pick.sample(ADDED, 4)]
         tok, reference = by_merges([(b"a", b"b"), (b"<", b"s"), (b"<s", b">")], added)
         texts = ["".join(pick.choices(fragments, k=pick.randint(0, 40))) for _ in range(8)]
@@ -253,14 +217,14 @@ def test_tokens_of_normalized_text_come_second(device):
     assert ids_of(batch, device, texts) == [batch.tokenizer.encode(text) for text in texts]
 
 
-def test_guarded_characters():
+def test_guarded_characters(device_of):
     """No special token covers one, and a string that has one yields no control token."""
     pick = random.Random(3)
     added = [AddedToken(content, special=True) for content in ("<s>", "<s>!", "ab", "日")]
     merges = [(b"a", b"b"), (b"ab", b"ab"), (b"<", b"s"), (b"<s", b">")]
     tok, _ = by_merges(merges, added)
     for seed in range(15):
-        device = ShimDevice(KERNELS, seed)
+        device = device_of(seed)
         batch = BlockBpeBatch(tok, device, block=32)
         texts = ["".join(pick.choices(["<s>", "!", "ab", "日", "x"], k=pick.randint(0, 12))) for _ in range(8)]
         expected, guards, begin = [], [], 0

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from shim_device import ShimDevice
 
 from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.kernels import SOURCES
 
 
-def test_more_tiles_than_a_block_has_threads():
+def test_more_tiles_than_a_block_has_threads(device_of):
     n = (5 << 19) + 77
     pick = np.random.default_rng(1)
     tokens = np.zeros(n, np.bool_)
@@ -22,14 +20,14 @@ def test_more_tiles_than_a_block_has_threads():
     for document in refused:
         kept[offsets[document] : offsets[document + 1]] = False
     for seed in range(4):
-        device = ShimDevice([SOURCES / "collect.cu"], seed)
+        device = device_of(seed)
         batch = Batch(device, device.zeros(n + SLACK, np.uint8), device.to_device(offsets), 1)
         bits = np.packbits(tokens, bitorder="little")
-        batch.tokens.view(np.uint8)[: len(bits)] = bits
-        batch.ids[:] = np.arange(n)
+        batch.tokens.view(np.uint8)[: len(bits)] = device.to_device(bits)
+        batch.ids[:] = device.to_device(np.arange(n, dtype=np.uint32))
         batch.refusals[refused] = 4
         batch.counters[0] = 1  # some are refused
         encoded = batch.collect({4: "why"})
-        assert np.array_equal(encoded.ids, np.flatnonzero(kept))
-        assert np.array_equal(encoded.offsets, np.array([0, *np.cumsum(kept)])[offsets])
+        assert np.array_equal(device.to_host(encoded.ids), np.flatnonzero(kept))
+        assert np.array_equal(device.to_host(encoded.offsets), np.array([0, *np.cumsum(kept)])[offsets])
         assert (encoded.refused.tolist(), encoded.reasons) == (refused, ("why",) * 3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import nullcontext
 from threading import Thread
 from types import ModuleType, SimpleNamespace
 
@@ -31,6 +33,18 @@ def test_what_is_not_contiguous_is_copied_in_its_order(device):
 def test_new_arrays(device):
     assert device.to_host(device.zeros(5, np.uint32)).tolist() == [0] * 5
     assert (device.empty(5, np.int64).size, device.empty(0, np.int64).size) == (5, 0)
+
+
+def test_arrays_that_are_had_at_once(device):
+    for zero in (False, True):
+        arrays = device.words([5, 0, 1, 30], zero=zero)
+        assert [(array.size, array.dtype) for array in arrays] == [(n, np.uint32) for n in (5, 0, 1, 30)]
+        assert all(device.address(array) % 16 == 0 for array in arrays if array.size)
+        if zero:
+            assert not any(device.to_host(array).any() for array in arrays)
+        for i, array in enumerate(arrays):
+            array[:] = i
+        assert [device.to_host(array).tolist() for array in arrays] == [[i] * n for i, n in enumerate((5, 0, 1, 30))]
 
 
 def test_parts_of_arrays_are_arrays(device):
@@ -104,6 +118,7 @@ def fake_cupy(*, driver=13020, count=1, device_error=None, nvrtc_error=None, cap
     properties = {"name": b"NVIDIA Imaginary", "major": capability[0], "minor": capability[1]}
     cupy = ModuleType("cupy")
     cupy.cuda = SimpleNamespace(
+        Device=lambda number: nullcontext(),
         runtime=SimpleNamespace(
             CUDARuntimeError=FakeError,
             driverGetVersion=lambda: driver,
@@ -163,3 +178,15 @@ def test_a_device_is_named_and_its_architecture_known(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy(capability=(12, 1)))
     device = CupyDevice()
     assert (device.name, device.arch) == ("NVIDIA Imaginary", "sm_121")
+
+
+def test_a_device_does_not_survive_a_fork(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy())
+    device = CupyDevice()
+    with device.use():
+        pass
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    message = "^NVIDIA Imaginary was taken before this process was forked: make an encoder in each process$"
+    for use in (device.use, device.apart):
+        with pytest.raises(DeviceError, match=message), use():
+            pass

@@ -6,6 +6,8 @@ tests of their own.
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 import sys
 import threading
@@ -172,6 +174,63 @@ def test_nothing_is_counted_for_a_call_that_fails(make):
     with pytest.raises(TextError, match=r"^texts\[1\] has a lone surrogate U\+D800 at character 2$"):
         gpu.encode_batch(["a", "bc\ud800"])
     assert gpu.stats == EncoderStats()
+
+
+class OutOfMemory:
+    """A device with memory for so many arrays; None is no limit."""
+
+    def __init__(self, device):
+        self.device = device
+        self.left = None
+
+    def __getattr__(self, name):
+        if name in ("to_device", "empty", "zeros", "words", "pinned") and self.left is not None:
+            if self.left == 0:
+                raise DeviceError("out of memory")
+            self.left -= 1
+        return getattr(self.device, name)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_batch_bytes": 6}])
+def test_memory_that_runs_out_at_any_point_fails_that_call_only(tok, device, options):
+    texts = ["fox", "", "the", "quick", b"\xff", "brown"]
+    wanted = tok.encode_batch([text if isinstance(text, str) else "\ufffd" for text in texts])
+    limited = OutOfMemory(device)
+    failed = 0
+    gpu = GpuEncoder(tok, device=limited, **options)
+    while True:
+        limited.left = failed
+        before = copy.deepcopy(gpu.stats)
+        try:
+            found = gpu.encode_batch(texts)
+        except DeviceError as error:
+            assert str(error) == "out of memory" and gpu.stats == before
+            failed += 1
+            continue
+        break
+    limited.left = None
+    check(found, wanted)
+    assert failed > 5 and gpu.stats.documents == len(texts)
+    assert not any(thread.name.startswith("tokenweir") for thread in threading.enumerate())
+
+
+def test_a_hundred_thousand_empty_texts(make, tok):
+    found = make().encode_batch(["", "fox"] + [""] * 100_000, add_special_tokens=False)
+    assert len(found) == 100_002
+    assert [ids.tolist() for ids in (found[1], found[-1])] == [tok.encode("fox", add_special_tokens=False), []]
+
+
+def test_a_text_beyond_what_places_can_count_is_left_to_the_cpu(make, tok, monkeypatch):
+    monkeypatch.setattr(encoder, "MAX_BYTES", 10)
+    gpu = make(max_batch_bytes=1 << 40)
+    texts = ["the quick", "the quick brown"]
+    check(gpu.encode_batch(texts), tok.encode_batch(texts))
+    assert gpu.stats.on_cpu == {"longer than 10 bytes": 1}
+
+
+def test_an_encoder_cannot_be_pickled(make):
+    with pytest.raises(TypeError, match="^a GpuEncoder stays in its process: make one in each$"):
+        pickle.dumps(make())
 
 
 # -- prompts -----------------------------------------------------------------------------------------------------------

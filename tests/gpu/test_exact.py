@@ -1,6 +1,6 @@
-"""Exact mode's kernels against the CPU's encoder, under the shim.
+"""Exact mode's kernels against the CPU's encoder.
 
-KERNEL_DOCUMENTS=100000 raises the number of adversarial documents, which all vocabularies share; it takes minutes.
+KERNEL_DOCUMENTS=100000 raises the number of adversarial documents, which all vocabularies share; it takes half a minute.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from itertools import product
 import numpy as np
 import pytest
 from adversarial import strings
-from exact_batches import batch_of, check, run, small, splits
+from exact_batches import check, run
+from small_tokenizers import random_merges, small, splits
 
 from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.exact import ExactBatch
 
 DOCUMENTS = int(os.environ.get("KERNEL_DOCUMENTS", "2000"))
 FAMILIES = {
@@ -34,7 +37,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_families(data, family):
+def test_families(batch_of, data, family):
     name = FAMILIES[family]
     tok = Tokenizer.default() if name is None else Tokenizer.from_file(data(f"tokenizers/{name}"))
     batch, device = batch_of(tok)
@@ -73,7 +76,7 @@ SPECIAL_CASES = [
 ]
 
 
-def test_special_cases_in_every_order():
+def test_special_cases_in_every_order(batch_of):
     documents = SPECIAL_CASES * 3
     for seed in range(6):
         batch = batch_of(Tokenizer.default(), seed)
@@ -82,7 +85,7 @@ def test_special_cases_in_every_order():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 8191, 8192, 8193])
-def test_sizes_around_those_of_words_and_blocks(n):
+def test_sizes_around_those_of_words_and_blocks(batch_of, n):
     batch = batch_of(Tokenizer.default())
     pick = random.Random(n)
     letters = "".join(pick.choices("ab c.1\n'", k=n))
@@ -90,7 +93,7 @@ def test_sizes_around_those_of_words_and_blocks(n):
     assert not check(batch, ["x" * min(n, 300), "", letters[::-1], "", ""])
 
 
-def test_a_document_over_many_blocks():
+def test_a_document_over_many_blocks(batch_of):
     pick = random.Random(7)
     pieces = ["the ", "of", " and", "\n\n", "日本語", "é", "1234", "    ", "!?", "<|im_start|>", "don't", "z" * 70]
     document = "".join(pick.choice(pieces) for _ in range(9000))
@@ -101,29 +104,14 @@ def test_a_document_over_many_blocks():
 @pytest.mark.parametrize(
     "piece", ["a", "ab", "abcde", " ", "\n", "7", "!", "é", "日本", "👨‍👩‍👧", "\0", "the", "aaab", "x\u0301"]
 )
-def test_giant_pieces_that_are_still_possible(piece):
+def test_giant_pieces_that_are_still_possible(batch_of, piece):
     """3,000 bytes each, merged by a block."""
     document = piece * (3000 // len(piece.encode()))
     assert not check(batch_of(Tokenizer.default(), len(piece)), [document, "and " + document])
 
 
-def random_merges(pick, letters, count):
-    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
-    tokens = [bytes([letter]) for letter in letters]
-    merges = {}
-    for _ in range(count):
-        left, right = pick.choice(tokens), pick.choice(tokens)
-        if len(left + right) <= 9:
-            merges[left, right] = None
-            tokens.append(left + right)
-    merges = list(merges)
-    if pick.random() < 0.5:
-        pick.shuffle(merges)
-    return merges
-
-
 @pytest.mark.parametrize("letters", ["ab", "aé", "日本a"])
-def test_any_merges(letters):
+def test_any_merges(batch_of, letters):
     """By a thread, a warp and a block, which the length decides."""
     pick = random.Random(letters)
     for seed in range(8):
@@ -136,7 +124,7 @@ def test_any_merges(letters):
 
 
 @pytest.mark.parametrize("letters", ["ab", "é日"])
-def test_any_ranks(letters):
+def test_any_ranks(batch_of, letters):
     """Several pairs may have one rank, and the halves of a token be rarer than the token."""
     pick = random.Random(letters)
     pattern = Split(pattern=Pattern(Regex=r"\S+|\s+"), behavior="Isolated", dialect="fancy-regex", unmatched="drop")
@@ -150,7 +138,7 @@ def test_any_ranks(letters):
         assert not check(batch_of(tok, seed), documents)
 
 
-def test_a_merge_that_creates_a_pair_which_goes_first():
+def test_a_merge_that_creates_a_pair_which_goes_first(batch_of):
     merges = [(b"ab", b"a"), (b"a", b"b")]
     assert not check(batch_of(small(merges)), ["ab" * n for n in (1, 2, 3, 17, 100, 400)])
 
@@ -166,7 +154,7 @@ def test_a_merge_that_creates_a_pair_which_goes_first():
         [r" ?[a-z]+|\s+(?!\S)|\s+|[^\sa-z]+"],
     ],
 )
-def test_stages_and_what_they_leave_over(patterns):
+def test_stages_and_what_they_leave_over(batch_of, patterns):
     """Neighbouring characters that a pattern does not match are one piece, however many; each stage cuts within pieces."""
     merges = [(b"a", b"b"), (b" ", b"a"), (b"1", b"2"), (b"ab", b"ab"), (b"c", b"a"), (b"-", b"-"), (b"--", b"--")]
     tok = small(merges, splits(*patterns))
@@ -179,7 +167,7 @@ def test_stages_and_what_they_leave_over(patterns):
         assert refused == {}
 
 
-def test_added_tokens_that_overlap():
+def test_added_tokens_that_overlap(batch_of):
     """The leftmost counts, then the longest, and whatever is inside a match does not."""
     contents = ["aa", "aaa", "ab", "bca", "  ", "   ", "<x>", "<x><y>", "y><", "é", "日本", "本"]
     added = [AddedToken(content) for content in contents]
@@ -192,7 +180,7 @@ def test_added_tokens_that_overlap():
     assert check(batch_of(tok, most=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
 
 
-def test_tokens_of_normalized_text_go_between_the_others():
+def test_tokens_of_normalized_text_go_between_the_others(batch_of):
     added = [
         AddedToken("<a>", normalized=False),
         AddedToken("b<", normalized=True),
@@ -205,7 +193,7 @@ def test_tokens_of_normalized_text_go_between_the_others():
     assert not check(batch_of(tok), documents)
 
 
-def test_what_an_added_token_takes_along_is_left_to_the_cpu():
+def test_what_an_added_token_takes_along_is_left_to_the_cpu(batch_of):
     added = [
         AddedToken("<l>", lstrip=True),
         AddedToken("<r>", rstrip=True),
@@ -219,7 +207,7 @@ def test_what_an_added_token_takes_along_is_left_to_the_cpu():
     assert check(batch_of(tok), documents, parse_special=False) == {}
 
 
-def test_guards():
+def test_guards(batch_of):
     """No added token covers a guarded character; a shorter one before it may."""
     added = [AddedToken("<a>"), AddedToken("<a>bb"), AddedToken("<"), AddedToken("é>")]
     tok = small([(b"a", b"b")], added_tokens=added)
@@ -237,7 +225,7 @@ def test_guards():
             assert ids == tok.encode(document, add_special_tokens=False, guarded=characters), (document, characters)
 
 
-def test_control_tokens_that_the_vocabulary_has():
+def test_control_tokens_that_the_vocabulary_has(batch_of):
     """The model must not make one of text; where they are matched they are found before it could."""
     merges = [(b"<", b"s"), (b"<s", b">"), (b"a", b"<s>")]
     added = [AddedToken("<s>", special=True)]
@@ -250,17 +238,39 @@ def test_control_tokens_that_the_vocabulary_has():
     assert found[0] == tok.encode("<s>", add_special_tokens=False, guarded=[0])
 
 
-def test_a_batch_takes_few_launches():
-    batch, device = batch_of(Tokenizer.default())
-    device.launches.clear()
-    run((batch, device), ["some text"] * 1000)
-    assert [kernel for kernel, _, _ in device.launches] == [
+class Recorder:
+    """A device that keeps what it is asked for: kernels by their names, the rest by that of the method."""
+
+    def __init__(self, device):
+        self.device = device
+        self.calls = []
+
+    def __getattr__(self, name):
+        def call(*args, **options):
+            self.calls.append(args[0] if name == "launch" else name)
+            return getattr(self.device, name)(*args, **options)
+
+        return call
+
+
+def test_a_batch_takes_few_launches_and_one_wait(device):
+    recorder = Recorder(device)
+    batch = ExactBatch(Tokenizer.default(), recorder)
+    text, offsets = device.to_device(np.zeros(9000 + SLACK, np.uint8)), device.to_device(np.array([0, 3, 9000]))
+    recorder.calls.clear()
+    batch.encode(text, offsets)
+    assert recorder.calls == [
+        "address",
+        "words",
+        "words",
         "mark_documents",
         "find_added_tokens",
         "cut_pieces",
         "encode_pieces",
-        "merge_medium",
-        "merge_long",
+        "merge_pieces",
         "count_ids",
+        "to_host",
+        "empty",
+        "empty",
         "collect_ids",
     ]

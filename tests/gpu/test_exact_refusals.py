@@ -7,7 +7,8 @@ import unicodedata
 
 import numpy as np
 import pytest
-from exact_batches import SPELLS, WORDS, batch_of, check, device_of, run, small, spell, splits
+from exact_batches import check, run
+from small_tokenizers import SPELLS, WORDS, small, spell, splits
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -43,7 +44,7 @@ def invalid(pick):
             return document
 
 
-def test_invalid_utf8_is_refused_and_harms_no_other_document():
+def test_invalid_utf8_is_refused_and_harms_no_other_document(batch_of):
     pick = random.Random(6)
     tok = Tokenizer.default()
     valid = [text.encode() for text in VALID]
@@ -64,17 +65,17 @@ def test_invalid_utf8_is_refused_and_harms_no_other_document():
     "document",
     [b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf"],
 )
-def test_overlong_forms_surrogates_and_what_is_past_unicode(document):
+def test_overlong_forms_surrogates_and_what_is_past_unicode(batch_of, document):
     batch = batch_of(Tokenizer.default())
     assert run(batch, [b"a", document, b"b", b"x" + document + b"y"])[1] == dict.fromkeys((1, 3), "it is not UTF-8")
 
 
-def test_a_character_cut_by_a_document_is_refused_on_both_sides():
+def test_a_character_cut_by_a_document_is_refused_on_both_sides(batch_of):
     batch = batch_of(Tokenizer.default())
     assert set(run(batch, [b"a\xe6", b"\x97\xa5b", b"c", b"\xe6\x97", b"\xa5", b""])[1]) == {0, 1, 3, 4}
 
 
-def test_text_that_form_c_may_change():
+def test_text_that_form_c_may_change(batch_of):
     tok = small([(b"e", b"\xcc"), (b"\xcc", b"\x81")], normalizer=NormalizerSequence([NFC()]))
     batch = batch_of(tok)
     unchanged = ["", "plain", "é日本한국어", "קִדָּ", "مُحَمَّد", "ผู้", "a\u0315\u0358"]
@@ -91,14 +92,14 @@ def test_text_that_form_c_may_change():
     assert all(unicodedata.normalize("NFC", document) == document for document in kept)
 
 
-def test_form_c_counts_from_an_added_token_on():
+def test_form_c_counts_from_an_added_token_on(batch_of):
     """What is before it is another text to the normalizer."""
     tok = small(normalizer=NFC(), added_tokens=[AddedToken("\u05bc", normalized=False)])
     assert not check(batch_of(tok), ["\u05bc\u05b4", "\u05b4\u05b4"])
     assert check(batch_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
 
 
-def test_a_giant_piece_is_refused_and_harms_no_other_document():
+def test_a_giant_piece_is_refused_and_harms_no_other_document(batch_of):
     batch = batch_of(Tokenizer.default(), most=400)
     documents = [
         "a",
@@ -116,14 +117,14 @@ def test_a_giant_piece_is_refused_and_harms_no_other_document():
     assert batch[0].most == 400
 
 
-def test_options_out_of_range():
+def test_options_out_of_range(batch_of):
     with pytest.raises(ValueError, match="most must be from 64 to 16777216, not 63"):
         batch_of(Tokenizer.default(), most=63)
     with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
         batch_of(Tokenizer.default(), workers=0)
 
 
-def test_texts_that_kernels_cannot_read():
+def test_texts_that_kernels_cannot_read(batch_of):
     batch, device = batch_of(Tokenizer.default())
     offsets = device.to_device(np.array([0, 1], np.int64))
     with pytest.raises(ValueError, match="a batch of 0 bytes; 1 to 2146435072 are possible"):
@@ -159,16 +160,16 @@ def test_texts_that_kernels_cannot_read():
          "37 classes of characters; at most 31 are possible"),
     ],
 )  # fmt: skip
-def test_what_is_refused_at_once(components, error):
+def test_what_is_refused_at_once(device, components, error):
     tok = small()
     spec = TokenizerSpec(**{"model": tok.spec.model, "pre_tokenizer": WORDS, **components})
     with pytest.raises(UnsupportedTokenizerError, match=error):
-        ExactBatch(Tokenizer.from_spec(spec), device_of())
+        ExactBatch(Tokenizer.from_spec(spec), device)
 
 
-def test_a_control_token_that_text_becomes_by_another_spelling():
+def test_a_control_token_that_text_becomes_by_another_spelling(device):
     """Its name is "<s>Ġ", which is searched for as such; as a token it is "<s> ", which merging makes."""
     merges = [(b"<", b"s"), (b"<s", b">"), (b"<s>", b" ")]
     tok = small(merges, added_tokens=[AddedToken(spell(b"<s> "), special=True)])
     with pytest.raises(UnsupportedTokenizerError, match="control token 258 is made of text that does not spell it"):
-        ExactBatch(tok, device_of())
+        ExactBatch(tok, device)

@@ -43,6 +43,13 @@ def test_it_comes_to_the_host(device):
     assert (host.ids.dtype, host.offsets.dtype) == (np.int32, np.int64)
 
 
+def test_a_copy_on_the_host_is_the_callers_own(device):
+    found = ragged(device, ROWS)
+    first = found.to_host()
+    first.ids[:], first.offsets[:] = 0, 0
+    assert [ids.tolist() for ids in found.to_host()] == ROWS
+
+
 def test_rows_are_as_long_as_the_longest_text(device):
     rows, mask = padded(ragged(device, ROWS), device, 99)
     assert rows == [[1, 2, 3, 99, 99], [99] * 5, [4, 99, 99, 99, 99], [5, 6, 7, 8, 9]]

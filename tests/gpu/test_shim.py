@@ -69,6 +69,17 @@ extern "C" __global__ void lanes_differ(uint32_t* out) {
 extern "C" __global__ void not_in_mask(uint32_t* out) { out[0] = __shfl_sync(0xFFFF0000u, 1u, 20); }
 extern "C" __global__ void too_far(uint32_t* out) { out[1] = 1; }
 extern "C" __global__ void first_comes(uint32_t* out) { atomicCAS(out, 0, threadIdx.x + 1); }
+extern "C" __global__ void used_again(uint32_t* out) {
+  __shared__ uint32_t firsts[8];
+  uint32_t sum = 0;
+  for (uint32_t round = 0; round < 2; round++) {
+    const uint32_t first = __shfl_sync(0xFFFFFFFF, threadIdx.x + 256 * round, 0);
+    if (threadIdx.x % 32 == 0) firsts[threadIdx.x / 32] = first;
+    __syncthreads();
+    for (uint32_t warp = 0; warp < 8; warp++) sum += firsts[warp];
+  }
+  out[threadIdx.x] = sum;
+}
 extern "C" __global__ void unset(uint32_t* out) {
   __shared__ uint32_t never_set;
   out[blockIdx.x] = never_set;
@@ -164,3 +175,16 @@ def test_a_kernel_that_does_not_compile_is_an_error(tmp_path):
     path.write_text('extern "C" __global__ void wrong() { nothing(); }')
     with pytest.raises(ShimError, match="nothing. was not declared"):
         ShimDevice([path])
+
+
+def test_a_warp_may_be_late(sources):
+    """Words are written anew before all have read them, if one warp is slow enough."""
+    sums = set()
+    for seed in range(20):
+        device = ShimDevice(sources, seed)
+        out = device.zeros(256, np.uint32)
+        device.launch("used_again", 1, 256, out)
+        sums.update(out.tolist())
+    right = sum(range(0, 512, 32))
+    assert right in sums
+    assert len(sums) > 1

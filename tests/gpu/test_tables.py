@@ -7,13 +7,11 @@ import unicodedata
 
 import numpy as np
 import pytest
-from shim_device import ShimDevice
 
 from tokenweir.encode import _core
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.gpu.tables import ExactTables
 
 NONE = 0xFFFFFFFF
@@ -116,12 +114,11 @@ def test_ranks_say_what_form_c_leaves_alone():
 
 
 @pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "llama-3.1/tokenizer.json", "openai/o200k_base.tiktoken"])
-def test_sizes_of_real_vocabularies(data, name):
+def test_sizes_of_real_vocabularies(device, data, name):
     tok = Tokenizer.from_file(data(f"tokenizers/{name}"))
     tables = _core.DeviceTables(tok.model, [(t.id, t.content.encode()) for t in tok.added_tokens])
     n_pairs = int((tok.model.pairs != EMPTY).sum())
     assert (tables.pairs != EMPTY).sum() == n_pairs
     assert n_pairs / tables.pairs.size <= 0.5
     assert (tables.merged_ids.size == 0) == (name != "llama-3.1/tokenizer.json")
-    device = ShimDevice(kernel_sources())
     assert len(ExactTables(tok, device).cuts) == 1

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
 
 
@@ -25,6 +26,35 @@ def run(splitter, parts):
             assert not piece.name
             assert not piece.complete
     return joined(given)
+
+
+def passes(splitter, text):
+    """Whether a decoder would show a text to `skim` only; if so, it has gone to the arguments that are being read."""
+    if not (splitter.calm and splitter.starts.isdisjoint(text)):
+        return False
+    if splitter.arguments is None:
+        return True
+    after = JsonValue(splitter.arguments)
+    if after.feed(text) < len(text) or after.done or after.error is not None:
+        return False
+    splitter.arguments.feed(text)
+    return True
+
+
+def check_skimming(make, words, disturbance):
+    """Check that what may be skimmed gives what splitting it gives, and that a copy leaves the splitter as it is."""
+    plain, skimming = make(), make()
+    for word in words:
+        expected = plain.split(word)
+        branch = skimming.copy()
+        if passes(skimming, word):
+            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)] * bool(word)
+            skimming.skim(word)
+        else:
+            assert skimming.split(word) == expected
+        branch.split(disturbance)
+        branch.finish()
+    assert skimming.finish() == plain.finish()
 
 
 def joined(pieces):

@@ -143,11 +143,14 @@ def test_any_texts(tok, texts):
 async def test_over_the_encoder_of_a_gpu(mode):
     gpu = GpuEncoder(Tokenizer.default(), mode=mode, device=ShimDevice(kernel_sources()))
     prompts = ["a", *TEXTS, RENDERED, "Hello boxes<eos> 日本"]
-    async with crowd(gpu, cpu=gpu.tokenizer, crossover=5, max_batch=4) as callers:
+    async with crowd(gpu, crossover=5, max_batch=4) as callers:
         await callers.call(*prompts, "b\ud800")
     assert type(callers.outcomes.pop("b\ud800")) is TextError
     assert callers.outcomes == all_ids(gpu.tokenizer, prompts)
     assert gpu.stats.documents > 0
+    async with PromptBatcher(gpu, crossover=1000) as batcher:
+        assert (await batcher.encode("a")).tolist() == gpu.tokenizer.encode("a")
+        assert batcher.cpu_batches == 1
 
 
 async def test_ids_are_an_array_of_their_own(tok):
@@ -287,6 +290,18 @@ async def test_small_batches_go_to_the_tokenizer(tok):
             assert (await batcher.encode(text)).tolist() == tok.encode(text)
         assert device.batches == [["a" * 10], ["日本本本"]]
         assert (batcher.batches, batcher.cpu_batches, batcher.failed_batches) == (4, 2, 0)
+
+
+@pytest.mark.parametrize("given", ["nothing", "own", "other", "a stranger's"])
+async def test_an_encoder_that_has_a_tokenizer_leaves_small_batches_to_it(tok, make_tok, given):
+    device = Device(tok)
+    device.tokenizer = object() if given == "a stranger's" else tok
+    options = {"own": {"cpu": tok}, "other": {"cpu": make_tok(AddedToken("<x>"))}}.get(given, {})
+    async with PromptBatcher(device, crossover=10, **options) as batcher:
+        for text in ("a", "<x>", "a" * 10):
+            tokenizer = options.get("cpu", tok) if len(text) < 10 else tok
+            assert (await batcher.encode(text)).tolist() == tokenizer.encode(text)
+    assert device.batches == [["a"], ["<x>"], ["a" * 10]][0 if given == "a stranger's" else 2 :]
 
 
 async def test_the_crossover_is_measured_where_there_is_a_choice(tok, monkeypatch):

@@ -425,3 +425,54 @@ async def test_a_slow_reader_holds_all_the_answers_back(tok):
         await anext(deltas)
         await anyio.sleep(0.05)
         assert Endless.given < 1000
+
+
+# -- what comes with the ids -------------------------------------------------------------------------------------------
+
+
+async def test_logprobs_come_as_alignment(tok):
+    end = tok.token_to_id("<eos>")
+    steps = [EngineStep([65, 0xC3], [-1.0, -2.0]), EngineStep([0xA9], [-3.0]), EngineStep([end], [-4.0])]
+    deltas = await answer(Engine(*steps), tok, alignment=True)
+    assert [delta.token_ids for delta in deltas] == [[65, 0xC3, 0xA9], [end]]
+    assert [delta.alignment.logprobs for delta in deltas] == [[-1.0, -2.0, -3.0], [-4.0]]
+    assert b"".join(deltas[0].alignment.token_bytes).decode() == deltas[0].text == "Aé"
+    assert all(delta.alignment is None for delta in await answer(Engine(*steps), tok))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+async def test_a_wrong_number_of_logprobs_is_the_engines_error(tok, n):
+    engine = Several(*[[EngineStep([65], [-1.0]), EngineStep([66], [-1.0, -2.0])]] * n)
+    deltas = []
+    with pytest.raises(EngineError, match="^the engine gave 2 logprobs with 1 ids"):
+        async with chat(HI, engine=engine, tokenizer=tok, alignment=True, sampling=Sampling(n=n)) as answers:
+            async for delta in answers:
+                deltas.append(delta)
+    assert [d.usage.completion_tokens for d in deltas if isinstance(d, Finish)] == [1] * n
+
+
+async def test_an_engine_can_act_when_its_thinking_is_spent(tok):
+    spent = []
+
+    class Closing(Engine):
+        async def generate(self, prompt_ids, sampling):
+            yield tok.token_to_id("<think>")
+            while not spent:
+                yield 97
+            yield tok.encode("</think>So<eos>")
+
+    deltas = await answer(Closing(), tok, thinking_budget=5, on_thinking_spent=spent.append)
+    assert spent == [0]
+    assert [delta.text for delta in deltas[:-1]] == ["aaaa", "So"]
+    assert deltas[-1].usage.reasoning_tokens == 6
+
+
+async def test_the_thinking_of_several_answers_is_spent_apart(tok):
+    spent = []
+    steps = [EngineStep(tok.encode("<think>ab"), index=1), EngineStep(tok.encode("b<eos>"))]
+    steps.append(EngineStep(tok.encode("</think>c<eos>"), index=1))
+    deltas = await answer(
+        Parallel(*steps), tok, sampling=Sampling(n=2), thinking_budget=3, on_thinking_spent=spent.append
+    )
+    assert spent == [1]
+    assert {d.index: d.usage.reasoning_tokens for d in deltas if isinstance(d, Finish)} == {0: 0, 1: 4}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from itertools import chain, pairwise
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.chat_decoder import ChatDecoder
-from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
+from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.merge import merge
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.stops import StopStrings
@@ -165,6 +166,13 @@ def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cu
     decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
     assert run(decoder, chunks_of(ids, cuts)) == run(plain, [ids])
     assert decoder.ignored == plain.ignored
+
+
+def test_the_answer_after_tags_with_nothing_between_is_no_thinking(think_tok):
+    decoder = ChatDecoder(think_tok)
+    deltas = [delta for token_id in think_tok.encode("<think></think>ab") for delta in decoder.feed([token_id])]
+    assert text_of(deltas) == "ab"
+    assert decoder.finish()[-1].usage.reasoning_tokens == 2
 
 
 def test_text_that_is_skimmed_for_long_still_counts_as_before_a_tag(think_tok):
@@ -391,8 +399,12 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ({"min_tokens": -1}, ValueError, "min_tokens=-1 is below 0"),
         ({"min_tokens": None}, TypeError, "min_tokens=None is no integer"),
         ({"max_tokens": 2.5}, TypeError, "max_tokens=2.5 is no integer"),
-        ({"reasoning": True}, TypeError, "a reasoning style is a name or a ReasoningStyle, not bool True"),
-        ({"tools": [{}]}, TypeError, "a tool style is a name or a ToolStyle, not list [{}]"),
+        (
+            {"reasoning": True},
+            TypeError,
+            "a reasoning style is given by its name or as an object of its own, not as bool True",
+        ),
+        ({"tools": [{}]}, TypeError, "a tool style is given by its name or as an object of its own, not as list [{}]"),
         ({"max_tokens": -2}, ValueError, "max_tokens=-2 is below 0"),
         ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
         ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),
@@ -413,3 +425,42 @@ def test_an_unknown_finish_reason_is_refused(tok):
         ValueError, match="^unknown finish reason 'abort'; known are stop, length, tool_calls, cancelled"
     ):
         ChatDecoder(tok).finish("abort")
+
+
+def test_usage_under_cancellation_counts_what_was_consumed_and_held(think_tok):
+    decoder = ChatDecoder(think_tok, prompt_ids=[65], stop=["xy"])
+    ids = think_tok.encode("<think>ab</think>cx")
+    deltas = decoder.feed(ids) + decoder.finish("cancelled")
+    usage = deltas[-1].usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens) == (1, len(ids), 4)
+    assert (text_of(deltas), consumed(deltas), decoder.feed([65]), decoder.ignored) == ("cx", ids, [], 1)
+
+
+# -- tool calls --------------------------------------------------------------------------------------------------------
+
+CALL = '<tool_call>{"name": "f", "arguments": {"code": "%s", "n": [1, 2.5e3, true]}}</tool_call>So'
+
+
+@pytest.mark.parametrize("reasoning", [None, "think"])
+def test_arguments_are_skimmed_and_give_what_they_give_the_long_way(think_tok, reasoning):
+    ids = list((CALL % 'if a < b:\\n\\t<think> \\"日本\\"').encode())
+    decoder, long_way = (kind(think_tok, reasoning=reasoning, tools="hermes") for kind in (ChatDecoder, LongWay))
+    given = [decoder.feed([token_id]) for token_id in ids]
+    assert given == [long_way.feed([token_id]) for token_id in ids]
+    assert decoder.finish() == long_way.finish()
+    calls = [delta for deltas in given for delta in deltas if isinstance(delta, ToolCallDelta)]
+    assert [delta.name for delta in calls if delta.name] == ["f"]
+    assert json.loads("".join(delta.arguments for delta in calls))["n"] == [1, 2500.0, True]
+    assert [delta.complete for delta in calls] == [False] * (len(calls) - 1) + [True]
+
+
+def test_a_copy_inside_arguments_goes_on_by_itself(think_tok):
+    ids = list((CALL % "a").encode())
+    for place in range(len(ids)):
+        decoder, whole = (ChatDecoder(think_tok, reasoning="think", tools="hermes") for _ in range(2))
+        decoder.feed(ids[:place])
+        branch = decoder.copy()
+        decoder.feed(list(b'"}]{,'))
+        whole.feed(ids[:place])
+        assert branch.feed(ids[place:]) == whole.feed(ids[place:])
+        assert branch.finish() == whole.finish()

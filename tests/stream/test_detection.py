@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.detection import find_splitter, read_prompt, shown_tokens, vocabulary_tools
-from tokenweir.stream.events import FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
-from tokenweir.stream.harmony import Harmony
+from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.harmony import MARKS, Harmony
+from tokenweir.stream.last_turn import PART
 from tokenweir.stream.reasoning import ReasoningParser
 from tokenweir.stream.thinking_and_tools import ThinkingAndTools
 from tokenweir.stream.tools import ToolParser
@@ -60,6 +62,39 @@ def test_without_control_tokens_only_an_opener_at_the_end_counts(tok):
     templates = tok.encode("User: hi\nAssistant: <think>\n", parse_special=False)
     assert not read_prompt(tok, users, THINK).inside
     assert read_prompt(tok, templates, THINK).inside
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+@pytest.mark.parametrize("before", ["<skip>", "<think>a</think>b<skip>"])
+@pytest.mark.parametrize(("middle", "opened"), [("", True), ("</think>", False), ("</think>\n<think>", True)])
+def test_a_thought_that_goes_on_for_long_is_still_open(tok, kind, before, middle, opened):
+    for length in (2048, PART - 4, PART + 1, 5 * PART):  # tags stand on both sides of where parts end
+        prompt = before + "<think>" + "so it is\n" * (length // 9) + "x" * (length % 9) + middle + "so " * PART
+        reading = read_prompt(tok, kind(tok.encode(prompt)), THINK)
+        assert reading == (THINK, opened)
+        deltas = ChatDecoder(tok, prompt_ids=kind(tok.encode(prompt)), reasoning="think").feed(tok.encode("a</think>b"))
+        assert [type(delta) for delta in deltas][:1] == [ReasoningDelta if opened else TextDelta]
+
+
+def test_a_mention_of_tags_in_a_long_prompt_without_control_tokens_opens_nothing(tok):
+    text = "\n<think>\n" + "so " * 3 * PART
+    assert not read_prompt(tok, tok.encode(text), THINK).inside
+    assert read_prompt(tok, tok.encode(text + "<think>"), THINK).inside
+
+
+def test_the_first_token_ends_no_turn(data):
+    tok = Tokenizer.from_file(data("tokenizers/llama-2/tokenizer.json"))
+    user = tok.encode("[INST] What does this mean?\n<think>\nHm. [/INST]")
+    assert tok.id_to_token(user[0]) == "<s>"
+    assert read_prompt(tok, user).inside is False
+    assert read_prompt(tok, user + tok.encode("<think>\n", add_special_tokens=False)).inside is True
+
+
+def test_harmony_goes_on_in_a_long_message(make_tok):
+    tok = make_tok(*(AddedToken(mark, special=True) for mark in MARKS))
+    prompt = tok.encode("<|start|>assistant<|channel|>analysis<|message|>" + "so " * 3 * PART)
+    splitter, _ = find_splitter(tok, prompt)
+    assert splitter.channel is Channel.REASONING
 
 
 def test_tags_that_are_control_tokens_end_no_turn(mistral_tok):
@@ -188,7 +223,15 @@ def test_calls_by_id_and_by_text_are_the_same_in_real_vocabularies(data, file, t
 
 # -- harmony -----------------------------------------------------------------------------------------------------------
 
-GPT_OSS = {"<|return|>": 200002, "<|constrain|>": 200003, "<|channel|>": 200005, "<|start|>": 200006, "<|end|>": 200007, "<|message|>": 200008, "<|call|>": 200012}  # fmt: skip
+GPT_OSS = {
+    "<|return|>": 200002,
+    "<|constrain|>": 200003,
+    "<|channel|>": 200005,
+    "<|start|>": 200006,
+    "<|end|>": 200007,
+    "<|message|>": 200008,
+    "<|call|>": 200012,
+}
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,12 @@ async def put_all(handoff, text):
         await handoff.put(TextDelta(letter))
 
 
+async def read(handoff, batches):
+    with handoff.view() as view:
+        async for batch in view:
+            batches.append(batch)
+
+
 async def test_what_waits_is_merged():
     handoff, finish = handoff_of(), Finish(FinishReason.STOP)
     await put_all(handoff, "ab")
@@ -35,14 +41,8 @@ async def test_what_waits_is_merged():
 
 async def test_a_reader_that_waits_gets_each_delta_at_once():
     handoff, taken = handoff_of(), []
-
-    async def read():
-        with handoff.view() as view:
-            async for batch in view:
-                taken.append(batch)
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(read)
+        tasks.start_soon(read, handoff, taken)
         await anyio.wait_all_tasks_blocked()
         for letter in "abc":
             await handoff.put(TextDelta(letter))
@@ -56,7 +56,7 @@ async def test_a_full_slot_holds_the_producer_back():
 
     async def produce():
         nonlocal put
-        for _ in range(20):
+        for _ in range(8):
             await handoff.put(TextDelta("x"))
             put += 1
         handoff.close()
@@ -70,7 +70,7 @@ async def test_a_full_slot_holds_the_producer_back():
             async for (delta,) in view:
                 sizes.append(len(delta.text))
                 await anyio.wait_all_tasks_blocked()
-    assert sizes == [2] * 10
+    assert sizes == [2] * 4
 
 
 async def test_producers_wait_for_the_fastest_reader_only():
@@ -128,6 +128,18 @@ async def test_readers_that_take_nothing_are_cut_off_while_the_producer_waits():
         assert caught.value.outcome == "stalled"
     with handoff.view() as other:
         assert await other.take() == [TextDelta("a")]
+
+
+async def test_so_is_one_that_comes_while_the_producer_waits_already():
+    handoff = handoff_of(max_ahead=LETTER, stall_timeout=0.02)
+    await handoff.put(TextDelta("a"))
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(handoff.put, TextDelta("b"))
+            await anyio.wait_all_tasks_blocked()
+            with handoff.view():
+                await handoff.abandoned()
+            tasks.cancel_scope.cancel()
 
 
 async def test_a_slow_reader_is_not_a_stalled_one():
@@ -200,14 +212,8 @@ async def test_items_can_be_other_than_deltas():
 
 async def test_a_producer_that_never_waits_lets_the_reader_in():
     handoff, got = handoff_of(), []
-
-    async def read():
-        with handoff.view() as view:
-            async for batch in view:
-                got.extend(batch)
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(read)
+        tasks.start_soon(read, handoff, got)
         await anyio.wait_all_tasks_blocked()
         for _ in range(100_000):
             await handoff.put(TextDelta("a"))

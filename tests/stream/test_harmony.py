@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import cut, run, told
+from splitting import check_skimming, cut, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.harmony import MARKS, Harmony
@@ -161,7 +161,6 @@ def test_where_the_prompt_ends(before, text, thinking, answer):
 def test_only_what_may_be_markup_is_held():
     splitter = Harmony("assistant<|channel|>final<|message|>")
     assert splitter.calm
-    assert splitter.settled
     assert [piece.text for piece in splitter.split("a < b <|x <|e")] == ["a ", "<", " b ", "<", "|x "]
     assert splitter.held == "<|e"
     assert not splitter.calm
@@ -189,15 +188,4 @@ def test_every_cutting_gives_the_same_pieces(words, places, before):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
 def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
-    plain, skimming = Harmony(), Harmony()
-    for word in words:
-        expected = plain.split(word)
-        branch = skimming.copy()
-        if skimming.calm and skimming.starts.isdisjoint(word):
-            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)]
-            skimming.skim(word)
-        else:
-            assert skimming.split(word) == expected
-        branch.split('{"<|')
-        branch.finish()
-    assert skimming.finish() == plain.finish()
+    check_skimming(Harmony, words, '{"<|')

@@ -369,7 +369,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
         common = os.path.commonprefix(outcomes)
         assert common.startswith(sent)
         if waiting := common[len(sent) + 1 :: 2]:
-            text = tok.decode(ids[: fed + 1])
+            text = tok.decode(ids[: fed + 1], skip_special_tokens=False).replace("<skip>", "")  # tags may be special
             assert any(stop.startswith(waiting) and stop != waiting for stop in stops)
             assert any(text.endswith(waiting + mark[:n]) for mark in marks for n in range(1, len(mark)))
 

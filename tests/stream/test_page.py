@@ -66,7 +66,8 @@ async def browser():
 @asynccontextmanager
 async def chatting(browser, engine, **options):
     """The page, open in a fresh context; it collects the errors and the log messages that it causes."""
-    limits = Limits(drain_timeout=0.2, send_interval=0, heartbeat=options.pop("heartbeat", 15))
+    changed = {name: options.pop(name) for name in ("heartbeat", "resume_grace") if name in options}
+    limits = Limits(drain_timeout=0.2, send_interval=0, **changed)
     engines = engine if isinstance(engine, dict) else {"demo": engine}
     async with serve(engine=engines, tokenizer=TOK, port=0, limits=limits, **options) as server:
         page = await browser.new_page()
@@ -93,6 +94,11 @@ async def send(page, text):
 
 def answer(page):
     return page.locator(".assistant").last
+
+
+def cut_connections(page):
+    for connection in page.server._listener.connections:
+        connection.transport.abort()
 
 
 async def says(locator, text):
@@ -214,17 +220,69 @@ async def test_a_key_is_asked_for(browser):
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_lost_connection_is_shown_and_found_again(browser):
+async def test_an_answer_goes_on_after_a_lost_connection(browser):
+    more, end = asyncio.Event(), asyncio.Event()
+    engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        for event, text in ((more, "Once upon"), (end, "Once upon a time")):
+            cut_connections(page)
+            await page.locator("#state.closed").wait_for()
+            event.set()
+            await says(answer(page).locator(".answer"), text)
+        await answer(page).locator(".stats").wait_for()
+        assert await answer(page).locator("details .text").text_content() == "Hm."
+        assert await answer(page).locator(".error").count() == 0
+        assert len(engine.prompts) == 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
+    engine = Script("Once", asyncio.Event())
+    async with chatting(browser, engine, resume_grace=0) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        cut_connections(page)
+        await answer(page).locator(".error").filter(has_text="nobody has read it for 0 s").wait_for()
+        engine.parts = ("back", "<|im_end|>")
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "back")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_that_is_left_stops_its_answer(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine) as page:
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "Once")
-        for connection in page.server._listener.connections:
-            connection.transport.abort()
-        await answer(page).locator(".error").filter(has_text="the connection was lost").wait_for()
-        engine.parts = ("back", "<|im_end|>")
+        await page.goto("about:blank")
+        await asyncio.wait_for(engine.closed.wait(), 10)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_call_is_shown_as_text(browser):
+    end = asyncio.Event()
+    name, arguments = "<img src=x onerror=\"document.title='owned'\">", '{"a": "<b>"}'
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": name, "arguments": arguments}
+    place = {"item_id": "fc", "output_index": 1}
+    events = [
+        {"type": "response.output_item.added", "item": item},
+        {"type": "response.function_call_arguments.delta", "delta": arguments, **place},
+        {"type": "response.function_call_arguments.done", "arguments": arguments, **place},
+        {"type": "response.output_item.done", "item": item},
+        {"type": "response.unheard_of"},
+    ]
+    async with chatting(browser, Script("Hello", end, "!", "<|im_end|>")) as page:
         await send(page, "hi")
-        await says(answer(page).locator(".answer"), "back")
+        await says(answer(page).locator(".answer"), "Hello")
+        await page.evaluate("(all) => { for (const e of all) socket.onmessage({data: JSON.stringify(e)}) }", events)
+        end.set()
+        await says(answer(page).locator(".answer"), "Hello!")
+        await answer(page).locator(".stats").wait_for()
+        assert await answer(page).locator(".call").text_content() == f"{name}({arguments})"
+        assert await page.locator("main img").count() == 0
+        assert page.problems == []
 
 
 @pytest.mark.asyncio(loop_scope="module")

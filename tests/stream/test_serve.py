@@ -18,6 +18,7 @@ from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.batcher import PromptBatcher
 from tokenweir.stream.engines.ngram import NgramEngine
+from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.limits import Limits
 from tokenweir.stream.serve import serve
@@ -234,6 +235,33 @@ async def test_tools_are_refused_where_the_template_takes_none():
 
 
 @pytest.mark.asyncio
+async def test_the_openai_client_gets_logprobs_where_the_engine_gives_them():
+    class Sure:
+        async def generate(self, prompt_ids, sampling):
+            for token_id in TOK.encode("Hello wörld<|im_end|>"):
+                yield EngineStep([token_id], logprobs=[-0.25])
+
+    engines = {"sure": Sure(), "silent": Script("Hello", "<|im_end|>")}
+    async with serving(engines) as server, client_of(server) as client, client.responses.connect() as connection:
+        for model in engines:
+            include = ["message.output_text.logprobs"]
+            await connection.response.create(model=model, input="hi", include=include)
+            tokens = []
+            async for event in connection:
+                if event.type == "response.output_text.delta":
+                    tokens += event.logprobs
+                if event.type == "response.completed":
+                    assert bytes(byte for token in tokens for byte in token.bytes).decode() == "Hello wörld"
+                    assert {token.logprob for token in tokens} == {-0.25}
+                    assert len(event.response.output[0].content[0].logprobs) == len(tokens)
+                    break
+                if event.type == "response.failed":
+                    assert (model, tokens) == ("silent", [])
+                    assert event.response.error.message.endswith("this model's engine gives none")
+                    break
+
+
+@pytest.mark.asyncio
 async def test_frames_are_utf8_text_and_no_character_is_cut():
     text = "wörld 🙂 漢字 👩\u200d👩\u200d👧"
     engine = Script(text, "<|im_end|>")
@@ -406,6 +434,32 @@ async def test_lesson_46_a_reader_that_stalls_costs_little_and_is_closed_by_name
                 while True:
                     await websocket.recv()
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "stalled: nothing could be sent for 0.5 s")
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_asks_and_never_reads_is_not_read_either():
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        hurried = await socket_to(server, sock=small_socket(server), ping_interval=None)
+        hurried.transport.pause_reading()
+        question, asked, before = json.dumps({"type": "response.resume", "response_id": "?" * 1000}), 0, -1
+
+        async def ask():
+            nonlocal asked
+            for _ in range(30_000):  # 30 MB, which no socket holds
+                await hurried.send(question)
+                asked += 1
+
+        asking = asyncio.ensure_future(ask())
+        while asked > before:
+            before = asked
+            await asyncio.sleep(0.2)
+        async with socket_to(server) as websocket:  # which harms no other
+            await say(websocket)
+            await until(websocket, "response.completed")
+        assert 0 < asked == before < 30_000
+        hurried.transport.abort()
+        with pytest.raises(ConnectionClosed):
+            await asking
 
 
 @pytest.mark.asyncio

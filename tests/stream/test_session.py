@@ -28,8 +28,8 @@ class Answers:
         self.running = 0
         self.closed = anyio.Event()
 
-    def __call__(self, model, messages, sampling, template_kwargs, tools):
-        self.asked.append((model, messages, sampling, template_kwargs, tools))
+    def __call__(self, model, messages, sampling, template_kwargs, tools, alignment):
+        self.asked.append((model, messages, sampling, template_kwargs, tools, alignment))
         return self.context()
 
     @asynccontextmanager
@@ -131,11 +131,11 @@ async def test_one_response():
     assert [item["content"][0]["text"] for item in done["response"]["output"]] == ["hm", "Hello"]
     assert done["response"]["usage"]["total_tokens"] == 5
     assert [event["sequence_number"] for event in pipe.events] == list(range(len(pipe.events)))
-    model, messages, sampling, kwargs, tools = answers.asked[0]
+    model, messages, sampling, kwargs, tools, alignment = answers.asked[0]
     assert (model, sampling.temperature, sampling.stop, sampling.max_tokens) == ("other", 0, ("x",), 8192)
     assert messages == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
     assert kwargs == {"enable_thinking": False, "thinking": False}
-    assert tools is None
+    assert tools is None and not alignment
 
 
 async def test_a_second_turn_continues_the_first():

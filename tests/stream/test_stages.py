@@ -449,3 +449,75 @@ def test_options_are_refused_before_anything_is_read(tok):
         split_reasoning(Source([]), "deep")
     with pytest.raises(ValueError, match="^scope must be one of answer, reasoning, all, not 'both'$"):
         stop_at(Source([]), ["x"], scope="both")
+
+
+@pytest.mark.anyio
+async def test_logprobs_of_engine_steps_go_with_their_ids(make_tok):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    opener, closer, end = (tok.token_to_id(token) for token in ("<think>", "</think>", "<eos>"))
+    steps = [
+        EngineStep([opener, 97], [-1.0, -2.0]),
+        EngineStep(np.array([closer, 0xC3]), np.array([-3.0, -4.0])),
+        [0xA9],
+        EngineStep([98, end, 99], [-5.0, -6.0, -7.0]),
+    ]
+    deltas = merge(await collect(decode_chat(Source(steps), tok, reasoning="think", alignment=True)))
+    assert [(type(d), d.token_ids, d.alignment.logprobs, d.alignment.char_start) for d in deltas] == [
+        (ReasoningDelta, [opener, 97], [-1.0, -2.0], 0),
+        (TextDelta, [closer, 0xC3, 0xA9, 98], [-3.0, -4.0, None, -5.0], 0),
+        (Finish, [end], [-6.0], 2),
+    ]
+    assert b"".join(deltas[1].alignment.token_bytes) == "</think>éb".encode()
+
+
+@pytest.mark.anyio
+async def test_a_wrong_number_of_logprobs_comes_after_what_was_decoded(tok):
+    source = Source([EngineStep([65], [-1.0]), EngineStep([66, 67], [-2.0])])
+    deltas = []
+    with pytest.raises(EngineError, match="^the engine gave 1 logprobs with 2 ids$"):
+        async for delta in decode_chat(source, tok, alignment=True):
+            deltas.append(delta)
+    assert [delta.token_ids for delta in deltas] == [[65], []]
+    assert (deltas[-1].reason, deltas[-1].usage.completion_tokens) == (FinishReason.ERROR, 1)
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_thinking_that_is_spent_is_reported_before_the_deltas_of_that_id(make_tok):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    happened = []
+    source = Source([[token_id] for token_id in tok.encode("<think>abc</think>d")])
+    stage = decode_chat(
+        source, tok, reasoning="think", thinking_budget=3, on_thinking_spent=lambda index: happened.append("spent")
+    )
+    async for delta in stage:
+        happened.append(getattr(delta, "text", "end"))
+    assert happened == ["a", "spent", "b", "c", "d", "end"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("options", "items", "reason", "completion", "thinking"),
+    [
+        ({}, ["<think>ab</think>cd<eos>ef"], "stop", 7, 4),
+        ({"stop": ["d"]}, ["<think>ab</think>", "cdef"], "stop", 6, 4),
+        ({"stop": ["b"], "stop_scope": "reasoning"}, ["<think>abc"], "stop", 3, 3),
+        ({"max_tokens": 3}, ["<think>abc"], "length", 3, 3),
+        ({}, ["<think>ab"], "stop", 3, 3),
+        ({}, ["<think>ab"], "error", 3, 3),
+    ],
+)
+async def test_usage_counts_what_was_consumed(make_tok, options, items, reason, completion, thinking):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    error = OSError("gone") if reason == "error" else None
+    source = Source([tok.encode(item) for item in items], error)
+    deltas = []
+    try:
+        async for delta in decode_chat(source, tok, reasoning="think", prompt_ids=[65, 66], **options):
+            deltas.append(delta)
+    except EngineError:
+        assert error is not None
+    usage = deltas[-1].usage
+    assert deltas[-1].reason == reason
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens) == (2, completion, thinking)
+    assert sum(len(delta.token_ids) for delta in deltas) == completion

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from splitting import cut, run, told
+from splitting import check_skimming, cut, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.reasoning import ReasoningParser
@@ -71,7 +71,7 @@ def test_what_may_be_skimmed_changes_with_the_channel():
     assert splitter.channel is Channel.REASONING
     assert splitter.starts == {"<"}
     splitter.split("hm</think>So")
-    assert (splitter.channel, splitter.calm, splitter.settled) == (Channel.ANSWER, True, True)
+    assert (splitter.channel, splitter.calm) == (Channel.ANSWER, True)
     splitter.split("<tool_call>")
     assert (splitter.channel, splitter.calm) == (Channel.TOOL_CALL, False)
 
@@ -109,16 +109,4 @@ def test_every_cutting_gives_the_same_pieces(words, places, reasoning, tools, in
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from([*WORDS, "it is"]), max_size=10))
 def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
-    plain, skimming = both(), both()
-    for word in words:
-        expected = plain.split(word)
-        branch = skimming.copy()
-        if skimming.calm and skimming.starts.isdisjoint(word):
-            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)]
-            if not skimming.settled or "\n" in word:
-                skimming.skim(word)
-        else:
-            assert skimming.split(word) == expected
-        branch.split("\n<think>{")
-        branch.finish()
-    assert skimming.finish() == plain.finish()
+    check_skimming(both, words, "\n<think>{")

@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import cut, run, told
+from splitting import check_skimming, cut, run, told
 
 from tokenweir.stream.events import Channel
 from tokenweir.stream.tool_block import MAX_HEADER, MAX_HELD
@@ -157,20 +157,7 @@ def test_every_cutting_gives_the_same_pieces(style, data):
 @given(st.sampled_from(STYLES), st.data())
 def test_calm_text_may_be_skimmed_and_copies_are_independent(style, data):
     words = data.draw(st.lists(st.sampled_from([*WORDS[style.name], "so it is", "line\n"]), max_size=8))
-    plain, skimming = ToolParser(style), ToolParser(style)
-    for word in words:
-        expected = plain.split(word)
-        branch = skimming.copy()
-        if skimming.calm and skimming.starts.isdisjoint(word):
-            settled = skimming.settled
-            assert [(piece.channel, piece.text) for piece in expected] == [(Channel.ANSWER, word)] * bool(word)
-            if not settled:
-                skimming.skim(word)
-        else:
-            assert skimming.split(word) == expected
-        branch.split('{"')
-        branch.finish()
-    assert skimming.finish() == plain.finish()
+    check_skimming(lambda: ToolParser(style), words, '{"')
 
 
 # -- what the peers' tests say, one style after the other --------------------------------------------------------------

@@ -87,7 +87,7 @@ def serve(
 
     async def run() -> None:
         async with (
-            PromptBatcher(gpu, cpu=tok) if gpu else nullcontext() as encoder,
+            PromptBatcher(gpu) if gpu else nullcontext() as encoder,
             start(
                 engine=engines,
                 tokenizer=tok,

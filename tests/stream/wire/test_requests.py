@@ -221,6 +221,13 @@ def test_the_output_of_a_call_that_was_never_made_is_refused():
             "parallel_tool_calls is false; this server cannot promise it",
         ),
         ({"store": True}, "unsupported_parameter", "store", "store is true; this server does not offer it"),
+        ({"include": ["file_search_call.results"]}, "invalid_value", "include[0]", "'file_search_call.results'"),
+        (
+            {"top_logprobs": 2},
+            "unsupported_parameter",
+            "top_logprobs",
+            "top_logprobs is 2; this server does not offer it",
+        ),
         ({"stream": 1}, "unsupported_parameter", "stream", "stream is 1; this server does not offer it"),
         ({"n": 2}, "unsupported_parameter", "n", "n is 2; this server does not offer it"),
         ({"chat_template": "{{ x }}"}, "unsupported_parameter", "chat_template", "chat_template is"),

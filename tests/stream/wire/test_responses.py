@@ -1,6 +1,7 @@
 """Deltas to Responses events: order, numbers, and JSON that the openai package's own types accept."""
 
 import json
+import math
 import re
 from itertools import groupby
 
@@ -11,7 +12,7 @@ from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from tokenweir.encode.errors import ProtocolError
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from tokenweir.stream.events import Alignment, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.wire.events import (
     ErrorDetail,
     ErrorEvent,
@@ -194,6 +195,44 @@ def test_events_of_one_item_are_merged_and_have_the_last_number():
     ]
     assert merge_events(events[:3]) == events[:3]
     assert event_size(events[0]) == len(encode(events[0]))
+
+
+def aligned(text, *tokens):
+    return TextDelta(
+        text, list(range(len(tokens))), alignment=Alignment([p for _, p in tokens], [t for t, _ in tokens], 0, 0)
+    )
+
+
+def test_tokens_of_the_answer_with_their_logprobs():
+    deltas = [
+        ReasoningDelta("hm", [1], alignment=Alignment([-1.0], [b"hm"], 0, 0)),
+        aligned("é", (b"\xc3", -0.5), (b"\xa9", -math.inf)),
+        aligned("b", (b"b", 0)),
+    ]
+    one = stream(include=["message.output_text.logprobs"])
+    events = [*one.start(), *(event for delta in [*deltas, STOP] for event in one.step(delta))]
+    tokens = [
+        {"token": "\ufffd", "logprob": -0.5, "bytes": [0xC3], "top_logprobs": []},
+        {"token": "\ufffd", "logprob": -9999.0, "bytes": [0xA9], "top_logprobs": []},
+        {"token": "b", "logprob": 0.0, "bytes": [0x62], "top_logprobs": []},
+    ]
+    for all_of_them, expected in ((events, [tokens[:2], tokens[2:]]), (merge_events(events), [tokens])):
+        sent = [json.loads(encode(event)) for event in all_of_them]
+        validate = TypeAdapter(ResponseStreamEvent).validate_python
+        assert [validate(event).type for event in sent] == [event["type"] for event in sent]
+        assert [event["logprobs"] for event in sent if event["type"] == "response.output_text.delta"] == expected
+        assert next(event["logprobs"] for event in sent if event["type"] == "response.output_text.done") == tokens
+        assert sent[-1]["response"]["output"][1]["content"][0]["logprobs"] == tokens
+
+
+def test_tokens_without_logprobs_are_refused_before_anything_is_numbered():
+    one = stream(include=["message.output_text.logprobs"])
+    started = len(one.start())
+    with pytest.raises(
+        ProtocolError, match="include asks for message.output_text.logprobs, and this model's engine gives none"
+    ):
+        one.step(aligned("a", (b"a", None)))
+    assert one.fail("no")[0].sequence_number == started
 
 
 def test_events_outside_a_response():

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenweir.stream.json_value import MAX_DEPTH, JsonValue
+from tokenweir.encode._core import JsonValue
+
+MAX_DEPTH = 128
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
@@ -58,6 +60,25 @@ def test_done_means_that_it_parses_and_nothing_else_does(words, cuts):
         assert not parses(text)
 
 
+@settings(max_examples=100)
+@given(NEARLY, st.integers(0, 99))
+def test_a_copy_goes_on_by_itself(words, cut):
+    text = "".join(words)
+    value, whole = JsonValue(), JsonValue()
+    place = value.feed(text[: cut % (len(text) + 1)])
+    branch = JsonValue(value)
+    value.feed('"]}')
+    assert whole.feed(text) == branch.feed(text, place)
+    assert (whole.done, whole.error) == (branch.done, branch.error)
+
+
+def test_places_are_characters():
+    value = JsonValue()
+    assert value.feed('日本 {"é": "👩"} 日', 3) == 13
+    assert value.done
+    assert JsonValue().feed('日本["é"', 2) == 6
+
+
 @pytest.mark.parametrize("text", ["1", "-0.5e+3", "[0, 1]", ' {"a" : [ ] , "b":{}}', '"\\u00e9\\n"', "false"])
 def test_whole_values(text):
     assert follow(text) == (len(text), True, None)
@@ -83,6 +104,8 @@ def test_a_value_ends_where_something_else_begins():
         ('{"a": 1', "the JSON is not closed"),
         ("-", "the JSON is not closed"),
         ("", "the JSON is not closed"),
+        ("[é]", "'é' cannot stand here in the JSON"),
+        ("['", '"\'" cannot stand here in the JSON'),
         ("[" * (MAX_DEPTH + 1), f"the JSON is nested more than {MAX_DEPTH} levels deep"),
     ],
 )

@@ -1,0 +1,48 @@
+"""Tokenizers of a few merges, to try batches on."""
+
+from __future__ import annotations
+
+from tokenweir.encode._core import byte_alphabet
+from tokenweir.encode.spec import BPE, ByteLevel, PreTokenizerSequence, Split, TokenizerSpec
+from tokenweir.encode.spec.values import Pattern
+from tokenweir.encode.tokenizer import Tokenizer
+
+SPELLS = ByteLevel(add_prefix_space=False, use_regex=False)
+WORDS = ByteLevel(add_prefix_space=False)
+
+
+def random_merges(pick, letters, count):
+    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
+    tokens = [bytes([letter]) for letter in letters]
+    merges = {}
+    for _ in range(count):
+        left, right = pick.choice(tokens), pick.choice(tokens)
+        if len(left + right) <= 9:
+            merges[left, right] = None
+            tokens.append(left + right)
+    merges = list(merges)
+    if pick.random() < 0.5:
+        pick.shuffle(merges)
+    return merges
+
+
+def spell(token):
+    """A token in GPT-2's byte alphabet."""
+    return "".join(byte_alphabet()[byte] for byte in token)
+
+
+def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
+    """A tokenizer of merges, as pairs of bytes."""
+    tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
+    model = BPE(
+        vocab={spell(token): i for i, token in enumerate(tokens)},
+        merges=[(spell(left), spell(right)) for left, right in merges],
+        ignore_merges=ignore_merges,
+    )
+    return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, **components))
+
+
+def splits(*patterns):
+    """A pre-tokenizer that cuts by one pattern after the other, as DeepSeek's does."""
+    cuts = [Split(pattern=Pattern(Regex=pattern), behavior="Isolated") for pattern in patterns]
+    return PreTokenizerSequence([*cuts, SPELLS])
