@@ -149,7 +149,6 @@ class Plain:
 
     def __init__(self, tok, ids, options):
         self.splitter, shown = find_splitter(tok, options["prompt_ids"], style_in(options), options["tools"])
-        self.before = ANSWER if self.splitter is None else self.splitter.channel
         self.decode(tok, ids, options, shown if options["skip_special_tokens"] else {})
         self.split()
         self.search(options)
@@ -231,19 +230,10 @@ class Plain:
 
     def reasoning_tokens(self, consumed):
         """How many of the ids that were consumed end in thinking or its tags, or are left where thinking has not ended."""
-        channels = [piece.channel for piece, *_ in self.pieces]
         total = 0
         for end in (self.ends + [self.upto + 1] * len(self.silent))[:consumed]:
-            place = next((n for n, (_, a, b) in enumerate(self.pieces) if a < end <= min(b, self.upto)), len(channels))
-            if place == len(channels):
-                around = {self.after}
-            elif channels[place] is not None:
-                around = {channels[place]}
-            else:
-                ahead = [channel for channel in channels[place:] if channel is not None]
-                behind = [channel for channel in channels[:place] if channel is not None]
-                around = {*(behind[-1:] or [self.before]), *(ahead[:1] or [self.after])}
-            total += REASONING in around
+            at = [piece.channel for piece, a, b in self.pieces if a < end <= min(b, self.upto)]
+            total += (at[0] if at else self.after) in (REASONING, None)
         return total
 
 
