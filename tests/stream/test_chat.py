@@ -485,6 +485,9 @@ async def test_deltas_cancelled_before_the_engine_began(tok):
         def __aiter__(self):
             return self
 
+        async def __anext__(self):
+            raise AssertionError("nobody reads it")
+
         async def aclose(self):
             self.closed += 1
 
@@ -513,7 +516,7 @@ async def test_an_engine_that_fails_when_it_is_cancelled(tok):
                 await anyio.sleep(60)
             finally:
                 self.closed = True
-                raise OSError("connection reset")  # noqa: B012 - as a client library may
+                raise OSError("connection reset")
 
     with pytest.raises(BaseExceptionGroup) as caught:
         await cancelled(Failing(), tok, None, sampling=Sampling(stop=("STOP",)))

@@ -227,7 +227,7 @@ async def test_cancel():
         assert (end["usage"]["total_tokens"], end["usage"]["output_tokens_details"]) == (7, {"reasoning_tokens": 1})
         assert end["output"][1]["content"][0]["text"] == "Hel ST"
         pipe.create(input="on", previous_response_id=end["id"])
-        await pipe.until("response.output_text.delta", 2)
+        await pipe.until("response.output_text.delta", 3)
     assert answers.asked[1][1][1] == {"role": "assistant", "content": "Hel ST", "reasoning_content": "hm"}
 
 
@@ -262,8 +262,9 @@ async def test_cancel_stops_the_engine_at_once_although_the_reader_is_slow():
         await anyio.wait_all_tasks_blocked()
         assert answers.running == 1
         pipe.say({"type": "response.cancel"})
-        with anyio.fail_after(5):
+        with anyio.move_on_after(5):
             await answers.closed.wait()
+        assert answers.running == 0
         pipe.flowing.set()
         end = (await pipe.until("response.incomplete"))["response"]
     text = end["output"][0]["content"][0]["text"]
@@ -307,6 +308,14 @@ async def test_a_client_that_leaves_stops_the_engine(deltas):
         pipe.to_server.close()
         with anyio.fail_after(5):
             await answers.closed.wait()
+    assert answers.running == 0
+
+
+async def test_a_client_that_asks_and_leaves_at_once_stops_the_engine():
+    answers = Answers(60)
+    with anyio.fail_after(5):
+        async with connected(answers) as pipe:
+            pipe.create()
     assert answers.running == 0
 
 
