@@ -70,6 +70,7 @@ class LiveResponse:
         self._answer = answer
         self._deltas: Deltas | None = None
         self._cancelled = anyio.CancelScope()  # before there are deltas
+        self._ending = False  # they have been cancelled, and few come
         self._dropped = anyio.CancelScope()
         self._usage: Usage | None = None  # of a response that failed
         self._grace = limits.resume_grace if background else 0.0
@@ -92,6 +93,7 @@ class LiveResponse:
         if self._deltas is None:
             self._cancelled.cancel()
         else:
+            self._ending = True
             self._deltas.cancel()
             self._handoff.seal()  # makes room, or the engine would stay open until a slow reader has taken something
 
@@ -121,6 +123,8 @@ class LiveResponse:
                         if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR:
                             self._usage = delta.usage  # the error itself is raised next
                         else:
+                            if self._ending:
+                                self._handoff.seal()
                             await self._handoff.put(delta)
         except (TemplateError, TextError) as error:
             failure = str(error), "invalid_prompt"
