@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.cancellable import Cancellable, Deltas
 from tokenweir.stream.chat_decoder import ChatDecoder
-from tokenweir.stream.engines.protocol import Engine, Sampling
-from tokenweir.stream.events import Delta
+from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
+from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.ingest import Encoder, encode_all
 from tokenweir.stream.multiplex import decode_answers, multiplex
 from tokenweir.stream.parts import DecodeChat
@@ -44,14 +45,15 @@ async def chat(
     alignment: bool = False,
     thinking_budget: int | None = None,
     on_thinking_spent: Callable[[int], object] | None = None,
-) -> AsyncIterator[AsyncGenerator[Delta, None]]:
+) -> AsyncIterator[Deltas]:
     """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
 
         async with chat(messages, engine=engine, tokenizer=tokenizer) as deltas:
             async for delta in deltas:
                 ...
 
-    Leaving the context, or cancelling its task, closes the engine's generator at once. The last delta is a `Finish`.
+    Leaving the context, or cancelling its task, closes the engine's generator at once. So does `deltas.cancel()`, after
+    which the text that was held still comes, and the usage. The last delta is a `Finish`.
 
     With `sampling.n` above 1 the deltas of that many answers come mixed, told apart by their `index`; each answer ends with
     a `Finish` of its own. An answer that fails ends by reason "error" and the others go on; its error is raised after the
@@ -128,25 +130,28 @@ async def chat(
         )
         for index in range(sampling.n)
     ]
+    sources: list[Cancellable] = []
     answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
     try:
         if sampling.n == 1 or getattr(engine, "parallel", False):
-            source = _generate(engine, prompt_ids, sampling)
+            sources.append(_generate(engine, prompt_ids, sampling))
             one = sampling.n == 1
-            answers.append(drive(source, decoders[0], engine_error) if one else decode_answers(source, decoders))
-            yield answers[0]
+            answers.append(
+                drive(sources[0], decoders[0], engine_error) if one else decode_answers(sources[0], decoders)
+            )
+            yield Deltas(answers[0], sources)
         else:
             for index, decoder in enumerate(decoders):
                 seed = None if sampling.seed is None else sampling.seed + index
-                source = _generate(engine, prompt_ids, replace(sampling, n=1, seed=seed))
-                answers.append(drive(source, decoder, engine_error))
+                sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed)))
+                answers.append(drive(sources[index], decoder, engine_error))
             async with multiplex(answers) as deltas:
-                yield deltas
+                yield Deltas(deltas, sources)
     finally:
         await close(*answers)
 
 
-def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncIterable[Any]:
+def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:
     try:
         source = engine.generate(prompt_ids, sampling)
     except Exception as error:
@@ -155,4 +160,4 @@ def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> 
         if isinstance(source, Coroutine):
             source.close()  # or Python warns that it was never awaited
         raise EngineError(f"{type(engine).__name__}.generate() gave {type(source).__name__}, not an async iterable")
-    return source
+    return Cancellable(source, [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)])

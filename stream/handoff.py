@@ -60,6 +60,7 @@ class Handoff(Generic[T]):
         self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
         self._views: set[View[T]] = set()
+        self._viewed = False  # whether there was a reader, even one that has left
         self._closed = False
         self._failure: Exception | None = None
         self._filled = _Signal()
@@ -129,13 +130,14 @@ class Handoff(Generic[T]):
         self._replay.check(start)
         view = View(self, start, interval)
         self._views.add(view)
+        self._viewed = True
         self._audience.fire()
         self._emptied.fire()  # who waits for room, waits no longer than this reader may now
         return view
 
     async def abandoned(self, grace: float = 0.0) -> None:
         """Wait until there was a reader and, for so many seconds, none is left."""
-        while not self._views:
+        while not self._viewed:
             await self._audience.wait()
         while True:
             while self._views:

@@ -24,6 +24,7 @@ class BatchEncoder(Protocol):
         ...
 
 
+@runtime_checkable
 class PromptEncoder(Protocol):
     """What encodes one prompt and makes batches of those that are under way, as `PromptBatcher` does."""
 
@@ -83,9 +84,14 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
         prompts: Texts or rendered prompts.
         encoder: As for `encode_prompts`.
 
+    Raises:
+        TypeError: The encoder can encode nothing.
+
     """
     if isinstance(encoder, Tokenizer | BatchEncoder):
         return await to_thread.run_sync(encode_batch, prompts, encoder)
+    if not isinstance(encoder, PromptEncoder):
+        raise TypeError(f"an encoder has encode_batch() or an async encode(), and {type(encoder).__name__} has neither")
     results: list[Any] = [None] * len(prompts)
     failures: list[Exception] = []
 

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from tokenweir.encode.errors import DeliveryError, ProtocolError, TemplateError, TextError, TokenweirError
 from tokenweir.stream.background import background_tasks
+from tokenweir.stream.cancellable import Deltas
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.handoff import Handoff, View
@@ -37,7 +38,7 @@ class Answer(Protocol):
         template_kwargs: dict[str, Any],
         tools: list[dict[str, Any]] | None,
         alignment: bool,
-    ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
+    ) -> AbstractAsyncContextManager[Deltas]:
         """A context in which the deltas arrive, a `Finish` last; leaving it stops the engine."""
         ...
 
@@ -56,7 +57,7 @@ class LiveResponse:
     def __init__(
         self,
         stream: ResponseStream,
-        answer: AbstractAsyncContextManager[AsyncIterator[Delta]],
+        answer: AbstractAsyncContextManager[Deltas],
         messages: list[ChatMessage],
         limits: Limits,
         *,
@@ -67,7 +68,9 @@ class LiveResponse:
         self.background = background
         self.ended = anyio.Event()
         self._answer = answer
-        self._cancelled = anyio.CancelScope()
+        self._deltas: Deltas | None = None
+        self._cancelled = anyio.CancelScope()  # before there are deltas
+        self._ending = False  # they have been cancelled, and few come
         self._dropped = anyio.CancelScope()
         self._usage: Usage | None = None  # of a response that failed
         self._grace = limits.resume_grace if background else 0.0
@@ -86,8 +89,13 @@ class LiveResponse:
         return self._handoff.view(start, interval=self._interval)
 
     def cancel(self) -> None:
-        """Stop the engine; the events that say so can still be read."""
-        self._cancelled.cancel()
+        """Stop the engine; the text that was held, the usage and the events that say so can still be read."""
+        if self._deltas is None:
+            self._cancelled.cancel()
+        else:
+            self._ending = True
+            self._deltas.cancel()
+            self._handoff.seal()  # makes room, or the engine would stay open until a slow reader has taken something
 
     def drop(self) -> None:
         """Stop the engine and let nobody read any more."""
@@ -110,11 +118,13 @@ class LiveResponse:
         failure: tuple[str, Literal["server_error", "invalid_prompt"]] | None = None
         try:
             with self._cancelled:
-                async with self._answer as deltas:
-                    async for delta in deltas:
+                async with self._answer as self._deltas:
+                    async for delta in self._deltas:
                         if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR:
                             self._usage = delta.usage  # the error itself is raised next
                         else:
+                            if self._ending:
+                                self._handoff.seal()
                             await self._handoff.put(delta)
         except (TemplateError, TextError) as error:
             failure = str(error), "invalid_prompt"

@@ -34,9 +34,9 @@ from websockets.typing import Subprotocol
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.admission import KEY_SUBPROTOCOL, key_accepted, key_offered, origin_allowed
+from tokenweir.stream.cancellable import Deltas
 from tokenweir.stream.chat import chat
 from tokenweir.stream.engines.protocol import Engine, Sampling
-from tokenweir.stream.events import Delta
 from tokenweir.stream.ingest import Encoder
 from tokenweir.stream.limits import Limits
 from tokenweir.stream.live_response import LiveResponses, live_responses
@@ -107,7 +107,7 @@ async def serve(
         template_kwargs: dict[str, Any],
         tools: list[dict[str, Any]] | None,
         alignment: bool,
-    ) -> AbstractAsyncContextManager[AsyncIterator[Delta]]:
+    ) -> AbstractAsyncContextManager[Deltas]:
         return chat(
             messages,
             engine=engines[model],

@@ -200,13 +200,13 @@ class Stage(AsyncGenerator[T, None]):
     A bare generator would not: none of its code runs if it is closed before it has begun.
     """
 
-    def __init__(self, items: AsyncGenerator[T, None], source: Owned) -> None:
+    def __init__(self, items: AsyncGenerator[T, None], *sources: Owned) -> None:
         self._items = items
-        self._source = source
+        self._sources = sources
 
     def __aiter__(self) -> AsyncIterator[T]:
         """Give the generator itself, so that reading costs nothing more."""
-        return self._items
+        return aiter(self._items)
 
     def __anext__(self) -> Coroutine[Any, Any, T]:
         return self._items.__anext__()
@@ -218,7 +218,7 @@ class Stage(AsyncGenerator[T, None]):
         return self._items.athrow(*error)
 
     async def aclose(self) -> None:
-        await close(self._items, self._source)
+        await close(self._items, *self._sources)
 
 
 def drive(

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         until_eos,
     )
     from tokenweir.stream.stops import StopStep, StopStrings
-    from tokenweir.stream.tools import ToolParser
     from tokenweir.templates import ChatTemplate, Prompt, Segment
     from tokenweir.templates.reasoning_styles import ReasoningStyle
     from tokenweir.templates.tool_styles import ToolStyle
@@ -118,7 +117,6 @@ _MODULES = {
         "until_eos",
     ],
     "stream.stops": ["StopStep", "StopStrings"],
-    "stream.tools": ["ToolParser"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -165,7 +163,6 @@ __all__ = [
     "TokenizerSpec",
     "TokenweirError",
     "ToolCallDelta",
-    "ToolParser",
     "ToolStyle",
     "UnsupportedTokenizerError",
     "Usage",

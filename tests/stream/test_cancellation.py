@@ -15,7 +15,7 @@ from itertools import count
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from interrupting import INTERRUPTED, LOOPS, SHORTLY, Watch, in_loop, interrupt_everywhere, no_warning
+from interrupting import INTERRUPTED, LOOPS, SHORTLY, Suspended, Watch, in_loop, interrupt_everywhere, no_warning
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
@@ -25,6 +25,7 @@ from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.engines.replay import Recording, ReplayEngine
 from tokenweir.stream.engines.sync import SyncEngine
+from tokenweir.stream.events import Finish, FinishReason
 from tokenweir.stream.fan_out import fan_out
 from tokenweir.stream.ingest import encode_prompts
 from tokenweir.stream.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
@@ -138,6 +139,45 @@ def test_chat(tok, loop, way, engine, n):
                 await checkpoint()
 
     interrupt_everywhere(loop, way, body, opens=1 if engine is Parallel else n)
+
+
+@pytest.mark.parametrize(("engine", "n"), [(Generated, 1), (Opened, 1), (Generated, 3), (Opened, 3), (Parallel, 3)])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_deltas_cancelled_at_every_suspension(tok, loop, engine, n):
+    ids = tok.encode(ANSWER)
+
+    async def read(watch, at):
+        got = []
+        made = engine(watch, ids)
+        async with chat(HI, engine=made, tokenizer=tok, sampling=Sampling(stop=("stop",), n=n)) as deltas:
+
+            async def body():
+                async for delta in deltas:
+                    got.append(delta)
+                    await checkpoint()
+
+            run = Suspended(body(), at, deltas.cancel)
+            await run
+            assert run.over
+            assert watch.closed == watch.opened
+        return run.count < at, got
+
+    async def runs():
+        idle = len(anyio.get_running_tasks())
+        for at in count(1):
+            watch = Watch()
+            over, got = await read(watch, at)
+            ends = [delta for delta in got if isinstance(delta, Finish)]
+            assert sorted(end.index for end in ends) == list(range(n))
+            for end in ends:
+                given = [token_id for delta in got if delta.index == end.index for token_id in delta.token_ids]
+                assert given == ids[: end.usage.completion_tokens]
+            assert len(anyio.get_running_tasks()) == idle
+            if over:
+                return at, {end.reason for end in ends}
+
+    at, reasons = no_warning(lambda: in_loop(loop, runs))
+    assert at > 3 and reasons == {FinishReason.STOP}
 
 
 @pytest.mark.parametrize("engine", [Generated, Opened])

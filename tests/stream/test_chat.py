@@ -197,6 +197,13 @@ async def test_user_text_becomes_no_control_token_and_opens_no_thinking(tok):
     assert tok.token_to_id("<think>") not in engine.prompt_ids
 
 
+async def test_an_encoder_that_can_encode_nothing(tok):
+    with pytest.raises(
+        TypeError, match=r"^an encoder has encode_batch\(\) or an async encode\(\), and object has neither$"
+    ):
+        await answer(Engine([65]), tok, encoder=object())
+
+
 async def test_an_encoder_in_the_tokenizers_place(tok):
     class Batcher:
         async def encode(self, prompt):
@@ -425,6 +432,114 @@ async def test_a_slow_reader_holds_all_the_answers_back(tok):
         await anext(deltas)
         await anyio.sleep(0.05)
         assert Endless.given < 1000
+
+
+# -- cancelling --------------------------------------------------------------------------------------------------------
+
+
+async def cancelled(engine, tok, at, **options):
+    """The deltas, cancelled by another task once the engine waits (`at` None), or by the reader at the `at`-th delta."""
+    got = []
+    async with anyio.create_task_group() as tasks, chat(HI, engine=engine, tokenizer=tok, **options) as deltas:
+
+        async def cancel():
+            await anyio.wait_all_tasks_blocked()
+            deltas.cancel()
+            deltas.cancel()
+
+        if at is None:
+            tasks.start_soon(cancel)
+        elif at == 0:
+            deltas.cancel()
+        with anyio.fail_after(5):
+            async for delta in deltas:
+                got.append(delta)
+                if len(got) == at:
+                    deltas.cancel()
+        assert engine.closed
+        assert [delta async for delta in deltas] == []
+        deltas.cancel()
+    return merge(got)
+
+
+@pytest.mark.parametrize(
+    ("engine_ids", "text"), [("hello ST", "hello ST"), ("hello <thi", "hello <thi"), ([65, 0xC3], "A\ufffd")]
+)
+async def test_cancelled_deltas_end_with_what_was_held_and_the_usage(tok, engine_ids, text):
+    ids = tok.encode(engine_ids) if isinstance(engine_ids, str) else engine_ids
+    engine = Engine(ids, wait=True)
+    deltas = await cancelled(engine, tok, None, sampling=Sampling(stop=("STOP",)))
+    assert "".join(delta.text for delta in deltas[:-1]) == text
+    assert (deltas[-1].reason, deltas[-1].stop_reason) == (FinishReason.CANCELLED, None)
+    assert (deltas[-1].usage.prompt_tokens, deltas[-1].usage.completion_tokens) == (len(engine.prompt_ids), len(ids))
+    assert [token_id for delta in deltas for token_id in delta.token_ids] == ids
+
+
+async def test_deltas_cancelled_before_the_engine_began(tok):
+    class Opened:
+        closed = 0
+
+        def generate(self, prompt_ids, sampling):
+            return self
+
+        def __aiter__(self):
+            return self
+
+        async def __anext__(self):
+            raise AssertionError("nobody reads it")
+
+        async def aclose(self):
+            self.closed += 1
+
+    engine = Opened()
+    (finish,) = await cancelled(engine, tok, 0)
+    assert (finish.reason, finish.usage.completion_tokens) == (FinishReason.CANCELLED, 0)
+    assert engine.closed == 1
+
+
+async def test_deltas_cancelled_by_their_reader(tok):
+    deltas = await cancelled(Engine([65], [66], [67], wait=True), tok, 2)
+    assert [getattr(delta, "text", delta.token_ids) for delta in deltas] == ["AB", []]
+    assert deltas[-1].reason is FinishReason.CANCELLED
+
+
+async def test_an_answer_that_has_ended_is_not_cancelled(tok):
+    deltas = await cancelled(Engine(tok.encode("Hello<eos>"), wait=True), tok, 2)
+    assert deltas[-1].reason is FinishReason.STOP
+
+
+async def test_an_engine_that_fails_when_it_is_cancelled(tok):
+    class Failing(Engine):
+        async def generate(self, prompt_ids, sampling):
+            try:
+                yield tok.encode("hello ST")
+                await anyio.sleep(60)
+            finally:
+                self.closed = True
+                raise OSError("connection reset")
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await cancelled(Failing(), tok, None, sampling=Sampling(stop=("STOP",)))
+    assert str(caught.value.exceptions[0]) == "the engine failed: OSError: connection reset"
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_several_answers_are_cancelled_together(tok, parallel):
+    hello, end = tok.encode("hello ST"), tok.encode("boxes<eos>")
+    if parallel:
+        engine = Parallel(EngineStep(hello, index=1), EngineStep(end, index=0), EngineStep([65], index=2), wait=True)
+    else:
+        engine = Several(end, [*hello, ...], [65, ...])
+        engine.closed = True
+    deltas = await cancelled(engine, tok, None, sampling=Sampling(n=3, stop=("STOP",)))
+    assert texts(deltas) == {0: "boxes", 1: "hello ST", 2: "A"}
+    assert finishes(deltas) == {
+        0: (FinishReason.STOP, len(end)),
+        1: (FinishReason.CANCELLED, len(hello)),
+        2: (FinishReason.CANCELLED, 1),
+    }
+    assert len([delta for delta in deltas if isinstance(delta, Finish)]) == 3
+    assert parallel or all(one.closed for one in engine.engines)
 
 
 # -- what comes with the ids -------------------------------------------------------------------------------------------

@@ -394,18 +394,20 @@ async def test_lesson_45_a_client_that_leaves_stops_the_engine_within_100_ms(par
 
 @pytest.mark.asyncio
 async def test_cancel_stops_the_engine_and_the_connection_lives_on():
-    engine = Script("some text", 60)
+    engine = Script("some text ST", 60)
     async with serving(engine) as server, socket_to(server) as websocket:
-        await say(websocket)
+        await say(websocket, stop="STOP")
         await until(websocket, "response.output_text.delta")
         await websocket.send('{"type":"response.cancel"}')
         response = (await until(websocket, "response.incomplete"))[-1]["response"]
         assert response["status"] == "cancelled"
+        assert response["output"][0]["content"][0]["text"] == "some text ST"
+        assert response["usage"]["output_tokens"] == len(TOK.encode("some text ST"))
         assert len(engine.closed_at) == 1
         engine.parts = ("a", "<|im_end|>")
         await say(websocket, previous_response_id=response["id"])
         await until(websocket, "response.completed")
-    assert "some text" in engine.prompts[1]
+    assert "some text ST" in engine.prompts[1]
 
 
 def small_socket(server):

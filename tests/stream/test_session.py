@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.stream.cancellable import Cancellable
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.limits import Limits
 from tokenweir.stream.live_response import live_responses
@@ -16,6 +17,7 @@ from tokenweir.stream.session import Session
 pytestmark = pytest.mark.anyio
 
 STOP = Finish(FinishReason.STOP, usage=Usage(3, 2, 0))
+HELD = (TextDelta(" ST"), Finish(FinishReason.CANCELLED, usage=Usage(3, 4, 1)))  # what a decoder gives when cancelled
 QUICK = Limits(send_interval=0)
 
 
@@ -36,7 +38,7 @@ class Answers:
     async def context(self):
         self.running += 1
         try:
-            async with aclosing(self.generate()) as deltas:
+            async with aclosing(Cancellable(self.generate(), HELD)) as deltas:
                 yield deltas
         finally:
             self.running -= 1
@@ -222,11 +224,53 @@ async def test_cancel():
         end = (await pipe.until("response.incomplete"))["response"]
         assert answers.running == 0
         assert (end["status"], end["incomplete_details"]) == ("cancelled", {"reason": "cancelled"})
-        assert end["usage"] is None  # the engine never told
-        assert end["output"][1]["content"][0]["text"] == "Hel"
+        assert (end["usage"]["total_tokens"], end["usage"]["output_tokens_details"]) == (7, {"reasoning_tokens": 1})
+        assert end["output"][1]["content"][0]["text"] == "Hel ST"
         pipe.create(input="on", previous_response_id=end["id"])
-        await pipe.until("response.output_text.delta", 2)
-    assert answers.asked[1][1][1] == {"role": "assistant", "content": "Hel", "reasoning_content": "hm"}
+        await pipe.until("response.output_text.delta", 3)
+    assert answers.asked[1][1][1] == {"role": "assistant", "content": "Hel ST", "reasoning_content": "hm"}
+
+
+async def test_cancel_before_the_engine_was_asked():
+    class Encoding(Answers):
+        @asynccontextmanager
+        async def context(self):
+            self.running += 1
+            try:
+                await anyio.sleep(60)
+                yield
+            finally:
+                self.running -= 1
+
+    answers = Encoding()
+    async with connected(answers) as pipe:
+        pipe.create()
+        await pipe.until("response.in_progress")
+        await anyio.wait_all_tasks_blocked()
+        assert answers.running == 1
+        pipe.say({"type": "response.cancel"})
+        end = (await pipe.until("response.incomplete"))["response"]
+    assert (answers.running, end["status"], end["usage"]) == (0, "cancelled", None)
+
+
+async def test_cancel_stops_the_engine_at_once_although_the_reader_is_slow():
+    answers = Answers(TextDelta("a"), *[TextDelta("x" * 100)] * 20, 60)
+    async with connected(answers, Limits(send_interval=0, max_pending_bytes=500)) as pipe:
+        pipe.create()
+        await pipe.until("response.created")
+        pipe.flowing = anyio.Event()
+        await anyio.wait_all_tasks_blocked()
+        assert answers.running == 1
+        pipe.say({"type": "response.cancel"})
+        with anyio.move_on_after(5):
+            await answers.closed.wait()
+        assert answers.running == 0
+        pipe.flowing.set()
+        end = (await pipe.until("response.incomplete"))["response"]
+    text = end["output"][0]["content"][0]["text"]
+    assert text.startswith("axxx") and text.endswith("x ST")
+    assert len(text) < 20 * 100
+    assert end["usage"]["total_tokens"] == 7
 
 
 @pytest.mark.parametrize(
@@ -264,6 +308,14 @@ async def test_a_client_that_leaves_stops_the_engine(deltas):
         pipe.to_server.close()
         with anyio.fail_after(5):
             await answers.closed.wait()
+    assert answers.running == 0
+
+
+async def test_a_client_that_asks_and_leaves_at_once_stops_the_engine():
+    answers = Answers(60)
+    with anyio.fail_after(5):
+        async with connected(answers) as pipe:
+            pipe.create()
     assert answers.running == 0
 
 
