@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
@@ -91,8 +91,16 @@ async def chat(
 
     """
     sampling = sampling or Sampling()
+    if not isinstance(sampling, Sampling):
+        raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            f"tokenizer is a {type(tokenizer).__name__}, not a Tokenizer such as Tokenizer.from_file() gives"
+        )
+    if isinstance(engine, type):
+        raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
     if tools and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
@@ -159,5 +167,7 @@ def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> 
     if not hasattr(source, "__aiter__"):
         if isinstance(source, Coroutine):
             source.close()  # or Python warns that it was never awaited
-        raise EngineError(f"{type(engine).__name__}.generate() gave {type(source).__name__}, not an async iterable")
+        hint = "; SyncEngine makes one of a blocking generator" if isinstance(source, Generator) else ""
+        given = f"{type(engine).__name__}.generate() gave {type(source).__name__}"
+        raise EngineError(f"{given}, not an async iterable{hint}")
     return Cancellable(source, [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)])

@@ -591,3 +591,21 @@ async def test_the_thinking_of_several_answers_is_spent_apart(tok):
     )
     assert spent == [1]
     assert {d.index: d.usage.reasoning_tokens for d in deltas if isinstance(d, Finish)} == {0: 0, 1: 4}
+
+
+async def test_what_is_not_what_it_should_be_is_named(make_tok):
+    class Blocking:
+        def generate(self, prompt_ids, sampling):
+            yield 65
+
+    tok = make_tok(template=TEMPLATE)
+    for wrong, error, message in (
+        ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"),
+        ({"sampling": {"n": 2}}, TypeError, "^sampling is a dict, not a Sampling$"),
+        ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
+        ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
+    ):
+        options = {"engine": Blocking(), "tokenizer": tok} | wrong
+        with pytest.raises(error, match=message):
+            async with chat([{"role": "user", "content": "Hi"}], **options):
+                pass
