@@ -18,7 +18,6 @@ from tokenweir.encode.spec import (
     ByteFallback,
     ByteLevel,
     Decoder,
-    DecoderSequence,
     Fuse,
     Metaspace,
     Model,
@@ -30,6 +29,7 @@ from tokenweir.encode.spec import (
     StripDecoder,
     WordPieceDecoder,
 )
+from tokenweir.encode.spec.parts import parts
 
 CLEANUP = (
     (" .", "."),
@@ -108,36 +108,24 @@ def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Deco
         if byte_level and isinstance(model, BPE):
             return Decoding([], Spelling.ALPHABET, [], [])
         return Decoding([TextStep.join()], Spelling.TEXT, [], [])
-    return _chain(_flat(decoder))
+    return _chain(list(parts(decoder)))
 
 
 def _tag(decoder: Decoder) -> str:
     return str(decoder.__struct_config__.tag)
 
 
-def _flat(decoder: Decoder) -> list[Decoder]:
-    parts: list[Decoder] = []
-    stack = [decoder]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, DecoderSequence):
-            stack += reversed(part.decoders)
-        else:
-            parts.append(part)
-    return parts
-
-
-def _chain(parts: list[Decoder]) -> Decoding:
+def _chain(decoders: list[Decoder]) -> Decoding:
     """HuggingFace's decoders, one after the other."""
-    if len(parts) > MAX_STEPS:
+    if len(decoders) > MAX_STEPS:
         raise UnsupportedTokenizerError(
-            f"decoder: a Sequence of {len(parts)} decoders; at most {MAX_STEPS} are possible"
+            f"decoder: a Sequence of {len(decoders)} decoders; at most {MAX_STEPS} are possible"
         )
     growth = 1
     result = Decoding([], Spelling.TEXT, [], [])
     spelling, steps = Spelling.TEXT, result.token
     words_end = False  # a BPEDecoder, which needs to know the last token
-    for part in parts:
+    for part in decoders:
         fused, runs = steps is result.text, steps is result.run
         match part:
             case ByteLevel() | ByteFallback():

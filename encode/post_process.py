@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
     BertProcessing,
     ByteLevel,
     PostProcessor,
-    PostProcessorSequence,
     RobertaProcessing,
     TemplateProcessing,
     TokenizerSpec,
 )
+from tokenweir.encode.spec.parts import parts
 
 Ids = tuple[int, ...]
 
@@ -131,7 +131,8 @@ def _added(post_processor: PostProcessor | None) -> Added:
     """
     whole = Added()
     enclosed = beside = False
-    for number, part in enumerate(_flat(post_processor)):
+    singles = cast(Iterator[_Single], parts(post_processor))
+    for number, part in enumerate(singles):
         if number == MAX_PARTS:
             raise UnsupportedTokenizerError(f"post_processor: a Sequence of more than {MAX_PARTS} parts")
         if beside and not isinstance(part, ByteLevel):
@@ -143,14 +144,6 @@ def _added(post_processor: PostProcessor | None) -> Added:
             beside = isinstance(part, TemplateProcessing)
             enclosed = enclosed or not beside
     return whole
-
-
-def _flat(post_processor: PostProcessor | None) -> Iterator[_Single]:
-    if isinstance(post_processor, PostProcessorSequence):
-        for part in post_processor.processors:
-            yield from _flat(part)
-    elif post_processor is not None:
-        yield post_processor
 
 
 def _alone(part: _Single) -> Added:

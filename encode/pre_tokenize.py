@@ -22,13 +22,13 @@ from tokenweir.encode.spec import (
     Digits,
     Metaspace,
     PreTokenizer,
-    PreTokenizerSequence,
     Punctuation,
     Split,
     SplitBehavior,
     Whitespace,
     WhitespaceSplit,
 )
+from tokenweir.encode.spec.parts import parts
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=true)` splits by."""
@@ -85,7 +85,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         TokenizerFileError: For a value that no component can have.
 
     """
-    stages = _checked(_flat(pre_tokenizer))
+    stages = _checked(parts(pre_tokenizer))
     spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
     alphabet: Alphabet = "letters" if spelled else "text"
     if takes_bytes and spelled and all(isinstance(stage, _Cut) for stage in stages[spelled[-1] + 1 :]):
@@ -129,14 +129,6 @@ def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:
                 f"pre_tokenizer: it may make a text {growth} times as long; at most {MAX_GROWTH} times is possible"
             )
     return stages
-
-
-def _flat(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:
-    if isinstance(pre_tokenizer, PreTokenizerSequence):
-        for part in pre_tokenizer.pretokenizers:
-            yield from _flat(part)
-    elif pre_tokenizer is not None:
-        yield pre_tokenizer
 
 
 def _stages(part: PreTokenizer) -> Iterator[_Stage]:

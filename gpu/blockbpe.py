@@ -6,7 +6,6 @@ pattern is ignored: `unsplit` gives the tokenizer whose ids they are. kernels/bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,11 @@ from tokenweir.encode.spec import (
     BPE,
     ByteLevel,
     Digits,
-    PreTokenizer,
-    PreTokenizerSequence,
     Punctuation,
     RankBPE,
     Split,
 )
+from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
@@ -53,7 +51,7 @@ def unsplit(tok: Tokenizer) -> Tokenizer:
     if spec.normalizer is not None:
         raise UnsupportedTokenizerError(f"blockbpe: the normalizer {type(spec.normalizer).__name__}")
     byte_level = isinstance(spec.model, RankBPE)
-    for part in _parts(spec.pre_tokenizer):
+    for part in parts(spec.pre_tokenizer):
         match part:
             case ByteLevel(add_prefix_space=False):
                 byte_level = True
@@ -65,14 +63,6 @@ def unsplit(tok: Tokenizer) -> Tokenizer:
         raise UnsupportedTokenizerError("blockbpe: BPE without a ByteLevel pre-tokenizer")
     model = replace(spec.model, ignore_merges=False)
     return Tokenizer(replace(spec, model=model, pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)))
-
-
-def _parts(pre_tokenizer: PreTokenizer | None) -> Iterator[PreTokenizer]:
-    if isinstance(pre_tokenizer, PreTokenizerSequence):
-        for part in pre_tokenizer.pretokenizers:
-            yield from _parts(part)
-    elif pre_tokenizer is not None:
-        yield pre_tokenizer
 
 
 class BlockBpeBatch:

@@ -5,7 +5,6 @@ The structs that point to the tables are rows of words of 8 bytes, in the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from tokenweir.encode import _core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.minimize import boundary_pairs
-from tokenweir.encode.spec import NFC, Normalizer, NormalizerSequence
+from tokenweir.encode.spec import NFC, Normalizer
+from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
 
@@ -156,19 +156,11 @@ class ExactTables(ModelTables):
 
 def _needs_nfc(normalizer: Normalizer | None) -> bool:
     """Whether a normalizer is form C; else it is none."""
-    kinds = list(_steps(normalizer))
+    kinds = list(parts(normalizer))
     for step in kinds:
         if not isinstance(step, NFC):
             raise UnsupportedTokenizerError(f"exact mode: the normalizer {step!r:.200}")
     return bool(kinds)
-
-
-def _steps(normalizer: Normalizer | None) -> Iterator[Normalizer]:
-    if isinstance(normalizer, NormalizerSequence):
-        for step in normalizer.normalizers:
-            yield from _steps(step)
-    elif normalizer is not None:
-        yield normalizer
 
 
 def _check(automaton: Automaton) -> None:
