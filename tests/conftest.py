@@ -31,6 +31,14 @@ def data():
     return data_path
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The folder of a cache of the test's own; it is made when something is kept."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TOKENWEIR_CACHE", str(folder))
+    return folder
+
+
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
     """A CTranslate2 model folder with random weights, over the embedded vocabulary; greedy, it never says an end token."""

@@ -23,13 +23,6 @@ def source(tmp_path):
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("TOKENWEIR_CACHE", str(folder))
-    return folder
-
-
-@pytest.fixture
 def compiled(monkeypatch):
     """The architectures that files were compiled for."""
     archs = []

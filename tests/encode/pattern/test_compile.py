@@ -24,13 +24,6 @@ FAMILIES = json.loads((Path(__file__).parent / "patterns.json").read_text())
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("TOKENWEIR_CACHE", str(folder))
-    return folder
-
-
-@pytest.fixture
 def builds(monkeypatch):
     """The patterns that were compiled, not read from the cache."""
     seen = []
