@@ -17,7 +17,7 @@ from copy import copy
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.events import Channel
-from tokenweir.stream.pieces import Piece, mark_at, markup, plain
+from tokenweir.stream.pieces import Piece, first_match, mark_at, markup, plain
 from tokenweir.stream.tool_block import CUT_SHORT, MAX_HEADER
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -31,7 +31,7 @@ _HEADER = re.compile(
 )
 _BEGINNING = re.compile(r"[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
 _BODIES = {"analysis": Channel.REASONING, "commentary": Channel.ANSWER, "final": Channel.ANSWER, None: Channel.ANSWER}
-_SPACE = re.compile(r"\s*")
+_OTHER_THAN_SPACE = re.compile(r"\S").search
 
 
 class Harmony:
@@ -139,11 +139,12 @@ class Harmony:
         elif self._state == "header":
             self._header += text
             self._held += text
-            end = min(_BEGINNING.match(self._header).end(), MAX_HEADER)  # type: ignore[union-attr]
+            beginning = _BEGINNING.match(self._header)
+            end = min(beginning.end() if beginning else 0, MAX_HEADER)
             if end < len(self._header):
                 self._break(f"{self._header[: end + 1]!r} is no header of a message", out)
         else:
-            space = _SPACE.match(text).end() if self._state in ("call", "called", "after") else 0  # type: ignore[union-attr]
+            space = first_match(_OTHER_THAN_SPACE, text) if self._state in ("call", "called", "after") else 0
             if self._state == "call":
                 self._held += text[:space]
                 if len(self._held) > MAX_HEADER:

@@ -6,7 +6,8 @@ alone, not on how the text was cut: neighbouring pieces that say the same are on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from msgspec import Struct
@@ -95,6 +96,12 @@ def plain(text: str, channel: Channel) -> Piece:
 def markup(text: str) -> Piece:
     """Make a piece of text that is cut out."""
     return Piece(text, None, "")
+
+
+def first_match(search: Callable[[str, int], re.Match[str] | None], text: str, place: int = 0) -> int:
+    """Find where a pattern's `search` first succeeds, from `place` on; the end of the text if nowhere."""
+    found = search(text, place)
+    return found.start() if found else len(text)
 
 
 def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from tokenweir.encode._core import JsonValue
 from tokenweir.stream.call_object import CallObject
 from tokenweir.stream.events import Channel
 from tokenweir.stream.held_text import HeldText
-from tokenweir.stream.pieces import Piece, mark_at, markup, plain
+from tokenweir.stream.pieces import Piece, first_match, mark_at, markup, plain
 from tokenweir.templates.tool_styles import ToolStyle
 
 MAX_HELD = 1 << 15
@@ -20,7 +20,7 @@ MAX_HEADER = 1024
 CUT_SHORT = "the answer ends inside a tool call"
 _FIRST_BRACE = re.compile("{").search
 _FIRST_BRACE_OR_SPACE = re.compile("[ {]").search  # text that only begins as a header does is soon known for what it is
-_SPACE = re.compile(r"[ \t\n\r]*")
+_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 
 
 @cache
@@ -123,7 +123,7 @@ class ToolBlock:
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := _SPACE.match(text, place).end()) > place:  # type: ignore[union-attr]
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
             return self._hold(text, place, end, out)
         char = text[place]
         if style.call_opens and not self._after_mark:
@@ -214,7 +214,7 @@ class ToolBlock:
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := _SPACE.match(text, place).end()) > place:  # type: ignore[union-attr]
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
             return self._hold(text, place, end, out)
         if self._in_list and text[place] in ",]":
             end = self._hold(text, place, place + 1, out)

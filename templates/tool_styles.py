@@ -10,6 +10,7 @@ not here: JSON would have to be made up, with types that only the tools' schemas
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from msgspec import Struct
 
@@ -75,8 +76,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
             raise ValueError(f"tool style {self.name!r}: header {self.header!r} has no group 'name'")
 
 
-def _tagged(name: str, opener: str, closer: str, **fields: object) -> ToolStyle:
-    return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)  # type: ignore[arg-type]
+def _tagged(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
+    return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
 
 
 TOOL_STYLES: dict[str, ToolStyle] = {
