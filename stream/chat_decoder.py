@@ -33,7 +33,7 @@ from tokenweir.stream.events import (
     Usage,
 )
 from tokenweir.stream.merge import merge
-from tokenweir.stream.options import calls_style, check_counts, end_ids, thinking_style
+from tokenweir.stream.options import calls_style, check_counts, end_ids, finish_reason, stop_channels, thinking_style
 from tokenweir.stream.pieces import Piece, plain
 from tokenweir.stream.skimming import Skimming
 from tokenweir.stream.stops import StopStrings
@@ -42,7 +42,6 @@ from tokenweir.templates.reasoning_styles import ReasoningStyle
 from tokenweir.templates.tool_styles import ToolStyle
 
 ANSWER, REASONING, TOOL_CALL = Channel
-SCOPES = {"answer": frozenset({ANSWER}), "reasoning": frozenset({REASONING}), "all": frozenset({ANSWER, REASONING})}
 
 
 class ChatDecoder:
@@ -113,14 +112,12 @@ class ChatDecoder:
             ValueError: Any other option that cannot be; the message names it and its value.
 
         """
-        if stop_scope not in SCOPES:
-            raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {stop_scope!r}")
+        self._scope = stop_channels("stop_scope", stop_scope)
         check_counts(min_tokens, max_tokens, thinking_budget)
         check_byte_fallback(byte_fallback)
         self._tok = tok
         self._ends = end_ids(tok, eos_ids, stop_token_ids, ignore_eos)
         self._stops = StopStrings(stop, include=include_stop)
-        self._scope = SCOPES[stop_scope]
         self._include_stop = include_stop
         self._strip = reasoning == "strip"
         self._style = thinking_style(reasoning, reasoning_style)
@@ -240,10 +237,9 @@ class ChatDecoder:
         if reason is None:
             full = self._max_tokens is not None and self._detok.count >= self._max_tokens
             reason = FinishReason.LENGTH if full else FinishReason.STOP
-        elif reason not in list(FinishReason):
-            raise ValueError(f"unknown finish reason {reason!r}; known are {', '.join(FinishReason)}")
+        ended_by = finish_reason(reason)
         if not self.finished:
-            self._end(FinishReason(reason))
+            self._end(ended_by)
         return self._deliver()
 
     # -- ids in --------------------------------------------------------------------------------------------------------

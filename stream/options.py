@@ -7,8 +7,40 @@ from typing import Literal
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.events import Channel, FinishReason
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+
+SCOPES = {
+    "answer": frozenset({Channel.ANSWER}),
+    "reasoning": frozenset({Channel.REASONING}),
+    "all": frozenset({Channel.ANSWER, Channel.REASONING}),
+}
+"""The channels on which stop strings count."""
+
+
+def stop_channels(option: str, scope: str) -> frozenset[Channel]:
+    """Look up the channels of a scope of stop strings, which is given as `option`.
+
+    Raises:
+        ValueError: There is no such scope.
+
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"{option} must be one of {', '.join(SCOPES)}, not {scope!r}")
+    return SCOPES[scope]
+
+
+def finish_reason(reason: str) -> FinishReason:
+    """Look up why an answer ends.
+
+    Raises:
+        ValueError: There is no such reason.
+
+    """
+    if reason not in list(FinishReason):
+        raise ValueError(f"unknown finish reason {reason!r}; known are {', '.join(FinishReason)}")
+    return FinishReason(reason)
 
 
 def check_counts(min_tokens: int, max_tokens: int | None, thinking_budget: int | None) -> None:

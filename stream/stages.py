@@ -24,12 +24,13 @@ from typing import Any, TypeVar
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat_decoder import SCOPES, ChatDecoder
+from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.chunk import Chunk, Ids
 from tokenweir.stream.detection import shown_tokens
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.harmony import Harmony
+from tokenweir.stream.options import stop_channels
 from tokenweir.stream.parts import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
 from tokenweir.stream.pieces import Splitter
 from tokenweir.stream.reasoning import ReasoningParser
@@ -150,9 +151,8 @@ def stop_at(
         scope: The channels on which they count: "answer", "reasoning" or "all".
 
     """
-    if scope not in SCOPES:
-        raise ValueError(f"scope must be one of {', '.join(SCOPES)}, not {scope!r}")
-    return drive(chunks, StopAt(stops if isinstance(stops, StopStrings) else StopStrings(stops), SCOPES[scope]))
+    channels = stop_channels("scope", scope)
+    return drive(chunks, StopAt(stops if isinstance(stops, StopStrings) else StopStrings(stops), channels))
 
 
 def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator[Delta, None]:

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.spec import AddedToken
-from tokenweir.stream.chat_decoder import SCOPES, ChatDecoder
+from tokenweir.stream.chat_decoder import ChatDecoder
 from tokenweir.stream.detection import find_splitter, read_prompt
 from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.merge import merge
+from tokenweir.stream.options import SCOPES
 from tokenweir.stream.stages import (
     decode_chat,
     detokenize,
