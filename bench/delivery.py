@@ -22,13 +22,13 @@ from report import ROOT, machine, table, write_between
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.delivery.broadcast import Handoff
+from tokenweir.stream.delivery.fan_out import fan_out
+from tokenweir.stream.delivery.merge import merge, size_of
+from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import TextDelta
-from tokenweir.stream.fan_out import fan_out
-from tokenweir.stream.handoff import Handoff
-from tokenweir.stream.limits import Limits
-from tokenweir.stream.merge import merge, size_of
-from tokenweir.stream.replay_buffer import ReplayBuffer
-from tokenweir.stream.serve import serve
+from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.serve import serve
 
 COSTS = """Microseconds of CPU time a delta of one token. An engine that is always ready gets ahead of its readers, which
 then take merged deltas; one that lets the event loop turn after each delta, as real ones do, has them taken one by one.

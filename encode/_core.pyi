@@ -25,7 +25,7 @@ class CompiledPattern:
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
-    searches_in_vain: bool
+    may_rescan: bool
     """Its walks may read a long text again and again, unless where they failed is kept."""
 
 def read_ranks(data: bytes) -> dict[bytes, int] | None:
@@ -114,7 +114,7 @@ class Normalizer:
 class PreTokenizerStage:
     """One step from text to pieces, applied to each piece of the step before."""
 
-class Cut(PreTokenizerStage):
+class Split(PreTokenizerStage):
     """Cuts at the matches of an automaton."""
 
     def __init__(self, pattern: CompiledPattern, behavior: SplitBehavior = "Isolated", inverted: bool = False) -> None:
@@ -321,7 +321,7 @@ class AddedTokens:
 
     @property
     def trie(self) -> NDArray[np.uint32]:
-        """`TrieNode` of core/token_trie.h, a row a node."""
+        """`TrieNode` of core/encoder/token_trie.h, a row a node."""
 
 class When(Enum):
     """Where the token stands that a step applies to."""
@@ -462,7 +462,7 @@ class JsonValue:
         """Take the end of the text, which ends a number and leaves anything else unfinished."""
 
 class StopStrings:
-    """A text on its way to the first stop string; see `tokenweir.stream.stops.StopStrings`."""
+    """A text on its way to the first stop string; see `tokenweir.stream.decode.stops.StopStrings`."""
 
     @overload
     def __init__(self, stops: Sequence[str], include: bool = False) -> None: ...
@@ -624,7 +624,7 @@ class Encoder:
         text; `threads` 0 lets the core choose."""
 
 class DeviceTables:
-    """The tables of byte-level BPE as kernels read them (core/device_bpe.h); every array is a copy."""
+    """The tables of byte-level BPE as kernels read them (core/device/device_bpe.h); every array is a copy."""
 
     def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
         """Take a model, and (id, content) of the added tokens that are searched for in text.

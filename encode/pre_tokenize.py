@@ -104,7 +104,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
             check_all(automata)
             drops_nothing = (stage.behavior, stage.inverted) == _MATCHES_ONLY and not automaton.has_gaps
             isolates &= stage.behavior == "Isolated" or drops_nothing
-            stage = _core.Cut(automaton.in_core(), stage.behavior, stage.inverted)
+            stage = _core.Split(automaton.in_core(), stage.behavior, stage.inverted)
         else:
             isolates = False
         core.append(stage)

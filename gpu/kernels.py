@@ -146,6 +146,6 @@ def _key(source: Path, arch: str) -> str:
     """A hash of all that the compiled form can depend on; rather more, since it takes every header."""
     from cupy.cuda import nvrtc
 
-    files = [source, *sorted(HEADERS.glob("*.h")), *sorted(SOURCES.glob("*.cuh"))]
+    files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.glob("*.cuh"))]
     parts = [arch, nvrtc.getVersion(), *((file.name, file.read_bytes()) for file in files)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -1,6 +1,6 @@
 """A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name.
 
-The structs that point to the tables are rows of words of 8 bytes, in the order of kernels/*.cuh and core/device_bpe.h.
+The structs that point to the tables are rows of words of 8 bytes, in the order of kernels/*.cuh and core/device/device_bpe.h.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _check(automaton: Automaton) -> None:
         reason = f"{automaton.n_classes} classes of characters; at most {MAX_CLASSES} are possible"
     elif automaton.cells > MAX_CELLS:
         reason = f"{automaton.cells} transitions; at most {MAX_CELLS} are possible"
-    elif automaton.in_core().searches_in_vain:
+    elif automaton.in_core().may_rescan:
         reason = "its searches may fail late, again and again"
     elif not boundary_pairs(automaton.transitions).any():
         reason = "no two characters have a sure boundary between them"

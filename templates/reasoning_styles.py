@@ -2,7 +2,7 @@
 
 A style is a pair of tags with a policy for each case in which tags do not simply pair. The tags are those that the
 models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. Templates are searched
-for them here, and `stream/reasoning.py` finds them in what a model generates.
+for them here, and `stream/decode/parsers/reasoning.py` finds them in what a model generates.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _pair(name: str, opener: str, closer: str, *tokens: str, **policies: Any) ->
 STYLES: dict[str, ReasoningStyle] = {
     style.name: style
     for style in (
-        # More than a pair of tags: `stream/harmony.py` parses it. These are what templates, prompts and vocabularies show.
+        # More than a pair of tags: `stream/decode/parsers/harmony.py` parses it. These are what templates, prompts and vocabularies show.
         _pair(
             HARMONY,
             "<|channel|>analysis<|message|>",

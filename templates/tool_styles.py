@@ -20,7 +20,7 @@ from tokenweir.templates.style_names import named_style
 class ToolStyle(Struct, frozen=True, kw_only=True):
     """The markup of tool calls.
 
-    White space may stand between all parts. `stream/tools.py` says what becomes of calls that are not as described.
+    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as described.
 
     Attributes:
         name: The name it has in `TOOL_STYLES`.
@@ -83,7 +83,7 @@ def _tagged(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
 TOOL_STYLES: dict[str, ToolStyle] = {
     style.name: style
     for style in (
-        # Channels rather than a block in the answer: `stream/harmony.py` parses it.
+        # Channels rather than a block in the answer: `stream/decode/parsers/harmony.py` parses it.
         ToolStyle(
             name="harmony",
             opens=("<|channel|>commentary",),

@@ -41,7 +41,7 @@ followed exactly, is refused by name and place.
 
 What it costs: a pattern never seen compiles in 5 to 80 ms and is then kept on disk, where it is found in under 1 ms. A
 walk reads some characters twice, those between the end of a piece and where it was certain; but the core follows no
-search twice that goes far and fails, such as that of `\s+$` in a run of spaces before a word (core/failed_search.h), where
+search twice that goes far and fails, such as that of `\s+$` in a run of spaces before a word (core/pattern/scan_memo.h), where
 the engines take quadratic time.
 """
 

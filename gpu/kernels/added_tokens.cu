@@ -1,7 +1,7 @@
 // Where documents begin, and the added tokens in them.
 #include "documents.cuh"
-#include "token_trie.h"
-#include "utf8.h"
+#include "encoder/token_trie.h"
+#include "base/utf8.h"
 
 namespace tokenweir::added {
 

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "block.cuh"
-#include "hash.h"
+#include "base/hash.h"
 
 namespace tokenweir::block {
 

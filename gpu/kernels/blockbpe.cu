@@ -4,7 +4,7 @@
 // bench/blockbpe_reference.py says how that algorithm is read. There are about as many passes as different words and parts of
 // words in the string, and each takes time in its length.
 #include "block_merge.cuh"
-#include "device_bpe.h"
+#include "device/device_bpe.h"
 #include "documents.cuh"
 
 namespace tokenweir::block {

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "documents.cuh"
-#include "utf8.h"
+#include "base/utf8.h"
 
 namespace tokenweir {
 

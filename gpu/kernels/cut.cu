@@ -7,7 +7,7 @@
 // thread that comes from before knows what is there.
 //
 // A block's classes lie in its shared memory, some bytes more than it owns; who walks further finds them for itself.
-#include "automaton.h"
+#include "pattern/automaton.h"
 #include "classes.cuh"
 
 namespace tokenweir::cut {

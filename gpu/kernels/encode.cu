@@ -4,7 +4,7 @@
 // know how many ids come before.
 #include "block.cuh"
 #include "documents.cuh"
-#include "merge_short.h"
+#include "models/merge_short.h"
 #include "pieces.cuh"
 
 namespace tokenweir::encode {

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     )
     from tokenweir.encode.spec import AddedToken, TokenizerSpec
     from tokenweir.encode.tokenizer import Tokenizer
-    from tokenweir.stream.batcher import PromptBatcher
-    from tokenweir.stream.chat import chat
-    from tokenweir.stream.chat_decoder import ChatDecoder
-    from tokenweir.stream.chunk import Chunk
+    from tokenweir.stream.decode.chat_decoder import ChatDecoder
+    from tokenweir.stream.decode.chunk import Chunk
+    from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+    from tokenweir.stream.decode.stops import StopStep, StopStrings
+    from tokenweir.stream.delivery.broadcast import Handoff, View
+    from tokenweir.stream.delivery.fan_out import fan_out
     from tokenweir.stream.engines import Engine, EngineStep, NgramEngine, ReplayEngine, Sampling, SyncEngine
     from tokenweir.stream.events import (
         Alignment,
@@ -41,13 +43,8 @@ if TYPE_CHECKING:
         ToolCallDelta,
         Usage,
     )
-    from tokenweir.stream.fan_out import fan_out
-    from tokenweir.stream.handoff import Handoff, View
-    from tokenweir.stream.ingest import encode_prompts
-    from tokenweir.stream.limits import Limits
-    from tokenweir.stream.reasoning import ReasoningParser
-    from tokenweir.stream.serve import serve
-    from tokenweir.stream.stages import (
+    from tokenweir.stream.pipeline.chat import chat
+    from tokenweir.stream.pipeline.stages import (
         decode_chat,
         detokenize,
         split_reasoning,
@@ -56,7 +53,10 @@ if TYPE_CHECKING:
         strip_reasoning,
         until_eos,
     )
-    from tokenweir.stream.stops import StopStep, StopStrings
+    from tokenweir.stream.prompts.batcher import PromptBatcher
+    from tokenweir.stream.prompts.prompt_encoding import encode_prompts
+    from tokenweir.stream.server.limits import Limits
+    from tokenweir.stream.server.serve import serve
     from tokenweir.templates import ChatTemplate, Prompt, Segment
     from tokenweir.templates.reasoning_styles import ReasoningStyle
     from tokenweir.templates.tool_styles import ToolStyle
@@ -85,10 +85,10 @@ _MODULES = {
     "templates.reasoning_styles": ["ReasoningStyle"],
     "templates.tool_styles": ["ToolStyle"],
     # ids -> deltas
-    "stream.batcher": ["PromptBatcher"],
-    "stream.chat": ["chat"],
-    "stream.chat_decoder": ["ChatDecoder"],
-    "stream.chunk": ["Chunk"],
+    "stream.prompts.batcher": ["PromptBatcher"],
+    "stream.pipeline.chat": ["chat"],
+    "stream.decode.chat_decoder": ["ChatDecoder"],
+    "stream.decode.chunk": ["Chunk"],
     "stream.engines": ["Engine", "EngineStep", "NgramEngine", "ReplayEngine", "Sampling", "SyncEngine"],
     "stream.events": [
         "Alignment",
@@ -101,13 +101,13 @@ _MODULES = {
         "ToolCallDelta",
         "Usage",
     ],
-    "stream.fan_out": ["fan_out"],
-    "stream.handoff": ["Handoff", "View"],
-    "stream.ingest": ["encode_prompts"],
-    "stream.limits": ["Limits"],
-    "stream.reasoning": ["ReasoningParser"],
-    "stream.serve": ["serve"],
-    "stream.stages": [
+    "stream.delivery.fan_out": ["fan_out"],
+    "stream.delivery.broadcast": ["Handoff", "View"],
+    "stream.prompts.prompt_encoding": ["encode_prompts"],
+    "stream.server.limits": ["Limits"],
+    "stream.decode.parsers.reasoning": ["ReasoningParser"],
+    "stream.server.serve": ["serve"],
+    "stream.pipeline.stages": [
         "decode_chat",
         "detokenize",
         "split_reasoning",
@@ -116,7 +116,7 @@ _MODULES = {
         "strip_reasoning",
         "until_eos",
     ],
-    "stream.stops": ["StopStep", "StopStrings"],
+    "stream.decode.stops": ["StopStep", "StopStrings"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events import Delta
 
 

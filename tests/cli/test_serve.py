@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 
 from tokenweir.cli import main
 from tokenweir.encode.errors import DeviceError
-from tokenweir.stream.batcher import PromptBatcher
+from tokenweir.stream.prompts.batcher import PromptBatcher
 
 SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
 
@@ -165,7 +165,7 @@ def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
         raise DeviceError("enough")
         yield
 
-    monkeypatch.setattr("tokenweir.stream.serve.serve", start)
+    monkeypatch.setattr("tokenweir.stream.server.serve.serve", start)
     monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
     for arguments in ((), ("--device=gpu",), ("--device=auto",)):
         result = CliRunner().invoke(main, ["serve", "--port=0", *arguments])

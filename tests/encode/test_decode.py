@@ -24,7 +24,7 @@ from tokenweir.encode.spec import (
     WordPieceDecoder,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events import TextDelta
 
 TOKENS = ["ab", "é", "日", "日本", " a", b"\xe6\x97", b"\xa5a", b"\xf0\x9f", b"\x98\x80", b"\xf0\x9f\x98", b"\x80\x80"]

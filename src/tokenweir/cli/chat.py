@@ -125,7 +125,7 @@ class Model:
 
     async def answer(self, messages: list[dict[str, str]], shown: Answer) -> None:
         """Show the answer to `messages` as it comes."""
-        from tokenweir.stream.chat import chat as stream
+        from tokenweir.stream.pipeline.chat import chat as stream
 
         async with stream(
             messages, engine=self.engine, tokenizer=self.tokenizer, template=self.template, sampling=self.sampling

@@ -44,7 +44,7 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
 
 def describe(tok: Tokenizer) -> dict[str, Any]:
     """Collect the facts, as JSON has them; large tables only by their sizes."""
-    from tokenweir.stream.detection import read_prompt
+    from tokenweir.stream.decode.parsers.detection import read_prompt
 
     spec = tok.spec
     style = read_prompt(tok).style

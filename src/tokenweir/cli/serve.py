@@ -68,8 +68,8 @@ def serve(
     import asyncio
     import signal
 
-    from tokenweir.stream.batcher import PromptBatcher
-    from tokenweir.stream.serve import serve as start
+    from tokenweir.stream.prompts.batcher import PromptBatcher
+    from tokenweir.stream.server.serve import serve as start
 
     if api_key is not None and not (api_key and api_key.isascii()):
         raise click.UsageError("--api-key must be ASCII and not empty")

@@ -48,7 +48,7 @@ def random_pattern(pick, depth=3):
 
 
 def core_of(automaton):
-    return _core.PreTokenizer([_core.Cut(automaton.in_core())])
+    return _core.PreTokenizer([_core.Split(automaton.in_core())])
 
 
 def check(pattern, texts):
@@ -141,7 +141,7 @@ def test_an_empty_match_parts_what_is_left_over(pattern):
 def test_empty_matches_behave(pattern, behavior, invert):
     automaton = build(pattern, "oniguruma")
     name = "".join(word.capitalize() for word in behavior.split("_"))
-    core = _core.PreTokenizer([_core.Cut(automaton.in_core(), name, invert)])
+    core = _core.PreTokenizer([_core.Split(automaton.in_core(), name, invert)])
     huggingface = pre_tokenizers.Split(Regex(pattern), behavior, invert)
     for text in ("".join(text) for n in range(1, 6) for text in itertools.product("ab \n", repeat=n)):
         expected = [span for _, span in huggingface.pre_tokenize_str(text)]

@@ -1,0 +1,73 @@
+// A set of bytes, and how to get past a stretch of its members quickly.
+//
+// Normalizers ask "where is the first character that may change?", and most bytes answer alone: ASCII for itself, a
+// lead byte for all characters that it begins, a byte inside a character for nothing. So text is skipped 16 bytes at a
+// time by two table look-ups in registers (SSSE3), or byte by byte where the machine has none.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/utf8.h"
+
+#ifdef __SSSE3__
+#include <tmmintrin.h>
+#endif
+
+namespace tokenweir {
+
+class ByteSet {
+ public:
+  void add(uint8_t byte) { rows_[byte >> 7][byte & 15] |= static_cast<uint8_t>(1 << (byte >> 4 & 7)); }
+  bool has(uint8_t byte) const { return rows_[byte >> 7][byte & 15] >> (byte >> 4 & 7) & 1; }
+
+  // The first byte of [p, end) that is no member, or `end`.
+  const uint8_t* skip(const uint8_t* p, const uint8_t* end) const {
+#ifdef __SSSE3__
+    const __m128i ascii = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[0]));
+    const __m128i other = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[1]));
+    const __m128i bits = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128);
+    const __m128i high = _mm_set1_epi8(-128), nibble = _mm_set1_epi8(15), low = _mm_set1_epi8(-113);  // 0x80, 15, 0x8F
+    for (; end - p >= 16; p += 16) {
+      const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+      const __m128i bit = _mm_shuffle_epi8(bits, _mm_and_si128(_mm_srli_epi16(text, 4), nibble));
+      // A shuffle gives 0 for an index whose high bit is set, so each byte finds its row in one of the tables.
+      const __m128i row =
+          _mm_or_si128(_mm_shuffle_epi8(ascii, _mm_and_si128(text, low)),
+                       _mm_shuffle_epi8(other, _mm_and_si128(_mm_xor_si128(text, high), low)));
+      const int others = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(row, bit), _mm_setzero_si128()));
+      if (others) return p + __builtin_ctz(static_cast<unsigned>(others));
+    }
+#endif
+    while (p < end && has(*p)) p++;
+    return p;
+  }
+
+ private:
+  uint8_t rows_[2][16] = {};  // for ASCII and others: bit h of row l stands for the byte 0xhl (or 0x80 + 0xhl)
+};
+
+// The bytes that a skip may pass, if it starts at a character: those that begin only characters c with `passes(c)`, and
+// those inside a character. So it stops at a character's first byte.
+template <class Passes>
+ByteSet bytes_of(Passes&& passes) {
+  const auto all = [&](uint32_t first, uint32_t last) {
+    for (uint32_t c = first; c <= last; c++)
+      if (!passes(c)) return false;
+    return true;
+  };
+  ByteSet set;
+  for (uint32_t b = 0; b < 0x80; b++)
+    if (passes(b)) set.add(static_cast<uint8_t>(b));
+  for (uint32_t b = 0x80; b < 0xC0; b++) set.add(static_cast<uint8_t>(b));
+  for (uint32_t b = 0xC2; b < 0xE0; b++)
+    if (all((b & 0x1F) << 6, (b & 0x1F) << 6 | 0x3F)) set.add(static_cast<uint8_t>(b));
+  for (uint32_t b = 0xE0; b < 0xF0; b++)
+    if (all(b == 0xE0 ? 0x800 : (b & 0xF) << 12, (b & 0xF) << 12 | 0xFFF)) set.add(static_cast<uint8_t>(b));
+  for (uint32_t b = 0xF0; b < 0xF5; b++)
+    if (all(b == 0xF0 ? 0x10000 : (b & 7) << 18, b == 0xF4 ? 0x10FFFF : (b & 7) << 18 | 0x3FFFF))
+      set.add(static_cast<uint8_t>(b));
+  return set;
+}
+
+}  // namespace tokenweir

@@ -1,0 +1,36 @@
+// Text from a file as error messages quote it. The messages become Python strings, so they must be UTF-8 whatever bytes
+// the file has: those that are none, and control characters, are escaped. What is long is cut.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+inline std::string quoted(std::string_view text) {
+  constexpr size_t kMost = 80;
+  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+  std::string out = "\"";
+  size_t at = 0;
+  while (at < text.size() && at < kMost) {
+    const size_t length = std::min<size_t>(utf8_length(p[at]), text.size() - at);
+    const bool control = p[at] < 0x20 || p[at] == 0x7F;
+    if (!control && utf8_is_valid(p + at, length)) {
+      out.append(text, at, length);
+      at += length;
+    } else {
+      const char* digits = "0123456789ABCDEF";
+      out.append({'\\', 'x', digits[p[at] >> 4], digits[p[at] & 15]});
+      at++;
+    }
+  }
+  out += '"';
+  if (at < text.size()) out += "... (" + std::to_string(text.size()) + " bytes)";
+  return out;
+}
+
+}  // namespace tokenweir

@@ -1,0 +1,222 @@
+// A trie over byte strings: which keys begin at a place of a text.
+//
+// A double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989), with XOR in
+// place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No
+// two nodes have the same base, so the label alone tells whose child a unit is. A unit is 8 bytes and a node of a
+// natural vocabulary costs little more than one; where children fit into no gap that is tried, 256 units are added.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.h"
+
+namespace tokenweir {
+
+class Trie {
+ public:
+  struct Key {
+    std::string_view bytes;
+    uint32_t value;
+  };
+
+  static constexpr uint32_t kAbsent = (1u << 23) - 1;
+  static constexpr uint32_t kMaxValue = kAbsent - 1;
+
+  Trie() : Trie(std::vector<Key>{}) {}
+
+  // Of equal keys the last holds; the empty key is never found.
+  explicit Trie(const std::vector<Key>& keys) : Trie(Sorted(keys)) {}
+
+  // Calls `found(key_end, value)` for each key that the text [p, end) begins with, the shortest first.
+  template <class Found>
+  void prefixes(const uint8_t* p, const uint8_t* end, Found&& found) const {
+    prefixes(root_, p, end, found);
+  }
+
+  // The same for what follows in keys that begin with those bytes of which `from` is the `below`.
+  template <class Found>
+  void prefixes(uint32_t from, const uint8_t* p, const uint8_t* end, Found&& found) const {
+    for (uint32_t base = from; p < end; p++) {
+      const Unit unit = units_[base ^ *p];
+      if ((unit.tag & kLabelMask) != *p) return;
+      if (unit.tag >> kLabelBits != kAbsent) found(p + 1, unit.tag >> kLabelBits);
+      base = unit.base;
+    }
+  }
+
+  // The place behind `bytes`, of which nothing follows if no key begins with them.
+  uint32_t below(std::string_view bytes) const {
+    uint32_t base = root_;
+    for (const char c : bytes) {
+      const Unit unit = units_[base ^ static_cast<uint8_t>(c)];
+      if ((unit.tag & kLabelMask) != static_cast<uint8_t>(c)) return 0;
+      base = unit.base;
+    }
+    return base;
+  }
+
+  // The key's value, or kAbsent.
+  uint32_t find(std::string_view key) const {
+    const auto* p = reinterpret_cast<const uint8_t*>(key.data());
+    const uint8_t* const end = p + key.size();
+    uint32_t value = kAbsent;
+    prefixes(p, end, [&](const uint8_t* q, uint32_t found) {
+      if (q == end) value = found;
+    });
+    return value;
+  }
+
+  // The memory that it takes.
+  size_t bytes() const { return units_.size() * sizeof(Unit); }
+
+ private:
+  static constexpr uint32_t kBlock = 256, kLabelBits = 9, kLabelMask = (1u << kLabelBits) - 1;
+  static constexpr uint32_t kFree = kLabelMask;  // the label of a unit that is no node's child
+  static constexpr size_t kAttempts = 64;
+
+  struct Unit {
+    uint32_t base = 0;                             // of the children; 0 for a leaf: the first block stays free
+    uint32_t tag = kAbsent << kLabelBits | kFree;  // the value, and the label in the low bits
+  };
+
+  // Keys in order, their bytes side by side: building walks them again and again.
+  struct Sorted {
+    std::string bytes;
+    std::vector<Key> keys;
+
+    explicit Sorted(const std::vector<Key>& from) {
+      struct Entry {
+        uint64_t first;  // bytes, which mostly decide
+        uint32_t at;
+      };
+      std::vector<Entry> order;
+      size_t total = 0;
+      for (const Key& key : from) {
+        if (key.value > kMaxValue) throw Unsupported("a trie's value of more than 23 bits");
+        uint64_t first = 0;
+        for (size_t i = 0; i < 8; i++)
+          first = first << 8 | (i < key.bytes.size() ? static_cast<uint8_t>(key.bytes[i]) : 0);
+        order.push_back({first, static_cast<uint32_t>(order.size())});
+        total += key.bytes.size();
+      }
+      std::sort(order.begin(), order.end(), [&](const Entry& a, const Entry& b) {
+        if (a.first != b.first) return a.first < b.first;
+        const int c = from[a.at].bytes.compare(from[b.at].bytes);
+        return c != 0 ? c < 0 : a.at < b.at;
+      });
+      bytes.reserve(total);  // so that views of it hold
+      for (const Entry& entry : order) {
+        const Key& key = from[entry.at];
+        keys.push_back({{bytes.data() + bytes.size(), key.bytes.size()}, key.value});
+        bytes += key.bytes;
+      }
+    }
+  };
+
+  // What is needed while units are placed: a ring of free ones, oldest first, and which bases are taken.
+  struct Places {
+    std::vector<uint32_t> next{0}, previous{0};  // by unit; unit 0 is the ring's head, and never free
+    std::vector<bool> taken;
+    size_t free = 0;
+
+    void give(uint32_t unit) {
+      const uint32_t last = previous[0];
+      next[last] = previous[0] = unit;
+      previous[unit] = last;
+      next[unit] = 0;
+      free++;
+    }
+
+    // Out of the ring; a second time does nothing.
+    void take(uint32_t unit) {
+      if (next[unit] == unit) return;
+      next[previous[unit]] = next[unit];
+      previous[next[unit]] = previous[unit];
+      next[unit] = previous[unit] = unit;
+      free--;
+    }
+  };
+
+  explicit Trie(const Sorted& sorted) {
+    struct Range {
+      size_t first, last, depth;  // keys that share `depth` bytes
+      uint32_t unit;              // their node; 0 for the root
+    };
+    Places places;
+    add_block(places);
+    std::vector<Range> open{{0, sorted.keys.size(), 0, 0}};
+    std::vector<Range> children;
+    std::vector<uint8_t> labels;
+    while (!open.empty()) {
+      Range range = open.back();
+      open.pop_back();
+      for (; range.first < range.last && sorted.keys[range.first].bytes.size() == range.depth; range.first++)
+        if (range.depth > 0) set_value(range.unit, sorted.keys[range.first].value);
+      if (range.first == range.last) continue;
+      children.clear(), labels.clear();
+      for (size_t i = range.first; i < range.last; i++) {
+        const uint8_t label = static_cast<uint8_t>(sorted.keys[i].bytes[range.depth]);
+        if (labels.empty() || labels.back() != label) {
+          labels.push_back(label);
+          children.push_back({i, i, range.depth + 1, 0});
+        }
+        children.back().last = i + 1;
+      }
+      const uint32_t base = place(labels, places);
+      (range.unit ? units_[range.unit].base : root_) = base;
+      for (size_t i = 0; i < labels.size(); i++) {
+        children[i].unit = base ^ labels[i];
+        units_[children[i].unit].tag = kAbsent << kLabelBits | labels[i];
+        places.take(children[i].unit);
+      }
+      open.insert(open.end(), children.rbegin(), children.rend());
+    }
+    units_.shrink_to_fit();
+  }
+
+  void set_value(uint32_t unit, uint32_t value) {
+    units_[unit].tag = value << kLabelBits | (units_[unit].tag & kLabelMask);
+  }
+
+  // A base, now taken, whose units for `labels` are free. A single child goes into one of the oldest gaps, and they are
+  // given up when it fits into none (every base that would lead there is taken); several go where there is much room.
+  uint32_t place(const std::vector<uint8_t>& labels, Places& places) {
+    const bool single = labels.size() == 1;
+    for (;;) {
+      const std::vector<uint32_t>& order = single ? places.next : places.previous;
+      uint32_t unit = order[0];
+      for (size_t i = 0; i < kAttempts && unit != 0; i++, unit = order[unit])
+        if (take_base(unit ^ labels[0], labels, places)) return unit ^ labels[0];
+      if (!single || places.free < kAttempts) break;
+      for (size_t i = 0; i < kAttempts; i++) places.take(places.next[0]);
+    }
+    const uint32_t base = static_cast<uint32_t>(units_.size());
+    add_block(places);
+    places.taken[base] = true;
+    return base;
+  }
+
+  bool take_base(uint32_t base, const std::vector<uint8_t>& labels, Places& places) const {
+    if (places.taken[base]) return false;
+    for (const uint8_t label : labels)
+      if ((units_[base ^ label].tag & kLabelMask) != kFree) return false;
+    places.taken[base] = true;
+    return true;
+  }
+
+  void add_block(Places& places) {
+    const size_t begin = units_.size(), end = begin + kBlock;
+    if (end > UINT32_MAX) throw Unsupported("a vocabulary too large for its trie");
+    units_.resize(end), places.next.resize(end), places.previous.resize(end), places.taken.resize(end);
+    for (size_t unit = begin; begin > 0 && unit < end; unit++) places.give(static_cast<uint32_t>(unit));
+  }
+
+  std::vector<Unit> units_;
+  uint32_t root_ = 0;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,220 @@
+// Ids to text, one by one; everything that is given is final.
+//
+// In mid-text, with nothing held, a token that is text goes out as it stands in the table. The rest concerns
+// - the first token, which may be without its space;
+// - the last token, which may be without what separates words (the part that depends on it is held);
+// - a run of bytes: an unfinished character is held, at most 3 bytes. With `whole_runs`, HuggingFace's rule, a run that
+//   is not UTF-8 as a whole is one U+FFFD a byte, finished characters included; so it is held while it may turn out
+//   either way, and from its first wrong byte on nothing is;
+// - steps that see the whole text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "decoders/decoder.h"
+
+namespace tokenweir {
+
+class DecodeState {
+ public:
+  DecodeState(const TokenBytes& tokens, bool skip_special, bool whole_runs)
+      : tokens_(&tokens),
+        skip_special_(skip_special),
+        whole_runs_(whole_runs && !tokens.all_bytes()),
+        first_(tokens.first_differs()),
+        text_states_(tokens.text_steps().begin()) {
+    settle();
+  }
+
+  const TokenBytes& tokens() const { return *tokens_; }
+
+  // In mid-text with nothing held: a token that is text goes out as it is, and changes nothing.
+  bool calm() const { return calm_; }
+
+  // Whether an id stands for nothing here, not even as a first or last token.
+  bool skips(size_t id) const { return !tokens_->given(id) || (skip_special_ && tokens_->special(id)); }
+
+  // Takes an id in range; appends to `out` the text that is final with it.
+  void take(size_t id, std::string& out) {
+    if (skips(id)) return;
+    if (calm_ && !tokens_->is_bytes(id)) {
+      out += tokens_->content(id);
+      return;
+    }
+    take_slowly(id, out);
+    settle();
+  }
+
+  // Ends the text, as far as what is held goes: tokens that come after are not the first.
+  void flush(std::string& out) {
+    if (tokens_->last_differs()) {
+      give(if_last_, out);
+      if_last_.clear();
+      if_followed_.clear();
+    }
+    end_run(out);
+    give("", out, true);
+    settle();
+  }
+
+  // How many bytes are held, at most: none means that the text of every id taken has gone out.
+  size_t pending() const {
+    return run_.size() + tokens_->run_steps().pending(run_states_) + tokens_->text_steps().pending(text_states_) +
+           std::max(if_last_.size(), if_followed_.size());
+  }
+
+  // Goes on as if the `n` ids of a prompt, which `id(i)` gives, had been taken and what is whole in them had gone out.
+  // Reads the ids at its beginning up to the first text, and those at its end back to where nothing can be held; all of
+  // them only for steps that see the whole text and remember more of it than its beginning.
+  template <class IdAt>
+  void follow(size_t n, IdAt&& id) {
+    std::string shown;
+    size_t next = 0;
+    const bool all = tokens_->text_steps().remember();
+    const bool whole_runs = whole_runs_ || !tokens_->run_steps().empty();
+    for (; next < n && (all || first_ || !tokens_->text_steps().rest(text_states_)); shown.clear())
+      take(id(next++), shown);
+    size_t from = n, bytes = 0;
+    bool clean = false;  // whatever was held before has no part in what is held at the end
+    while (from > next && !clean) {
+      const size_t token = id(--from);
+      if (skips(token)) continue;
+      const std::string_view content = tokens_->content(token);
+      if (tokens_->is_bytes(token))
+        clean = (bytes += content.size()) >= 3 && !whole_runs;
+      else
+        clean = !content.empty() || !tokens_->all_bytes();
+    }
+    if (clean) drop_held();
+    for (; from < n; shown.clear()) take(id(from++), shown);
+    if (open_ && whole_runs_) {
+      give_run(std::string_view(run_).substr(0, whole_), shown);
+      run_.erase(0, whole_);
+      whole_ = 0;
+    }
+    settle();
+  }
+
+ private:
+  void take_slowly(size_t id, std::string& out) {
+    const TokenBytes& tokens = *tokens_;
+    const bool first = first_;
+    std::pair<std::string, bool> here;
+    std::string_view content = tokens.content(id);
+    bool bytes = tokens.is_bytes(id);
+    if (first) {
+      here = tokens.content_at(id, {true, false});
+      bytes = here.second;
+      first_ = !bytes && here.first.empty() && tokens.first_until() != FirstUntil::kToken &&
+               (tokens.first_until() == FirstUntil::kText || content.empty());
+      content = here.first;
+    }
+    if (bytes) return take_bytes(content, first, out);
+    if (content.empty() && tokens.all_bytes()) return;
+    end_run(out);
+    if (!tokens.last_differs()) return give(content, out);
+    give(if_followed_, out);
+    // What both forms begin with is final.
+    const std::string last = tokens.content_at(id, {first, true}).first;
+    size_t same = 0;
+    while (same < content.size() && same < last.size() && content[same] == last[same]) same++;
+    while (same > 0 && ((same < content.size() && utf8_continues(static_cast<uint8_t>(content[same]))) ||
+                        (same < last.size() && utf8_continues(static_cast<uint8_t>(last[same])))))
+      same--;
+    give(content.substr(0, same), out);
+    if_followed_ = content.substr(same);
+    if_last_ = last.substr(same);
+  }
+
+  void take_bytes(std::string_view bytes, bool first, std::string& out) {
+    if (!open_) {
+      open_ = true;
+      run_first_ = first;
+      run_states_ = tokens_->run_steps().begin();
+    }
+    run_ += bytes;
+    if (!whole_runs_) {
+      std::string text;
+      decode_replace(run_, text);
+      give_run(text, out);
+      if (run_.empty() && tokens_->run_steps().empty()) open_ = false;
+      return;
+    }
+    while (!spoiled_ && whole_ < run_.size()) {
+      const Utf8Start start = utf8_start(reinterpret_cast<const uint8_t*>(run_.data()) + whole_, run_.size() - whole_);
+      if (start.kind == Utf8Start::kUnfinished) break;
+      spoiled_ = start.kind == Utf8Start::kBad;
+      whole_ += start.length;
+    }
+    if (spoiled_) give_replacements(out);
+  }
+
+  void end_run(std::string& out) {
+    if (!open_) return;
+    if (whole_runs_ && whole_ < run_.size()) spoiled_ = true;
+    if (spoiled_)
+      give_replacements(out);
+    else if (whole_runs_)
+      give_run(run_, out, true);
+    else
+      give_run(run_.empty() ? "" : kReplacement, out, true);
+    drop_run();
+  }
+
+  // A U+FFFD for each byte of the run; each counts as a token.
+  void give_replacements(std::string& out) {
+    for (size_t n = run_.size(); n > 0; n--) {
+      give(tokens_->run_steps().apply(std::string(kReplacement), {run_first_, false}), out);
+      run_first_ = false;
+    }
+    run_.clear();
+    whole_ = 0;
+  }
+
+  void give_run(std::string_view text, std::string& out, bool end = false) {
+    if (tokens_->run_steps().empty()) return give(text, out);
+    std::string changed;
+    tokens_->run_steps().feed(text, {run_first_, false}, end, run_states_, changed);
+    give(changed, out);
+  }
+
+  void give(std::string_view text, std::string& out, bool end = false) {
+    if (tokens_->text_steps().empty() || (!end && calm_text_)) {
+      out += text;
+      return;
+    }
+    tokens_->text_steps().feed(text, {true, true}, end, text_states_, out);
+    calm_text_ = tokens_->text_steps().rest(text_states_);
+  }
+
+  void drop_run() {
+    run_.clear();
+    run_states_.clear();
+    whole_ = 0;
+    open_ = spoiled_ = false;
+  }
+
+  void drop_held() {
+    drop_run();
+    if_last_.clear();
+    if_followed_.clear();
+  }
+
+  void settle() { calm_ = !first_ && !open_ && !tokens_->last_differs() && tokens_->text_steps().rest(text_states_); }
+
+  const TokenBytes* tokens_;
+  bool skip_special_, whole_runs_;
+  bool first_;                            // the next token is the first, and that matters
+  bool calm_ = false, calm_text_ = false;
+  bool open_ = false;                     // a run of bytes has begun, and its end matters
+  bool spoiled_ = false;                  // it is no UTF-8 as a whole, and that matters
+  bool run_first_ = false;                // it is the first token
+  std::string run_;                       // its bytes that are held
+  size_t whole_ = 0;                      // so many of them are whole characters; counted for whole runs only
+  TextSteps::States run_states_, text_states_;
+  std::string if_followed_, if_last_;     // what is held of the last token: one if another follows, else the other
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,91 @@
+// The tables of byte-level BPE as kernels read them, laid out for memory that comes in sectors of 32 bytes. Freestanding.
+//
+// A look-up of a piece, or of a pair of ids, reads one sector in most cases: a slot of the one table holds a token's
+// first 16 bytes beside its id, a bucket of the other four pairs. Whatever is compared is compared in full. The rules by
+// which a piece merges, `DeviceBpe`, are given to the very loop of the CPU (merge_short.h). device_tables.h fills them.
+#pragma once
+
+#include "models/character_tokens.h"
+#include "base/hash.h"
+
+namespace tokenweir {
+
+// A token that a piece may be taken as. Its first 16 bytes are two little-endian words, filled up with zeros; the others
+// begin at `rest` of a separate array.
+struct alignas(16) PieceSlot {
+  uint64_t head[2];
+  uint32_t id;  // kNone: the slot is empty
+  uint32_t length;
+  uint32_t rest;
+  uint32_t unused;
+};
+
+struct PieceTable {
+  static constexpr uint32_t kHead = 16;
+
+  const PieceSlot* slots;  // open addressing, linear
+  const uint8_t* rest;
+  uint64_t mask;  // of slot numbers
+
+  // The first slot where a token may be.
+  TW_FN static uint64_t hash(uint64_t head, uint64_t second, uint32_t length, uint8_t last) {
+    uint64_t h = mix(head ^ uint64_t{length} << 56 ^ uint64_t{last} << 48);
+    h = mix(h ^ h >> 32 ^ second);
+    return mix(h ^ h >> 32) >> 32;
+  }
+
+  // The id of the piece p[0 .. n), n > 0, whose head is given, or kNone.
+  TW_FN uint32_t find(uint64_t head, uint64_t second, const uint8_t* p, uint32_t n) const {
+    for (uint64_t i = hash(head, second, n, p[n - 1]) & mask;; i = (i + 1) & mask) {
+      const PieceSlot slot = slots[i];
+      if (slot.id == kNone) return kNone;
+      if (slot.head[0] != head || slot.head[1] != second || slot.length != n) continue;
+      uint32_t same = kHead;
+      while (same < n && rest[slot.rest + same - kHead] == p[same]) same++;
+      if (same >= n) return slot.id;
+    }
+  }
+};
+
+// A slot: 20 bits each id, 24 bits priority; all ones where it is empty. Buckets fill from the front, and one that is full
+// overflows into the next.
+struct alignas(16) PairBucket {
+  static constexpr uint32_t kSlots = 4;
+  static constexpr uint64_t kEmpty = ~uint64_t{0};
+
+  uint64_t slots[kSlots];
+};
+
+struct DeviceBpe {
+  PieceTable pieces;
+  const PairBucket* pairs;
+  uint64_t pair_shift;         // of a pair's hash, to a bucket
+  uint64_t pair_mask;          // of bucket numbers
+  const uint32_t* merged_ids;  // by priority; null where it is the priority plus `merged_shift`
+  uint64_t merged_shift;
+  const uint32_t* byte_ids;     // [256]
+  const uint32_t* ascii_pairs;  // [128][128]
+  CharacterTokens characters;
+  const uint32_t* lengths;  // by id: the token's bytes
+
+  // The priority of a pair, or kNone.
+  TW_FN uint32_t priority(uint32_t left, uint32_t right) const {
+    const uint64_t key = pair_key(left, right);
+    for (uint64_t i = mix(key) >> pair_shift;; i = (i + 1) & pair_mask) {
+      const PairBucket bucket = pairs[i];
+      for (uint32_t k = 0; k < PairBucket::kSlots; k++) {
+        if (bucket.slots[k] >> 24 == key) return bucket.slots[k] & 0xFFFFFF;
+        if (bucket.slots[k] == PairBucket::kEmpty) return kNone;
+      }
+    }
+  }
+
+  TW_FN uint32_t merged(uint32_t, uint32_t, uint32_t priority) const {
+    return merged_ids ? merged_ids[priority] : priority + static_cast<uint32_t>(merged_shift);
+  }
+  TW_FN uint32_t whole(const uint8_t* p, uint32_t i, uint32_t n) const { return characters.token(p, i, n); }
+  TW_FN uint32_t byte(uint8_t b) const { return byte_ids[b]; }
+  TW_FN uint32_t ascii_pair(uint8_t a, uint8_t b) const { return ascii_pairs[a << 7 | b]; }
+};
+
+}  // namespace tokenweir

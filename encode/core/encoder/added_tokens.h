@@ -1,0 +1,184 @@
+// Finding added tokens in text: leftmost-longest, as HuggingFace's AddedVocabulary does it.
+//
+// The search goes on where a match ends, not where the white space it takes along ends. So a token may begin inside
+// white space that `rstrip` has already taken, and both are emitted. A match that `single_word` rejects is skipped and
+// no shorter alternative is tried. (tokenizers 0.23, tokenizer/added_vocabulary.rs; observed behaviour.) A match that
+// `lstrip` leaves nothing of, since all of it has been taken, is none; where its end has been passed the library panics.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/errors.h"
+#include "encoder/token_trie.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+struct AddedToken {
+  std::string content;
+  uint32_t id;
+  bool single_word, lstrip, rstrip;
+};
+
+// The characters that Rust's regex calls \w, as the code points where membership changes; empty if no token asks.
+struct WordCharacters {
+  std::vector<uint32_t> flips;
+  bool contains(uint32_t c) const { return (std::upper_bound(flips.begin(), flips.end(), c) - flips.begin()) % 2; }
+};
+
+class AddedTokens {
+ public:
+  AddedTokens(std::vector<AddedToken> tokens, WordCharacters word)
+      : tokens_(std::move(tokens)), word_(std::move(word)) {
+    size_t total = 0;
+    for (const AddedToken& token : tokens_) {
+      if (token.content.empty() || token.content.size() > kMaxBytes)
+        throw Unsupported("an added token of " + std::to_string(token.content.size()) + " bytes; 1 to " +
+                          std::to_string(kMaxBytes) + " are possible");
+      if ((total += token.content.size()) > kMaxAllBytes)
+        throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes all in all");
+    }
+    std::stable_sort(tokens_.begin(), tokens_.end(),
+                     [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
+    nodes_.emplace_back();
+    build(0, 0, tokens_.size(), 0);
+    for (const AddedToken& token : tokens_) first_[static_cast<uint8_t>(token.content[0])] = true;
+    for (int byte = 0; byte < 256; byte++)
+      if (first_[byte]) only_first_ = only_first_ == kUnset ? byte : kSeveral;
+  }
+
+  bool empty() const { return tokens_.empty(); }
+
+  // In the order of the trie's numbers.
+  const std::vector<AddedToken>& tokens() const { return tokens_; }
+  const std::vector<TrieNode>& trie() const { return nodes_; }
+
+  // Cuts [begin, end) of `text` into `part(begin, end)`, so that no occurrence of a token that covers one of `guards`
+  // stays in one part: each is cut behind its first character.
+  template <class Part>
+  void tear(const uint8_t* text, size_t begin, size_t end, const std::vector<size_t>& guards, Part&& part) const {
+    auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
+    for (size_t at = begin; !tokens_.empty() && (at = next_candidate(text, at, end)) < end; at++) {
+      while (guard != guards.end() && *guard < at) ++guard;
+      if (guard == guards.end()) break;
+      const AddedToken* found = longest(text, at, end);
+      if (!found || *guard >= at + found->content.size()) continue;
+      const size_t cut = at + utf8_length(text[at]);
+      part(begin, cut);
+      begin = cut;
+    }
+    if (begin < end) part(begin, end);
+  }
+
+  // Cuts [text, text + n) into `rest(begin, end)` and `token(id, begin, end)`, in order; byte offsets.
+  //
+  // `guards`, sorted, are byte offsets of characters that no match may cover: one that would is not a match, and a
+  // shorter one before it may be. White space is taken along up to a guarded character.
+  template <class Rest, class Token>
+  void split(const uint8_t* text, size_t n, const std::vector<size_t>& guards, Rest&& rest, Token&& token) const {
+    size_t done = 0, at = 0, guard = 0, space_end = 0;  // space_end: how far `rstrip` has seen white space
+    while (!tokens_.empty() && (at = next_candidate(text, at, n)) < n) {
+      while (guard < guards.size() && guards[guard] < at) guard++;
+      const size_t limit = guard < guards.size() ? guards[guard] : n;
+      const AddedToken* match = longest(text, at, limit);
+      if (!match) {
+        at++;
+        continue;
+      }
+      size_t begin = at, end = at + match->content.size();
+      at = end;
+      if (match->single_word && (touches_word_before(text, begin) || touches_word_after(text, end, n))) continue;
+      if (match->lstrip) {
+        const size_t taken = guard > 0 ? guards[guard - 1] + utf8_length(text[guards[guard - 1]]) : 0;
+        begin = white_space_before(text, begin, std::max(done, taken));
+      }
+      if (match->rstrip) end = space_end = end < space_end ? space_end : white_space_after(text, end, limit);
+      if (begin >= end) continue;
+      if (done < begin) rest(done, begin);
+      token(match->id, begin, end);
+      done = end;
+    }
+    if (done != n) rest(done, n);
+  }
+
+ private:
+  static constexpr size_t kMaxBytes = 4096;  // the trie is built by recursion
+  static constexpr size_t kMaxAllBytes = 1 << 23;  // a byte may take a node
+  static constexpr int kUnset = -1, kSeveral = -2;
+
+  // Children of `node` from the sorted tokens [begin, end), which agree in their first `depth` bytes.
+  void build(size_t node, size_t begin, size_t end, size_t depth) {
+    while (begin < end && tokens_[begin].content.size() == depth) nodes_[node].token = static_cast<int32_t>(begin++);
+    std::vector<size_t> starts;
+    for (size_t i = begin; i < end; i++)
+      if (i == begin || tokens_[i].content[depth] != tokens_[i - 1].content[depth]) starts.push_back(i);
+    const size_t first = nodes_.size();
+    nodes_[node].first_child = static_cast<uint32_t>(first);
+    nodes_[node].n_children = static_cast<uint16_t>(starts.size());
+    nodes_.resize(first + starts.size());
+    for (size_t k = 0; k < starts.size(); k++) {
+      nodes_[first + k].byte = static_cast<uint8_t>(tokens_[starts[k]].content[depth]);
+      build(first + k, starts[k], k + 1 < starts.size() ? starts[k + 1] : end, depth + 1);
+    }
+  }
+
+  size_t next_candidate(const uint8_t* text, size_t at, size_t n) const {
+    if (only_first_ >= 0) {
+      const void* found = at < n ? std::memchr(text + at, only_first_, n - at) : nullptr;
+      return found ? static_cast<const uint8_t*>(found) - text : n;
+    }
+    while (at < n && !first_[text[at]]) at++;
+    return at;
+  }
+
+  const AddedToken* longest(const uint8_t* text, size_t at, size_t limit) const {
+    size_t end;
+    const int32_t found = longest_token(nodes_.data(), text, at, limit, end);
+    return found < 0 ? nullptr : &tokens_[static_cast<size_t>(found)];
+  }
+
+  static size_t previous_character(const uint8_t* text, size_t at) {
+    do at--;
+    while (utf8_continues(text[at]));
+    return at;
+  }
+
+  bool touches_word_before(const uint8_t* text, size_t at) const {
+    uint32_t length;
+    return at > 0 && word_.contains(utf8_decode(text + previous_character(text, at), length));
+  }
+
+  bool touches_word_after(const uint8_t* text, size_t at, size_t n) const {
+    uint32_t length;
+    return at < n && word_.contains(utf8_decode(text + at, length));
+  }
+
+  // Where the white space before `at` begins, or `from` if that is later.
+  static size_t white_space_before(const uint8_t* text, size_t at, size_t from) {
+    while (at > from) {
+      uint32_t length;
+      const size_t previous = previous_character(text, at);
+      if (!is_white_space(utf8_decode(text + previous, length))) break;
+      at = previous;
+    }
+    return std::max(at, from);
+  }
+
+  static size_t white_space_after(const uint8_t* text, size_t at, size_t n) {
+    uint32_t length;
+    while (at < n && is_white_space(utf8_decode(text + at, length))) at += length;
+    return at;
+  }
+
+  std::vector<AddedToken> tokens_;
+  WordCharacters word_;
+  std::vector<TrieNode> nodes_;
+  bool first_[256] = {};
+  int only_first_ = kUnset;
+};
+
+}  // namespace tokenweir

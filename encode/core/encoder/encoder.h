@@ -1,0 +1,292 @@
+// Text to ids: added tokens, normalizer, pre-tokenizer, model; and the threads of a batch.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "encoder/added_tokens.h"
+#include "base/id_buffer.h"
+#include "models/model.h"
+#include "normalizers/normalizer.h"
+#include "pretokenizers/pretokenizer.h"
+#include "encoder/word_cache.h"
+
+namespace tokenweir {
+
+// What one call asks for. `guards`, sorted, are byte offsets of characters that are user text inside a rendered prompt:
+// no added token covers one, and while there are any the model yields no control token.
+struct EncodeOptions {
+  bool parse_special = true;
+  std::vector<size_t> guards;
+};
+
+// Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
+struct Workspace {
+  WordCache cache;
+  ModelScratch model;
+  PreTokenizerScratch pre_tokenizer;
+  IdBuffer ids;
+  std::vector<Span> spans;        // of each id in the original text, if asked for
+  std::vector<std::pair<size_t, std::string>> called;  // the ids that go by a text instead of their names, likewise
+  std::vector<Span> piece_spans;  // of the ids of one piece
+
+  // Gives up what a long text has left behind that is more than worth keeping for the next call; not the cache.
+  void shrink() {
+    if (ids.capacity() > kMostKept) ids = IdBuffer();
+    if (model.capacity() > kMostKept) model = ModelScratch();
+    if (pre_tokenizer.capacity() > kMostKept) pre_tokenizer = PreTokenizerScratch();
+    if (spans.capacity() > kMostKept) spans = std::vector<Span>();
+    if (piece_spans.capacity() > kMostKept) piece_spans = std::vector<Span>();
+  }
+
+  static constexpr size_t kMostKept = 1 << 20;
+};
+
+// Hands out workspaces. Slots are claimed by exchange, so a fork in mid-call costs the child one workspace, not a lock.
+class WorkspacePool {
+ public:
+  ~WorkspacePool() {
+    for (auto& slot : slots_) delete slot.load();
+  }
+
+  std::unique_ptr<Workspace> take() {
+    for (auto& slot : slots_)
+      if (slot.load(std::memory_order_relaxed))
+        if (Workspace* found = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Workspace>(found);
+    return std::make_unique<Workspace>();
+  }
+
+  void give_back(std::unique_ptr<Workspace> workspace) {
+    workspace->shrink();
+    for (auto& slot : slots_) {
+      Workspace* empty = nullptr;
+      if (slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release)) {
+        workspace.release();
+        return;
+      }
+    }
+  }
+
+ private:
+  std::atomic<Workspace*> slots_[64] = {};
+};
+
+class Encoder {
+ public:
+  // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer. `own` are control tokens that
+  // the model takes from text by itself.
+  Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
+          std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own)
+      : normalizer_(std::move(normalizer)),
+        pre_tokenizer_(std::move(pre_tokenizer)),
+        model_(std::move(model)),
+        raw_(std::move(raw)),
+        normalized_(std::move(normalized)),
+        own_(std::move(own)) {}
+
+  WorkspacePool& pool() const { return pool_; }
+
+  // Appends the ids of `text` to `w.ids`, and with `Spans` the byte span of each to `w.spans`
+  // and what added tokens and unknown text are called to `w.called`.
+  template <bool Spans>
+  void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
+    const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
+    const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
+    const auto token = [&](uint32_t id, size_t begin, size_t end) {
+      match<Spans>(id, {begin, end}, text.substr(begin, end - begin), w);
+    };
+    if (options.parse_special)
+      raw_.split(p, text.size(), options.guards, rest, token);
+    else if (!text.empty())
+      rest(0, text.size());
+  }
+
+ private:
+  // How byte positions in a segment, normalized or not, lead back to the original text.
+  struct Position {
+    size_t shift;                    // where the segment begins in the original
+    std::vector<size_t> characters;  // normalized byte -> character; empty if the segment is as it was
+    std::vector<Span> origins;       // normalized character -> bytes of the original segment
+
+    Span original(size_t begin, size_t end) const {
+      if (origins.empty()) return {shift + begin, shift + end};
+      return {shift + origins[characters[begin]].start, shift + origins[characters[end - 1]].end};
+    }
+
+    // How many bytes from `begin` on stand at the beginning of the original.
+    size_t first(size_t begin, size_t end) const {
+      if (shift > 0) return 0;
+      if (origins.empty()) return begin == 0;
+      size_t at = begin;
+      while (at < end && origins[characters[at]].start == 0) at++;
+      return at - begin;
+    }
+  };
+
+  template <bool Spans>
+  static void match(uint32_t id, Span span, std::string_view taken, Workspace& w) {
+    if constexpr (Spans) {
+      w.called.emplace_back(w.ids.size(), taken);
+      w.spans.push_back(span);
+    }
+    w.ids.push(id);
+  }
+
+  // A stretch of the original between two raw added tokens.
+  template <bool Spans>
+  void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
+    const uint8_t* p = text + begin;
+    size_t n = end - begin;
+    const bool second = options.parse_special && !normalized_.empty();
+    Position position{begin, {}, {}};
+    std::vector<size_t> guards;
+    if (second || !own_.empty()) guards = guards_within(p, begin, end, options.guards);
+    std::string normal;
+    if (!normalizer_->keeps(p, n)) {
+      const bool follow = Spans || pre_tokenizer_->looks_at_beginning();
+      normalizer_->apply(p, n, normal, follow ? &position.origins : nullptr);
+      p = reinterpret_cast<const uint8_t*>(normal.data());
+      n = normal.size();
+      for (size_t i = 0, c = 0; follow && i < n; i++) position.characters.push_back(utf8_continues(p[i]) ? c - 1 : c++);
+    }
+    const auto rest = [&](size_t b, size_t e) {
+      if (guards.empty()) return pieces<Spans>(p, b, e, position, options, w);
+      own_.tear(p, b, e, guards, [&](size_t from, size_t to) { pieces<Spans>(p, from, to, position, options, w); });
+    };
+    if (!second) return rest(0, n);
+    normalized_.split(
+        p, n, guards, rest, [&](uint32_t id, size_t b, size_t e) {
+          match<Spans>(id, position.original(b, e), {reinterpret_cast<const char*>(p) + b, e - b}, w);
+        });
+  }
+
+  // The guards in a segment, [begin, end) of a text of which `p` is the beginning of the segment, as offsets in what the
+  // normalizer makes of it: every character that a guarded one may have become part of.
+  std::vector<size_t> guards_within(const uint8_t* p, size_t begin, size_t end, const std::vector<size_t>& guards) const {
+    auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
+    std::vector<size_t> within;
+    if (guard == guards.end() || *guard >= end) return within;
+    std::string normal;
+    std::vector<Span> origins;
+    normalizer_->apply(p, end - begin, normal, &origins, Origin::kAll);
+    size_t character = 0;
+    for (size_t i = 0; i < normal.size(); i += utf8_length(static_cast<uint8_t>(normal[i]))) {
+      const Span& from = origins[character++];
+      guard = std::lower_bound(guards.begin(), guards.end(), begin + from.start);
+      if (guard != guards.end() && *guard < begin + from.end) within.push_back(i);
+    }
+    return within;
+  }
+
+  static constexpr size_t kWaiting = 32;
+
+  struct Piece {
+    const uint8_t* p;
+    size_t n;
+    WordCache::Key key;  // if it is short enough to have one
+  };
+
+  // A stretch without added tokens, from `begin` to `end` of a segment.
+  template <bool Spans>
+  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
+              const EncodeOptions& options, Workspace& w) const {
+    if (begin == end) return;
+    const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
+    const size_t first = position.first(begin, end);
+    const uint8_t* p = segment + begin;
+    if constexpr (Spans) {
+      Tracer tracer{*this, begin, position, guarded, w};
+      pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
+    } else {
+      Collector collector(*this, guarded, w);
+      pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, collector);
+      collector.flush();
+    }
+  }
+
+  // Encodes pieces with the place of each id.
+  struct Tracer {
+    const Encoder& encoder;
+    size_t begin;
+    const Position& position;
+    bool guarded;
+    Workspace& w;
+    std::optional<uint32_t> nameless = encoder.model_->nameless();
+
+    void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+      w.piece_spans.clear();
+      size_t at = w.ids.size();
+      encoder.model_->encode(b, e - b, guarded, w.model, w.ids, &w.piece_spans);
+      for (const Span& span : w.piece_spans) {
+        if (static_cast<uint32_t>(w.ids.data()[at]) == nameless)
+          w.called.emplace_back(at, std::string(b + span.start, b + span.end));
+        at++;
+        const bool nothing = span.start == span.end;  // an id that shares its character with the next one
+        const Span in_text = frame.original(b + span.start, b + span.end + nothing);
+        Span original = position.original(begin + in_text.start, begin + in_text.end);
+        if (nothing) original.end = original.start;
+        w.spans.push_back(original);
+      }
+    }
+    void flush() {}
+  };
+
+  // Encodes pieces some time after they are found, when their cache lines have arrived.
+  struct Collector {
+    Collector(const Encoder& encoder, bool guarded, Workspace& w)
+        : encoder(encoder), guarded(guarded), w(w), cuts(encoder.model_->cuts()) {}
+
+    void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+      if (!cuts || static_cast<size_t>(e - b) <= WordCache::kMaxBytes) return add(b, e, frame.end);
+      for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts->next(b, e), frame.end);
+    }
+
+    void flush() {
+      for (const Piece *q = waiting, *last = q + n_waiting; q < last; q++) encoder.encode_piece(*q, guarded, w);
+      n_waiting = 0;
+    }
+
+   private:
+    const Encoder& encoder;
+    bool guarded;
+    Workspace& w;
+    const SplitPoints* cuts;
+    Piece waiting[kWaiting];
+    size_t n_waiting = 0;
+
+    void add(const uint8_t* b, const uint8_t* e, const uint8_t* end) {
+      Piece& piece = waiting[n_waiting++];
+      piece.p = b;
+      piece.n = e - b;
+      if (piece.n <= WordCache::kMaxBytes) {
+        piece.key = WordCache::key(b, piece.n, guarded, end - b >= 16);
+        w.cache.prefetch(piece.key);
+      }
+      if (n_waiting == kWaiting) flush();
+    }
+  };
+
+  void encode_piece(const Piece& piece, bool guarded, Workspace& w) const {
+    if (piece.n > WordCache::kMaxBytes) return model_->encode(piece.p, piece.n, guarded, w.model, w.ids, nullptr);
+    if (const size_t found = w.cache.find(piece.key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+    const size_t first = w.ids.size();
+    model_->encode(piece.p, piece.n, guarded, w.model, w.ids, nullptr);
+    const size_t count = w.ids.size() - first;
+    if (count > 0 && count <= WordCache::kMaxIds) w.cache.insert(piece.key, w.ids.data() + first, count);
+  }
+
+  std::shared_ptr<const Normalizer> normalizer_;
+  std::shared_ptr<const PreTokenizer> pre_tokenizer_;
+  std::shared_ptr<const Model> model_;
+  AddedTokens raw_, normalized_, own_;
+  mutable WorkspacePool pool_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,202 @@
+// Byte-pair encoding of one piece.
+//
+// The same merge loop serves HuggingFace's merge lists and tiktoken's ranks: a pair has a priority, a priority has a
+// result. A merge list gives each pair a priority of its own; ranks give every split of a token the token's rank.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vocabulary/hash_table.h"
+#include "base/id_buffer.h"
+#include "models/merge.h"
+#include "vocabulary/merge_ids.h"
+#include "models/model.h"
+#include "vocabulary/vocabulary.h"
+#include "models/premerged_chars.h"
+
+namespace tokenweir {
+
+class Bpe : public Model {
+ public:
+  // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
+  Bpe(const Vocabulary& vocabulary, bool whole_first)
+      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(vocabulary.table()) {
+    std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
+    for (uint32_t id = 0; id < tokens_.size(); id++)
+      if (vocabulary.reachable[id] && tokens_[id].size() == 1) byte_ids_[static_cast<uint8_t>(tokens_[id][0])] = id;
+    for (int byte = 0; byte < 256; byte++)
+      if (byte_ids_[byte] == kNone)
+        throw Unsupported("a byte-level vocabulary without a token for byte " + std::to_string(byte));
+  }
+
+  // HuggingFace: merges in order of priority; a pair listed twice keeps its later place.
+  void set_merges(const Vocabulary& vocabulary, const Merges& merges) {
+    check_priority(merges.size());
+    pairs_ = std::make_unique<PairTable>(merges.size());
+    merged_.reserve(merges.size());
+    for (const auto& [left, right, merged] : merge_ids(merges, *vocabulary.ids.table())) {
+      pairs_->insert(left, right, static_cast<uint32_t>(merged_.size()));
+      merged_.push_back(merged);
+    }
+    index_pairs();
+  }
+
+  // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
+  void set_ranks() {
+    check_priority(tokens_.size());
+    std::vector<std::array<uint32_t, 3>> splits;
+    std::vector<TokenTable::Search> halves;
+    uint64_t cost = 0;
+    for (uint32_t id = 0; id < tokens_.size(); id++) {
+      const std::string_view token = tokens_[id];
+      if (token.size() > kMaxRanked)
+        throw Unsupported("a ranked token of " + std::to_string(token.size()) + " bytes; at most " +
+                          std::to_string(kMaxRanked) + " are possible");
+      cost += uint64_t{token.size()} * token.size();
+      if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
+      merged_.push_back(id);
+      halves.clear();
+      for (size_t cut = 1; cut < token.size(); cut++) {
+        halves.push_back(table_->search(token.substr(0, cut)));
+        halves.push_back(table_->search(token.substr(cut)));
+      }
+      for (const auto& half : halves) table_->approach(half);
+      for (size_t i = 0; i < halves.size(); i += 2) {
+        const uint32_t left = table_->finish(halves[i]);
+        if (left == kNone) continue;
+        const uint32_t right = table_->finish(halves[i + 1]);
+        if (right != kNone) splits.push_back({left, right, id});
+      }
+    }
+    pairs_ = std::make_unique<PairTable>(splits.size());
+    for (const auto& [left, right, id] : splits) pairs_->insert(left, right, id);
+    index_pairs();
+  }
+
+  // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them.
+  void set_control(const std::vector<uint32_t>& ids) {
+    control_.assign(tokens_.size(), false);
+    for (uint32_t id : ids)
+      if (id < tokens_.size() && !tokens_[id].empty()) control_[id] = guards_ = true;
+  }
+
+  bool guards() const override { return guards_; }
+
+  // For kernels, which merge by the same tables.
+  const PairTable& pairs() const { return *pairs_; }
+  const std::vector<uint32_t>& merged() const { return merged_; }
+  const uint32_t* byte_ids() const { return byte_ids_; }
+  const TokenList& tokens() const { return tokens_; }
+  const PremergedChars& characters() const { return characters_; }
+  bool is_control(uint32_t id) const { return guards_ && control_[id]; }
+
+  // The priority of a pair, or kNone; with `guarded`, also kNone if it becomes a control token.
+  uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
+    const uint32_t found = pairs_->find(left, right);
+    return guarded && found != kNone && is_control(merged_[found]) ? kNone : found;
+  }
+
+  // Whether a piece that is a token's bytes becomes that token, unguarded.
+  bool takes_whole(uint32_t id) const {
+    const std::string_view token = tokens_[id];
+    if (token.empty() || table_->find(token) != id) return false;
+    if (whole_first_) return true;
+    ModelScratch scratch;
+    IdBuffer ids;
+    merge(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false, scratch, ids);
+    return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
+  }
+
+  void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
+              std::vector<Span>* spans) const override {
+    const size_t first = out.size();
+    merge(p, n, guarded, scratch, out);
+    size_t at = 0;
+    for (size_t i = first; spans && i < out.size(); i++) {  // the ids of a piece are its bytes, cut
+      const size_t end = at + tokens_[static_cast<size_t>(out.data()[i])].size();
+      spans->push_back({at, end});
+      at = end;
+    }
+  }
+
+ private:
+  // The splits of a token take time in the square of its length: half a second for all. Real vocabularies need 1 << 26.
+  static constexpr size_t kMaxRanked = 4096;
+  static constexpr uint64_t kMaxRankedCost = uint64_t{1} << 32;
+
+  void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
+    if (whole_first_ || n == 1) {
+      const uint32_t id = n == 1 ? byte_ids_[*p] : table_->find({reinterpret_cast<const char*>(p), n});
+      if (id != kNone && !(guarded && control_[id])) {
+        out.push(id);
+        return;
+      }
+    }
+    if (n <= kShort)
+      merge_short(p, n, guarded, out);
+    else
+      merge_long(p, n, guarded, scratch, out);
+  }
+
+  static void check_priority(size_t merges) {
+    if (merges > PairTable::kMaxPriority)
+      throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
+  }
+
+  // What both kinds of merges are followed by.
+  void index_pairs() {
+    characters_ = PremergedChars(*pairs_, merged_, byte_ids_, tokens_);
+    for (uint32_t a = 0; a < 128; a++)
+      for (uint32_t b = 0; b < 128; b++) ascii_pairs_.push_back(pairs_->find(byte_ids_[a], byte_ids_[b]));
+  }
+
+  struct Rules {
+    const Bpe& bpe;
+    const bool guarded;
+
+    uint32_t priority(uint32_t left, uint32_t right) const { return bpe.priority(left, right, guarded); }
+    uint32_t merged(uint32_t, uint32_t, uint32_t priority) const { return bpe.merged_[priority]; }
+    uint32_t whole(const uint8_t* p, size_t i, size_t n) const {
+      return guarded ? kNone : bpe.characters_.token(p, i, n);
+    }
+    uint32_t byte(uint8_t b) const { return bpe.byte_ids_[b]; }
+    uint32_t ascii_pair(uint8_t a, uint8_t b) const {
+      return guarded ? priority(byte(a), byte(b)) : bpe.ascii_pairs_[a << 7 | b];
+    }
+  };
+
+  void merge_short(const uint8_t* p, size_t bytes, bool guarded, IdBuffer& out) const {
+    uint32_t ids[kShort], priorities[kShort];
+    const Rules rules{*this, guarded};
+    uint32_t n = begin_merging(rules, p, static_cast<uint32_t>(bytes), kShort, ids, priorities);
+    n = tokenweir::merge_short(rules, ids, priorities, n);
+    for (uint32_t i = 0; i < n; i++) out.push(ids[i]);
+  }
+
+  void merge_long(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out) const {
+    s.ids.resize(n);
+    for (size_t i = 0; i < n; i++) s.ids[i] = byte_ids_[p[i]];
+    Rules rules{*this, guarded};
+    tokenweir::merge_long(rules, s, n, false);
+    for (const auto& [id, end] : s.merged) out.push(id);
+  }
+
+  TokenList tokens_;
+  bool whole_first_;
+  std::shared_ptr<const TokenTable> table_;
+  uint32_t byte_ids_[256];
+  std::unique_ptr<PairTable> pairs_;
+  std::vector<uint32_t> merged_;  // priority -> id
+  PremergedChars characters_;
+  std::vector<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
+  std::vector<bool> control_;
+  bool guards_ = false;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,245 @@
+// Byte-pair encoding over the characters of a piece, as HuggingFace's `tokenizers` 0.23 does it (models/bpe).
+//
+// A piece begins as one symbol for each character, spelled with the prefix unless it is the first and with the suffix
+// if it is the last. One that is no token becomes its bytes' tokens, if all exist; or the unknown token; or nothing, so
+// that its neighbours meet. What is observed besides: an unknown token waits for the next character that *is* a token,
+// so bytes overtake it; and tokens stand in the text by the lengths of their characters, added up, so a character that
+// vanished shifts those after it to the left.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vocabulary/character_ids.h"
+#include "vocabulary/hash_table.h"
+#include "models/merge.h"
+#include "vocabulary/merge_ids.h"
+#include "models/model.h"
+#include "base/quote.h"
+#include "vocabulary/vocabulary.h"
+
+namespace tokenweir {
+
+struct CharacterBpeOptions {
+  std::optional<std::string> unknown;  // the unknown token
+  std::string prefix, suffix;          // of characters that continue a word, or end it
+  bool fuse_unknown = false;           // neighbouring unknown characters become one token
+  bool byte_fallback = false;
+  bool whole_first = false;            // a piece that is a token is taken whole, whatever the merges say
+};
+
+class CharacterBpe : public Model {
+ public:
+  // `merges`: in order of priority; a pair listed twice keeps its later place. Ids of `control` are never produced by
+  // guarded text, but for the unknown token.
+  CharacterBpe(const Vocabulary& vocabulary, const Merges& merges,
+               const CharacterBpeOptions& options, const std::vector<uint32_t>& control)
+      : tokens_(vocabulary.ids.names()),
+        table_(vocabulary.ids.table()),
+        control_(tokens_.size()),
+        pairs_(merges.size()),
+        fuse_(options.fuse_unknown),
+        whole_first_(options.whole_first),
+        has_prefix_(!options.prefix.empty()),
+        has_suffix_(!options.suffix.empty()) {
+    if (merges.size() > PairTable::kMaxPriority)
+      throw Unsupported(std::to_string(merges.size()) + " merges; at most " +
+                        std::to_string(PairTable::kMaxPriority) + " fit");
+    find_characters(options);
+    find_unknown(options);
+    merged_.reserve(merges.size());
+    for (const auto& [left, right, merged] : merge_ids(merges, *table_, options.prefix.size())) {
+      pairs_.insert(left, right, static_cast<uint32_t>(merged_.size()));
+      merged_.push_back(merged);
+    }
+    for (const uint32_t id : control)
+      if (id < tokens_.size() && id != unknown_ && !tokens_[id].empty()) control_[id] = true;
+    guards_ = can_reach_control();
+    find_cuts();
+  }
+
+  bool guards() const override { return guards_; }
+  const SplitPoints* cuts() const override { return cuts_.get(); }
+
+  void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
+              std::vector<Span>* spans) const override {
+    if (whole_first_) {
+      const uint32_t id = table_->find({reinterpret_cast<const char*>(p), n});
+      if (id != kNone && !(guarded && control_[id])) {
+        out.push(id);
+        if (spans) spans->push_back({0, n});
+        return;
+      }
+    }
+    if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");
+    if (s.ids.size() < n) s.ids.resize(n);
+    if (s.lengths.size() < n) s.lengths.resize(n);
+    size_t count = symbols(p, n, guarded, s);
+    Rules rules{*this, guarded};
+    if (count <= kShort && !spans) {
+      uint32_t priorities[kShort];
+      for (size_t i = 0; i + 1 < count; i++) priorities[i] = rules.priority(s.ids[i], s.ids[i + 1]);
+      count = merge_short(rules, s.ids.data(), priorities, count);
+      for (size_t i = 0; i < count; i++) out.push(s.ids[i]);
+      return;
+    }
+    merge_long(rules, s, count, false);
+    size_t i = 0, at = 0;
+    for (const auto& [id, end] : s.merged) {
+      out.push(id);
+      const size_t begin = at;
+      for (; spans && i < end; i++) at += s.lengths[i];
+      if (spans) spans->push_back({begin, at});
+    }
+  }
+
+ private:
+  struct Rules {
+    const CharacterBpe& bpe;
+    const bool guarded;
+
+    uint32_t priority(uint32_t left, uint32_t right) const {
+      const uint32_t found = bpe.pairs_.find(left, right);
+      return guarded && found != kNone && bpe.control_[bpe.merged_[found]] ? kNone : found;
+    }
+    uint32_t merged(uint32_t, uint32_t, uint32_t priority) const { return bpe.merged_[priority]; }
+  };
+
+  // -- a piece --------------------------------------------------------------------------------------------------------
+
+  // Writes the symbols of a piece to s.ids, and how many of its bytes each has to s.lengths; returns their number,
+  // which is `n` at most.
+  size_t symbols(const uint8_t* p, size_t n, bool guarded, ModelScratch& s) const {
+    size_t count = 0, unknown_length = 0;  // of the unknown token that waits; 0: none does
+    const auto push = [&](uint32_t id, size_t length) {
+      s.ids[count] = id;
+      s.lengths[count++] = static_cast<uint32_t>(length);
+    };
+    const auto push_unknown = [&] {
+      if (unknown_length > 0) push(unknown_, unknown_length);
+      unknown_length = 0;
+    };
+    for (size_t i = 0; i < n;) {
+      uint32_t length;
+      const uint32_t character = utf8_decode(p + i, length);
+      const uint32_t id = characters_[has_prefix_ && i > 0][has_suffix_ && i + length == n].find(character);
+      if (id != kNone && !(guarded && control_[id])) {
+        push_unknown();
+        push(id, length);
+      } else if (falls_back(p + i, length, guarded)) {
+        for (size_t k = 0; k < length; k++) push(bytes_[p[i + k]], 1);
+      } else if (unknown_ != kNone) {
+        if (!fuse_) push_unknown();
+        unknown_length += length;
+      }
+      i += length;
+    }
+    push_unknown();
+    return count;
+  }
+
+  bool falls_back(const uint8_t* p, size_t length, bool guarded) const {
+    for (size_t k = 0; k < length; k++) {
+      const uint32_t id = bytes_[p[k]];
+      if (id == kNone || (guarded && control_[id])) return false;
+    }
+    return true;
+  }
+
+  // -- the model ------------------------------------------------------------------------------------------------------
+
+  void find_characters(const CharacterBpeOptions& options) {
+    const std::string_view prefix = options.prefix, suffix = options.suffix;
+    for (uint32_t id = 0; id < tokens_.size(); id++) {
+      const std::string_view token = tokens_[id];
+      const bool begins = has_prefix_ && token.substr(0, prefix.size()) == prefix;
+      const bool ends = has_suffix_ && token.size() >= suffix.size() &&
+                        token.substr(token.size() - suffix.size()) == suffix;
+      for (int continues = 0; continues <= begins; continues++)
+        for (int last = 0; last <= ends; last++) {
+          const size_t skip = continues ? prefix.size() : 0, drop = last ? suffix.size() : 0;
+          if (skip + drop >= token.size()) continue;
+          const uint32_t character = only_character(token.substr(skip, token.size() - skip - drop));
+          if (character != kNone) characters_[continues][last].insert(character, id);
+        }
+    }
+  }
+
+  void find_unknown(const CharacterBpeOptions& options) {
+    std::fill(std::begin(bytes_), std::end(bytes_), kNone);
+    for (int byte = 0; options.byte_fallback && byte < 256; byte++) {
+      const char* digits = "0123456789ABCDEF";
+      const char name[] = {'<', '0', 'x', digits[byte / 16], digits[byte % 16], '>'};
+      bytes_[byte] = table_->find({name, sizeof name});
+    }
+    const auto missing = std::count(std::begin(bytes_), std::end(bytes_), kNone);
+    if (missing < 256 && (has_prefix_ || has_suffix_))
+      throw Unsupported(std::string("model: BPE with byte_fallback and ") +
+                        (has_prefix_ ? "continuing_subword_prefix" : "end_of_word_suffix"));
+    if (!options.unknown) return;
+    unknown_ = table_->find(*options.unknown);
+    if (unknown_ == kNone && missing > 0)
+      throw Unsupported("model: BPE with the unk_token " + quoted(*options.unknown) + ", which the vocabulary lacks");
+  }
+
+  // Whether plain text may become a control token.
+  bool can_reach_control() const {
+    const auto reached = [&](uint32_t id) { return id != kNone && control_[id]; };
+    if (std::any_of(merged_.begin(), merged_.end(), reached) ||
+        std::any_of(std::begin(bytes_), std::end(bytes_), reached))
+      return true;
+    for (uint32_t id = 0; id < tokens_.size(); id++)
+      if (control_[id] && (whole_first_ || is_character(id))) return true;
+    return false;
+  }
+
+  bool is_character(uint32_t id) const {
+    bool found = false;
+    for_each_character(tokens_[id], [&](uint32_t character, size_t, size_t) {
+      for (const auto& kind : characters_)
+        for (const auto& ids : kind) found |= ids.find(character) == id;
+    });
+    return found;
+  }
+
+  // Whether what is no token always becomes bytes that nothing merges with. (Gemma has a tab in place of its byte.)
+  bool unknown_stay_apart() const {
+    std::vector<bool> merges(tokens_.size());
+    pairs_.for_each([&](uint32_t left, uint32_t right, uint32_t) { merges[left] = merges[right] = true; });
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      const uint32_t character = byte < 0x80 ? characters_[0][0].find(byte) : kNone;
+      if (bytes_[byte] == kNone ? character == kNone || control_[character]
+                                : merges[bytes_[byte]] || control_[bytes_[byte]])
+        return false;
+    }
+    return true;
+  }
+
+  // A character's symbol must not depend on its place in the piece, nor a token on the piece's being whole.
+  void find_cuts() {
+    if (has_prefix_ || has_suffix_ || whole_first_) return;
+    cuts_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
+    for (uint32_t id = 0; id < tokens_.size(); id++)
+      if (const uint32_t character = only_character(tokens_[id]); character != kNone && !control_[id])
+        cuts_->know(character);
+    for (const uint32_t id : merged_) cuts_->join(tokens_[id]);
+  }
+
+  TokenList tokens_;
+  std::shared_ptr<const TokenTable> table_;
+  std::vector<bool> control_;
+  CharacterIds characters_[2][2];  // by whether they continue the piece and whether they end it
+  uint32_t bytes_[256];            // the tokens that spell bytes
+  uint32_t unknown_ = kNone;
+  PairTable pairs_;
+  std::vector<uint32_t> merged_;  // priority -> id
+  bool fuse_, whole_first_, has_prefix_, has_suffix_, guards_ = false;
+  std::unique_ptr<SplitPoints> cuts_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,52 @@
+// The merging of a short piece, by shifting arrays: quadratic, with a tiny constant. Freestanding: the CPU's encoder runs
+// it, and so does each thread of a kernel.
+//
+// `rules` are those of merge.h. A byte-level model's also say how a piece begins: `whole(p, i, n)` is the token of the
+// character at p[i] of a piece of n bytes if merging may begin with it, or kNone; `byte(b)` the token of a byte;
+// `ascii_pair(a, b)` the priority of the pair of two ASCII characters' tokens.
+#pragma once
+
+#include "base/hash.h"
+
+namespace tokenweir {
+
+// Merges the `n` symbols `ids`, whose pairs have the `priorities`; returns how many are left.
+template <class Rules>
+TW_FN uint32_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, uint32_t n) {
+  while (n > 1) {
+    uint32_t best = kNone;
+    for (uint32_t i = 0; i + 1 < n; i++) best = priorities[i] < best ? priorities[i] : best;
+    if (best == kNone) break;
+    uint32_t i = 0;
+    while (priorities[i] != best) i++;
+    ids[i] = rules.merged(ids[i], ids[i + 1], best);
+    n--;
+    for (uint32_t k = i + 1; k < n; k++) ids[k] = ids[k + 1];
+    if (i + 1 < n) {
+      for (uint32_t k = i + 1; k + 1 < n; k++) priorities[k] = priorities[k + 1];
+      priorities[i] = rules.priority(ids[i], ids[i + 1]);
+    }
+    if (i > 0) priorities[i - 1] = rules.priority(ids[i - 1], ids[i]);
+  }
+  return n;
+}
+
+// The symbols with which the merging of a piece of `n` bytes begins, and the priorities of their pairs; returns how many
+// they are, or `most` + 1 if they are more.
+template <class Rules>
+TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t most, uint32_t* ids,
+                             uint32_t* priorities) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < n; count++) {
+    if (count == most) return most + 1;
+    const uint32_t whole = rules.whole(p, i, n);
+    ids[count] = whole == kNone ? rules.byte(p[i]) : whole;
+    i += whole == kNone ? 1 : utf8_length(p[i]);
+  }
+  for (uint32_t i = 0; i + 1 < count; i++)
+    priorities[i] = count == n && (p[i] | p[i + 1]) < 0x80 ? rules.ascii_pair(p[i], p[i + 1])
+                                                           : rules.priority(ids[i], ids[i + 1]);
+  return count;
+}
+
+}  // namespace tokenweir

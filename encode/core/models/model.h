@@ -1,0 +1,69 @@
+// What every model does: it turns one piece of text into ids.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "base/id_buffer.h"
+#include "base/radix_heap.h"
+#include "models/split_points.h"
+#include "base/span.h"
+
+namespace tokenweir {
+
+// The best way from the beginning of a text to one place of it, for a model that sums scores.
+template <class Score>
+struct BestPath {
+  Score score;
+  uint32_t id, start;  // of its last piece
+};
+
+// Symbols while they merge.
+struct MergeWindow {
+  std::vector<uint32_t> ids, priorities, next, previous;
+  RadixHeap heap;
+};
+
+// A symbol that merging has left, and where it ends.
+struct MergedSymbol {
+  uint32_t id, end;
+};
+
+// Buffers that a model reuses from piece to piece.
+struct ModelScratch {
+  std::vector<uint32_t> ids;      // the symbols of a piece
+  std::vector<uint32_t> lengths;  // how much text each stands for, where they do not tell
+  MergeWindow window;
+  std::vector<MergedSymbol> merged;
+  std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
+
+  size_t capacity() const {
+    return ids.capacity() + window.ids.capacity() + merged.capacity() + std::get<0>(lattices).capacity() +
+           std::get<1>(lattices).capacity();
+  }
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Whether guarded and plain encoding can differ at all.
+  virtual bool guards() const = 0;
+
+  // Appends the ids of one piece of text, `n` > 0 bytes; with `guarded`, no id of a control token. With `spans`, also
+  // the bytes of the piece that each id stands for (of a character's bytes, one id may have them all, the others none).
+  // An id of a piece depends on nothing outside it.
+  virtual void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
+                      std::vector<Span>* spans) const = 0;
+
+  // The id that goes by the text it stands for instead of a name, in HuggingFace's Unigram that of unknown text.
+  virtual std::optional<uint32_t> nameless() const { return std::nullopt; }
+
+  // Where pieces may be cut further without a change to their ids; null if nothing is known.
+  virtual const SplitPoints* cuts() const { return nullptr; }
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,351 @@
+// Byte-pair encoding by scores, as SentencePiece 0.2.3 does it (bpe_model.cc), on text that is already normalized.
+//
+// A text begins as its characters and its user-defined pieces, which stay as they are: the longest that fits, from left
+// to right. Two neighbours that spell a piece merge, those of the highest score first, the leftmost of equals. A piece
+// of type UNUSED is only a step on the way: one that is left over is taken apart again, into the pair that *last* stood
+// side by side anywhere in the text and spelled it. What spells no piece then is unknown: its bytes' pieces, or one
+// unknown piece for all neighbours that are.
+//
+// SentencePiece looks up what two neighbours spell. Here every way to cut a piece in two is in a table of pairs; parts
+// that are no pieces, characters all, get ids behind those of the pieces. Load time is two look-ups for each character
+// of the vocabulary; encoding never hashes text.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "vocabulary/character_ids.h"
+#include "vocabulary/hash_table.h"
+#include "models/merge.h"
+#include "models/model.h"
+#include "base/quote.h"
+#include "base/trie.h"
+
+namespace tokenweir {
+
+class SentencePieceBpe : public Model {
+ public:
+  // `types`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte. Ids of `control` are never produced by
+  // guarded text, but for the unknown piece.
+  SentencePieceBpe(const std::vector<std::string>& pieces, const std::vector<float>& scores,
+                   std::string_view types, uint32_t unknown, bool byte_fallback, const std::vector<uint32_t>& control)
+      : n_pieces_(pieces.size()), types_(types), unknown_(unknown), byte_fallback_(byte_fallback) {
+    check(pieces, scores);
+    for (uint32_t id = 0; id < n_pieces_; id++)
+      if (pieces[id].size() == 1 && pieces[id][0] == 0) types_[id] = kUnused;  // as the library does it
+    for (const std::string& piece : pieces) lengths_.push_back(static_cast<uint32_t>(piece.size()));
+    control_.resize(n_pieces_);
+    for (const uint32_t id : control)
+      if (id < n_pieces_ && id != unknown_) control_[id] = true;
+    find_bytes(pieces);
+    rank(scores);
+    find_pairs(pieces);
+    find_user_defined(pieces);
+    find_cuts(pieces);
+  }
+
+  bool guards() const override { return guards_; }
+  const SplitPoints* cuts() const override { return cuts_.get(); }
+
+  void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
+              std::vector<Span>* spans) const override {
+    if (n >= kNone) throw Unsupported("a text of 4 GiB or more");
+    if (s.ids.size() < n) s.ids.resize(n);
+    const size_t count = symbols(p, n, guarded, s.ids.data());
+    Splits splits;
+    Output output{*this, guarded, splits, p, out, spans};
+    if (ties_)
+      merge<true>(count, guarded, s, splits, output);
+    else
+      merge<false>(count, guarded, s, splits, output);
+  }
+
+ private:
+  enum Type : char { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+  // Symbols: pieces; characters that are no pieces, from n_pieces_ on; frozen pieces, from kFrozen on; kNone for
+  // characters that stand in no piece. The latter two never merge.
+  static constexpr uint32_t kFrozen = PairTable::kMaxId + 1;
+  static constexpr size_t kMaxBytes = 1024;  // the parts of a piece take time in the square of its length
+
+  // UNUSED piece -> the pair that last spelled it.
+  using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;
+
+  // -- a text ---------------------------------------------------------------------------------------------------------
+
+  template <bool Ties>
+  struct Rules {
+    const SentencePieceBpe& bpe;
+    const bool guarded;
+    Splits& splits;
+
+    uint32_t priority(uint32_t left, uint32_t right) const {
+      if (left >= kFrozen || right >= kFrozen) return kNone;
+      const uint32_t found = bpe.pairs_->find(left, right);
+      if (found == kNone) return kNone;
+      const uint32_t id = bpe.merged_[found];
+      if (guarded && bpe.control_[id]) return kNone;
+      if (bpe.has_unused_ && bpe.types_[id] == kUnused) splits[id] = {left, right};
+      return Ties ? bpe.ranks_[found] : found;
+    }
+    uint32_t merged(uint32_t left, uint32_t right, uint32_t priority) const {
+      return bpe.merged_[Ties ? bpe.pairs_->find(left, right) : priority];
+    }
+  };
+
+  size_t symbols(const uint8_t* p, size_t n, bool guarded, uint32_t* ids) const {
+    size_t count = 0;
+    const uint8_t* const end = p + n;
+    while (p < end) {
+      const uint8_t* frozen_end = nullptr;
+      if (begins_user_defined_[*p])
+        user_defined_.prefixes(p, end, [&](const uint8_t* q, uint32_t id) {
+          if (guarded && control_[id]) return;
+          frozen_end = q;
+          ids[count] = kFrozen + id;
+        });
+      if (!frozen_end) {
+        uint32_t length;
+        ids[count] = characters_.find(utf8_decode(p, length));
+        frozen_end = p + length;
+      }
+      p = frozen_end;
+      count++;
+    }
+    return count;
+  }
+
+  template <bool Ties, class Output>
+  void merge(size_t count, bool guarded, ModelScratch& s, Splits& splits, Output& output) const {
+    Rules<Ties> rules{*this, guarded, splits};
+    if (count <= kShort && !whole_text_) {
+      uint32_t priorities[kShort];
+      for (size_t i = 0; i + 1 < count; i++) priorities[i] = rules.priority(s.ids[i], s.ids[i + 1]);
+      count = merge_short(rules, s.ids.data(), priorities, count);
+      for (size_t i = 0; i < count; i++) output.symbol(s.ids[i]);
+    } else {
+      merge_long(rules, s, count, whole_text_);
+      for (const auto& [id, end] : s.merged) output.symbol(id);
+    }
+  }
+
+  // What symbols become, from left to right.
+  struct Output {
+    const SentencePieceBpe& bpe;
+    const bool guarded;
+    const Splits& splits;
+    const uint8_t* text;
+    IdBuffer& ids;
+    std::vector<Span>* spans;
+    size_t at = 0;
+    bool after_unknown = false;
+
+    void symbol(uint32_t symbol) {
+      if (symbol >= kFrozen && symbol != kNone) return piece(symbol - kFrozen);
+      if (symbol >= bpe.n_pieces_ || (guarded && bpe.control_[symbol])) return unknown();
+      if (bpe.types_[symbol] != kUnused) return piece(symbol);
+      const auto split = splits.find(symbol);
+      if (split == splits.end()) return unknown();  // one character
+      this->symbol(split->second[0]);
+      this->symbol(split->second[1]);
+    }
+
+   private:
+    void piece(uint32_t id) {
+      const size_t begin = at;
+      ids.push(id);
+      at += bpe.lengths_[id];
+      if (spans) spans->push_back({begin, at});
+      after_unknown = false;
+    }
+
+    // A character. Of its bytes' pieces the last one has the whole span.
+    void unknown() {
+      const size_t begin = at, length = utf8_length(text[at]);
+      at += length;
+      if (bpe.byte_fallback_) {
+        for (size_t i = 0; i < length; i++) {
+          ids.push(bpe.bytes_[text[begin + i]]);
+          if (spans) spans->push_back({begin, i + 1 < length ? begin : at});
+        }
+      } else if (after_unknown) {
+        if (spans) spans->back().end = at;
+      } else {
+        ids.push(bpe.unknown_);
+        if (spans) spans->push_back({begin, at});
+        after_unknown = true;
+      }
+    }
+  };
+
+  // -- the model ------------------------------------------------------------------------------------------------------
+
+  static std::string named(size_t id, const std::string& piece) {
+    return "piece " + std::to_string(id) + " (" + quoted(piece) + ")";
+  }
+
+  bool merges(size_t id) const { return types_[id] == kNormal || types_[id] == kUnused; }
+
+  void check(const std::vector<std::string>& pieces, const std::vector<float>& scores) const {
+    if (scores.size() != n_pieces_ || types_.size() != n_pieces_)
+      throw FileError(std::to_string(n_pieces_) + " pieces with " + std::to_string(scores.size()) + " scores and " +
+                      std::to_string(types_.size()) + " types");
+    if (n_pieces_ > PairTable::kMaxId)
+      throw Unsupported(std::to_string(n_pieces_) + " pieces; at most " + std::to_string(PairTable::kMaxId) + " fit");
+    for (size_t id = 0; id < n_pieces_; id++) {
+      if (pieces[id].empty()) throw FileError("piece " + std::to_string(id) + " is empty");
+      if (types_[id] < kNormal || types_[id] > kByte)
+        throw FileError(named(id, pieces[id]) + " has the type " + std::to_string(static_cast<uint8_t>(types_[id])) +
+                        "; types are 1 to 6");
+      if (pieces[id].find('\0') != std::string::npos && types_[id] != kUnused &&
+          !(byte_fallback_ && pieces[id].size() == 1))
+        throw FileError("piece " + std::to_string(id) + " has a null character");
+      if (merges(id) && std::isnan(scores[id])) throw FileError(named(id, pieces[id]) + " has no number as its score");
+      if ((merges(id) || types_[id] == kUserDefined) && pieces[id].size() > kMaxBytes)
+        throw Unsupported("a piece of " + std::to_string(pieces[id].size()) + " bytes; at most " +
+                          std::to_string(kMaxBytes) + " are possible");
+    }
+    if (unknown_ >= n_pieces_ || types_[unknown_] != kUnknown)
+      throw FileError("the unknown piece " + std::to_string(unknown_) + " is not of type 2");
+  }
+
+  void find_bytes(const std::vector<std::string>& pieces) {
+    std::fill(std::begin(bytes_), std::end(bytes_), kNone);
+    if (!byte_fallback_) return;
+    const std::string_view digits = "0123456789ABCDEF";
+    for (uint32_t id = 0; id < n_pieces_; id++) {
+      if (types_[id] != kByte) continue;
+      const std::string& name = pieces[id];
+      const size_t high = name.size() == 6 ? digits.find(name[3]) : std::string::npos;
+      const size_t low = name.size() == 6 ? digits.find(name[4]) : std::string::npos;
+      if (high == std::string::npos || low == std::string::npos || name.substr(0, 3) != "<0x" || name[5] != '>')
+        throw FileError(named(id, name) + " is of type 6 and names no byte");
+      bytes_[high * 16 + low] = id;
+    }
+    for (size_t byte = 0; byte < 256; byte++)
+      if (bytes_[byte] == kNone) throw FileError("byte_fallback without a piece for byte " + std::to_string(byte));
+  }
+
+  // The order of scores: zero is higher than minus zero.
+  static uint32_t height(float score) {
+    uint32_t bits;
+    std::memcpy(&bits, &score, sizeof bits);
+    return bits >> 31 ? ~bits : bits | 1u << 31;
+  }
+
+  // Puts the pieces that merging can make in order.
+  void rank(const std::vector<float>& scores) {
+    for (uint32_t id = 0; id < n_pieces_; id++)
+      if (merges(id)) merged_.push_back(id);
+    const auto higher = [&](uint32_t a, uint32_t b) { return height(scores[a]) > height(scores[b]); };
+    if (!std::is_sorted(merged_.begin(), merged_.end(), higher)) std::sort(merged_.begin(), merged_.end(), higher);
+    for (uint32_t priority = 0; priority < merged_.size(); priority++) {
+      const bool tied = priority > 0 && !higher(merged_[priority - 1], merged_[priority]);
+      ranks_.push_back(tied ? ranks_.back() : priority);
+      ties_ |= tied;
+    }
+  }
+
+  void find_pairs(const std::vector<std::string>& pieces) {
+    std::vector<std::string> parts = pieces;  // and, from n_pieces_ on, characters
+    for (const uint32_t id : merged_)
+      if (const uint32_t character = only_character(pieces[id]); character != kNone) characters_.insert(character, id);
+    for (const uint32_t id : merged_)
+      for_each_character(pieces[id], [&](uint32_t character, size_t at, size_t length) {
+        if (length == pieces[id].size() || characters_.find(character) != kNone) return;
+        characters_.insert(character, static_cast<uint32_t>(parts.size()));
+        parts.push_back(pieces[id].substr(at, length));
+      });
+    if (parts.size() > PairTable::kMaxId)
+      throw Unsupported(std::to_string(parts.size()) + " pieces and characters; at most " +
+                        std::to_string(PairTable::kMaxId) + " fit");
+    const TokenList list(parts);
+    TokenTable table(list);
+    for (uint32_t id = 0; id < parts.size(); id++) {
+      if (id < n_pieces_ && !merges(id)) continue;
+      if (table.find(list[id]) != kNone) throw FileError(named(id, pieces[id]) + " is there twice");
+      table.insert(id);
+    }
+    std::unordered_set<std::string_view> user_defined;
+    for (uint32_t id = 0; id < n_pieces_; id++) {
+      if (types_[id] != kUserDefined) continue;
+      const uint32_t other = table.find(list[id]);
+      if ((other != kNone && other < n_pieces_) || !user_defined.insert(list[id]).second)
+        throw FileError(named(id, pieces[id]) + " is there twice");
+    }
+    std::vector<std::array<uint32_t, 3>> splits;
+    for (uint32_t priority = 0; priority < merged_.size(); priority++) {
+      const std::string_view piece = list[merged_[priority]];
+      const size_t first = splits.size();
+      for_each_character(piece, [&](uint32_t, size_t at, size_t) {
+        if (at == 0) return;
+        const uint32_t left = table.find(piece.substr(0, at));
+        if (left == kNone) return;
+        const uint32_t right = table.find(piece.substr(at));
+        if (right != kNone) splits.push_back({left, right, priority});
+      });
+      if (types_[merged_[priority]] != kUnused || splits.size() == first) continue;
+      has_unused_ = true;
+      whole_text_ |= splits.size() > first + 1;
+    }
+    pairs_ = std::make_unique<PairTable>(splits.size());
+    for (const auto& [left, right, priority] : splits) {
+      pairs_->insert(left, right, priority);
+      guards_ |= control_[merged_[priority]];
+    }
+  }
+
+  void find_user_defined(const std::vector<std::string>& pieces) {
+    std::vector<Trie::Key> keys;
+    for (uint32_t id = 0; id < n_pieces_; id++) {
+      if (types_[id] == kUserDefined) {
+        keys.push_back({pieces[id], id});
+        begins_user_defined_[static_cast<uint8_t>(pieces[id][0])] = true;
+      }
+      guards_ |= control_[id] && (types_[id] == kUserDefined || (merges(id) && only_character(pieces[id]) != kNone));
+    }
+    user_defined_ = Trie(keys);
+  }
+
+  // Unknown characters take in each other unless they become bytes, and a piece that was taken apart may have been put
+  // together in several ways elsewhere.
+  void find_cuts(const std::vector<std::string>& pieces) {
+    if (whole_text_) return;
+    cuts_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
+    for (const uint32_t id : merged_)
+      if (const uint32_t character = only_character(pieces[id]);
+          character != kNone && types_[id] == kNormal && !control_[id])
+        cuts_->know(character);
+    for (uint32_t id = 0; id < n_pieces_; id++)
+      if (merges(id) || types_[id] == kUserDefined) cuts_->join(pieces[id]);
+  }
+
+  size_t n_pieces_;
+  std::string types_;              // by id
+  std::vector<uint32_t> lengths_;  // in bytes, by id
+  std::vector<bool> control_;
+  uint32_t unknown_;
+  bool byte_fallback_;
+  uint32_t bytes_[256];
+  CharacterIds characters_;
+  std::unique_ptr<PairTable> pairs_;
+  std::vector<uint32_t> merged_;  // priority -> id
+  std::vector<uint32_t> ranks_;   // priority -> the first one of an equal score
+  bool ties_ = false;
+  bool has_unused_ = false;  // some piece that merging makes must be taken apart
+  bool whole_text_ = false;  // and how depends on the text around it
+  Trie user_defined_;
+  bool begins_user_defined_[256] = {};
+  bool guards_ = false;
+  std::unique_ptr<SplitPoints> cuts_;
+};
+
+}  // namespace tokenweir

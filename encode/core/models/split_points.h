@@ -1,0 +1,97 @@
+// Places inside a piece that no token crosses, so that what is left and right of them can be encoded apart.
+//
+// Models without a pre-tokenizer get whole documents. Two characters that stand side by side in no token that merging
+// makes are never in one token. So a document may be cut between them, and the parts, which are words mostly, repeat
+// and are looked up. That holds where both characters are symbols of their own whatever stands around them: one that is
+// unknown may vanish, and let its neighbours meet, or become one token with the next; the models say which characters
+// are known, or that none can do such a thing.
+//
+// Pairs of ASCII characters and U+2581, which stands for the space, have a bit each. Others share a field of bits by
+// their hash, so that now and then a cut is missed, never made. Filling it is one pass over the characters of the tokens.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "vocabulary/character_ids.h"
+#include "vocabulary/hash_table.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+class SplitPoints {
+ public:
+  // For about `tokens` tokens. `anywhere`: every character is a symbol of its own, known or not.
+  SplitPoints(size_t tokens, bool anywhere)
+      : known_(anywhere ? 0 : kCharacters / 64), others_(slot_bits(tokens) + 3) {
+    for (auto& row : near_)
+      for (uint64_t& bits : row) bits = anywhere ? ~uint64_t{0} : 0;
+  }
+
+  // Declares the characters known that have an id. To be called before `join`.
+  void know(uint32_t character) {
+    if (!known_.empty()) known_[character / 64] |= uint64_t{1} << character % 64;
+    const uint32_t own = near(character);
+    for (uint32_t other = 0; other < kNear && own < kNear; other++)
+      if (is_known(other < 128 ? other : kSpace)) allow(own, other), allow(other, own);
+  }
+
+  // A token that text can become, or a part of one.
+  void join(std::string_view token) {
+    uint32_t before = kNone;
+    for_each_character(token, [&](uint32_t character, size_t, size_t) {
+      if (before != kNone) join(before, character);
+      before = character;
+    });
+  }
+
+  // The first cut in [p, end) after `p`, or `end`.
+  const uint8_t* next(const uint8_t* p, const uint8_t* end) const {
+    uint32_t length;
+    uint32_t before = utf8_decode(p, length);
+    for (p += length; p < end; p += length) {
+      const uint32_t character = utf8_decode(p, length);
+      if (may_cut(before, character)) return p;
+      before = character;
+    }
+    return end;
+  }
+
+ private:
+  static constexpr uint32_t kCharacters = 0x110000;
+
+  static constexpr uint32_t kSpace = 0x2581, kNear = 129;
+
+  // The place of a character in the table of pairs; kNear if it has none.
+  static uint32_t near(uint32_t c) { return c < 128 ? c : c == kSpace ? 128 : kNear; }
+
+  void join(uint32_t left, uint32_t right) {
+    const uint32_t l = near(left), r = near(right);
+    if (l < kNear && r < kNear)
+      near_[l][r / 64] &= ~(uint64_t{1} << r % 64);
+    else
+      others_.insert(pair_hash(left, right));
+  }
+
+  bool may_cut(uint32_t left, uint32_t right) const {
+    const uint32_t l = near(left), r = near(right);
+    if (l < kNear && r < kNear) return near_[l][r / 64] >> r % 64 & 1;
+    return !others_.may_have(pair_hash(left, right)) && is_known(left) && is_known(right);
+  }
+
+  // Both by their place in the table.
+  void allow(uint32_t left, uint32_t right) { near_[left][right / 64] |= uint64_t{1} << right % 64; }
+  bool is_known(uint32_t c) const { return known_.empty() || (known_[c / 64] >> c % 64 & 1); }
+
+  static uint64_t pair_hash(uint32_t left, uint32_t right) {
+    const uint64_t h = mix(uint64_t{left} << 21 | right);
+    return mix(h ^ h >> 32);
+  }
+
+  uint64_t near_[kNear][3];      // by two characters, ASCII or U+2581: whether a cut between them is safe
+  std::vector<uint64_t> known_;  // by character; empty: all are
+  Filter others_;                // pairs that stand in a token
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,120 @@
+// WordPiece as HuggingFace's `tokenizers` 0.23 does it (models/wordpiece): the longest token first, from left to right.
+//
+// Tokens that do not begin a piece are spelled with a prefix ("##"). A piece that is too long, or at some place begins
+// with no token, is one unknown token whatever was found before. In a trie of the tokens the first walk begins at the
+// root and the others behind the prefix; so a piece takes its length times that of the longest token at worst. Tokens of
+// more characters than a piece may have are never met and are left out.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.h"
+#include "vocabulary/hash_table.h"
+#include "models/model.h"
+#include "base/quote.h"
+#include "base/trie.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+class WordPiece : public Model {
+ public:
+  // `tokens`: no two equal; not needed afterwards. `max_chars`: longer pieces are unknown. The ids in
+  // `control` are never yielded with `guarded`, but for that of `unknown`.
+  WordPiece(const std::vector<Trie::Key>& tokens, std::string_view unknown, std::string_view prefix,
+            uint64_t max_chars, const std::vector<uint32_t>& control)
+      : unknown_(id_of(tokens, unknown)),
+        max_chars_(max_chars),
+        trie_(within_reach(tokens, max_chars + characters(prefix))),
+        below_prefix_(trie_.below(prefix)) {
+    size_t size = 0;
+    for (const auto& [token, id] : tokens) size = std::max<size_t>(size, id + size_t{1});
+    std::vector<bool> exists(size);
+    for (const auto& [token, id] : tokens) exists[id] = true;
+    control_.resize(size);
+    for (const uint32_t id : control)
+      if (id < size && exists[id] && id != unknown_) control_[id] = guards_ = true;
+  }
+
+  bool guards() const override { return guards_; }
+
+  void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
+              std::vector<Span>* spans) const override {
+    guarded = guarded && guards_;
+    const size_t first_span = spans ? spans->size() : 0;
+    scratch.ids.clear();
+    bool known = !too_long(p, n);
+    for (size_t at = 0; known && at < n;) {
+      uint32_t id = kNone;
+      size_t end = at;
+      const auto longer = [&](const uint8_t* q, uint32_t found) {
+        if (guarded && control_[found]) return;
+        id = found;
+        end = static_cast<size_t>(q - p);
+      };
+      if (at == 0)
+        trie_.prefixes(p, p + n, longer);
+      else
+        trie_.prefixes(below_prefix_, p + at, p + n, longer);
+      known = id != kNone;
+      scratch.ids.push_back(id);
+      if (spans) spans->push_back({at, end});
+      at = end;
+    }
+    if (!known) {
+      scratch.ids.assign(1, unknown_);
+      if (spans) {
+        spans->resize(first_span);
+        spans->push_back({0, n});
+      }
+    }
+    for (const uint32_t id : scratch.ids) out.push(id);
+  }
+
+ private:
+  // The walk from each place in a piece may take the length of the longest token.
+  static constexpr size_t kMaxToken = 4096;
+
+  static uint64_t characters(std::string_view text) {
+    uint64_t count = 0;
+    for (const char c : text) count += !utf8_continues(static_cast<uint8_t>(c));
+    return count;
+  }
+
+  bool too_long(const uint8_t* p, size_t n) const {
+    return n > max_chars_ && characters({reinterpret_cast<const char*>(p), n}) > max_chars_;
+  }
+
+  static uint32_t id_of(const std::vector<Trie::Key>& tokens, std::string_view unknown) {
+    for (const auto& [token, id] : tokens)
+      if (token == unknown) return id;
+    throw FileError("model: unk_token " + quoted(unknown) + " is not in the vocabulary");
+  }
+
+  // The tokens of at most `most` characters.
+  static std::vector<Trie::Key> within_reach(const std::vector<Trie::Key>& tokens, uint64_t most) {
+    std::vector<Trie::Key> found;
+    found.reserve(tokens.size());
+    for (const Trie::Key& token : tokens) {
+      if (token.bytes.size() > most && characters(token.bytes) > most) continue;
+      if (token.bytes.size() > kMaxToken)
+        throw Unsupported("model: a WordPiece token of " + std::to_string(token.bytes.size()) + " bytes; at most " +
+                          std::to_string(kMaxToken) + " are possible");
+      found.push_back(token);
+    }
+    return found;
+  }
+
+  uint32_t unknown_;
+  uint64_t max_chars_;
+  Trie trie_;
+  uint32_t below_prefix_;
+  std::vector<bool> control_;  // by id
+  bool guards_ = false;
+};
+
+}  // namespace tokenweir

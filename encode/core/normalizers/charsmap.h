@@ -1,0 +1,183 @@
+// SentencePiece's precompiled character map: rules that put one string in place of another.
+//
+// The file format is `size of the trie in bytes (uint32), trie, replacements`, little-endian (sentencepiece 0.2.3,
+// normalizer.cc; HuggingFace's spm_precompiled 0.1.4 reads the same). The trie is a Darts double array of 32-bit units:
+// from a node with base b, byte c leads to unit b ^ c if that unit's label is c. The value of a key is where its
+// replacement begins, which ends at the next NUL.
+//
+// A map is checked whole when it is loaded, in time linear in its size: every reachable base lies in the array, no
+// node leads back to itself, every replacement is text. So matching needs no checks, and no text makes it slow.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+class Charsmap {
+ public:
+  struct Rule {
+    size_t length = 0;  // of what it replaces, in bytes; 0: there is none
+    std::string_view replacement;
+  };
+
+  Charsmap() = default;  // without rules
+
+  explicit Charsmap(std::string_view file) {
+    uint32_t bytes = 0;
+    if (file.size() >= sizeof bytes) std::memcpy(&bytes, file.data(), sizeof bytes);
+    if (bytes == 0 || bytes % sizeof(uint32_t) != 0 || bytes > file.size() - sizeof bytes)
+      throw FileError("precompiled_charsmap: a trie of " + std::to_string(bytes) + " bytes in " +
+                      std::to_string(file.size()));
+    if (bytes > kMostBytes) throw Unsupported("precompiled_charsmap: a trie of " + std::to_string(bytes) + " bytes");
+    units_.resize((bytes / sizeof(uint32_t) + 255) / 256 * 256, kUnused);
+    std::memcpy(units_.data(), file.data() + sizeof bytes, bytes);
+    replacements_ = file.substr(sizeof bytes + bytes);
+    if (!utf8_is_valid(reinterpret_cast<const uint8_t*>(replacements_.data()), replacements_.size()))
+      throw FileError("precompiled_charsmap: the replacements are not UTF-8");
+    check();
+    for (uint32_t c = 1; c < 256; c++) {
+      const uint32_t node = base(0) ^ c;
+      starts_[c] = label(units_[node]) == c;
+      starts_in_ascii_[c] = starts_[c] && has_value(units_[node]);
+      for (uint32_t next = 1; starts_[c] && next < 0x80; next++)
+        starts_in_ascii_[c] |= label(units_[base(node) ^ next]) == next;
+    }
+  }
+
+  // How many times as long a text may become.
+  double growth() const { return static_cast<double>(std::max<size_t>(longest_replacement_, 1)); }
+
+  // Whether a rule begins with this byte.
+  bool starts(uint8_t byte) const { return starts_[byte]; }
+
+  // Whether one does that may match if no byte above ASCII follows. (Letters begin rules with the marks they take.)
+  bool starts_in_ascii(uint8_t byte) const { return starts_in_ascii_[byte]; }
+
+  // sentencepiece: the longest rule that `text` begins with, of the 32 shortest.
+  Rule longest(const uint8_t* text, size_t n) const {
+    Rule found;
+    size_t hits = 0, value = 0;
+    match(text, n, [&](size_t length, size_t at) {
+      found.length = length;
+      value = at;
+      return ++hits < kMostHits;
+    });
+    if (hits) found.replacement = replacement(value);
+    return found;
+  }
+
+  // HuggingFace: the shortest one.
+  Rule shortest(const uint8_t* text, size_t n) const {
+    Rule found;
+    match(text, n, [&](size_t length, size_t at) {
+      found = {length, replacement(at)};
+      return false;
+    });
+    return found;
+  }
+
+ private:
+  static constexpr size_t kMostHits = 32;
+  static constexpr uint32_t kMostBytes = 1 << 24;  // the largest known has 0.3 MB
+  static constexpr uint32_t kLongest = 1024;  // of a rule, in bytes: so many may be looked at from each place of a text
+  static constexpr size_t kLongestReplacement = 128;  // the longest known has 33
+  static constexpr uint32_t kUnused = 0x80000000, kNone = 0xFFFFFFFF;
+
+  static bool has_value(uint32_t unit) { return unit >> 8 & 1; }
+  static uint32_t label(uint32_t unit) { return unit & 0x800000FF; }  // of a value: no byte
+  static uint32_t value(uint32_t unit) { return unit & 0x7FFFFFFF; }
+  uint32_t base(uint32_t node) const { return node ^ (units_[node] >> 10) << ((units_[node] & 0x200) >> 6); }
+
+  // Calls `hit(length, value)` for each key that `text` begins with, short ones first, until it returns false.
+  template <class Hit>
+  void match(const uint8_t* text, size_t n, Hit&& hit) const {
+    if (n == 0 || !starts_[text[0]]) return;
+    uint32_t at = base(0);
+    for (size_t i = 0; i < n; i++) {
+      const uint32_t node = at ^ text[i];
+      if (label(units_[node]) != text[i]) return;
+      at = base(node);
+      if (has_value(units_[node]) && !hit(i + 1, value(units_[at]))) return;
+    }
+  }
+
+  std::string_view replacement(size_t at) const {
+    const std::string_view rest = std::string_view(replacements_).substr(at);
+    return rest.substr(0, rest.find('\0'));
+  }
+
+  // Walks the trie, whose branches may join again (it is a DAWG), and visits each node once.
+  void check() {
+    const uint32_t n = static_cast<uint32_t>(units_.size());
+    std::vector<uint32_t> first(n, kNone), next(n, kNone);  // the units that a base leads to
+    for (uint32_t i = n; i-- > 0;)
+      if (const uint32_t c = label(units_[i]); c < 256) {
+        next[i] = first[i ^ c];
+        first[i ^ c] = i;
+      }
+    struct Visit {
+      uint32_t node, child;
+    };
+    std::vector<uint32_t> height(n);  // of the trie below a node; kNone: we are there just now
+    std::vector<bool> done(n);
+    std::vector<Visit> path;
+    const auto enter = [&](uint32_t node) {
+      const uint32_t at = base(node);
+      if (at >= n) throw FileError("precompiled_charsmap: unit " + std::to_string(node) + " leads out of the trie");
+      if (first[at] != kNone && label(units_[at]) == 0)
+        throw FileError("precompiled_charsmap: a rule with a NUL character, at unit " + std::to_string(at));
+      if (has_value(units_[node])) check_value(at);
+      done[node] = true;
+      height[node] = kNone;
+      path.push_back({node, first[at]});
+    };
+    enter(0);
+    while (!path.empty()) {
+      const auto [node, child] = path.back();
+      if (child != kNone) {
+        path.back().child = next[child];
+        if (!done[child]) {
+          enter(child);
+        } else if (height[child] == kNone) {
+          throw FileError("precompiled_charsmap: the trie has a cycle at unit " + std::to_string(child));
+        }
+        continue;
+      }
+      uint32_t below = 0;
+      for (uint32_t c = first[base(node)]; c != kNone; c = next[c]) below = std::max(below, height[c] + 1);
+      if (below > kLongest)
+        throw Unsupported("precompiled_charsmap: a rule of more than " + std::to_string(kLongest) + " bytes");
+      height[node] = below;
+      path.pop_back();
+    }
+  }
+
+  void check_value(uint32_t at) {
+    const size_t start = value(units_[at]);
+    if (start > replacements_.size() ||
+        (start < replacements_.size() && utf8_continues(static_cast<uint8_t>(replacements_[start]))))
+      throw FileError("precompiled_charsmap: unit " + std::to_string(at) + " points at no replacement (" +
+                      std::to_string(start) + ")");
+    const std::string_view longest = std::string_view(replacements_).substr(start, kLongestReplacement + 1);
+    const size_t length = std::min(longest.find('\0'), longest.size());
+    if (length > kLongestReplacement)
+      throw Unsupported("precompiled_charsmap: a replacement of more than " + std::to_string(kLongestReplacement) +
+                        " bytes");
+    longest_replacement_ = std::max(longest_replacement_, length);
+  }
+
+  std::vector<uint32_t> units_;  // whole blocks of 256, since a base in a block leads only to units of that block
+  std::string replacements_;
+  size_t longest_replacement_ = 0;
+  bool starts_[256] = {}, starts_in_ascii_[256] = {};
+};
+
+}  // namespace tokenweir

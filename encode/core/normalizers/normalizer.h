@@ -1,0 +1,111 @@
+// The normalizer: steps, one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/span.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+// What a step says of where a character comes from.
+enum class Origin {
+  kLibrary,  // the bytes of the one character of the text at which HuggingFace's alignment has it stand, or {0, 0} for one
+             // inserted before all others (SentencePiece's own normalizer aligns differently: with several, or with none)
+  kAll,      // the bytes of every character of the text that it may have been made from, and perhaps of neighbours;
+             // an empty span for one that is inserted
+};
+
+class NormalizerStep {
+ public:
+  virtual ~NormalizerStep() = default;
+
+  // Whether `text` certainly stays as it is; false if in doubt. Reads only.
+  virtual bool keeps(const uint8_t* text, size_t n) const = 0;
+
+  // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
+  // null, one span of `text` to it for each *character* appended, of the kind that is asked for.
+  virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
+                     Origin kind = Origin::kLibrary) const = 0;
+
+  // How many times as long a text may become by what a file says. (By Unicode's tables it is 11 at most.)
+  virtual double growth() const { return 1; }
+};
+
+// Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
+inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
+  for (uint32_t length; p < end; p += length) {
+    length = utf8_length(*p);
+    origin.push_back({static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length});
+  }
+}
+
+class Normalizer {
+ public:
+  explicit Normalizer(std::vector<std::shared_ptr<const NormalizerStep>> steps) : steps_(std::move(steps)) {
+    double growth = 1;
+    for (const auto& step : steps_) growth *= step->growth();
+    if (growth > kMaxGrowth)
+      throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) +
+                        " times as long");
+  }
+
+  bool keeps(const uint8_t* text, size_t n) const {
+    for (const auto& step : steps_)
+      if (!step->keeps(text, n)) return false;
+    return true;
+  }
+
+  // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
+             Origin kind = Origin::kLibrary) const {
+    out.assign(reinterpret_cast<const char*>(text), n);
+    std::string next;
+    std::vector<Span> from;
+    bool as_it_was = true;
+    for (const auto& step : steps_) {
+      const auto* p = reinterpret_cast<const uint8_t*>(out.data());
+      if (step->keeps(p, out.size())) continue;
+      next.clear();
+      from.clear();
+      step->apply(p, out.size(), next, origin ? &from : nullptr, kind);
+      if (origin && !as_it_was) follow(out, from, *origin, kind);
+      if (origin) origin->swap(from);
+      out.swap(next);
+      as_it_was = false;
+    }
+    if (origin && as_it_was) stand(text, text + n, text, *origin);
+  }
+
+ private:
+  // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
+  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
+    std::vector<size_t> character(text.size());
+    for (size_t i = 0, c = 0; i < text.size(); i++)
+      character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
+    for (Span& span : from) {
+      if (span.start == span.end) continue;
+      size_t c = character[span.start];
+      const size_t last = character[span.end - 1];
+      span = {origin[c].start, origin[last].end};
+      if (kind == Origin::kLibrary) continue;
+      for (bool found = false; c <= last; c++) {  // spans may overlap, and inserted characters have none
+        const Span& own = origin[c];
+        if (own.start == own.end) continue;
+        span = found ? Span{std::min(span.start, own.start), std::max(span.end, own.end)} : own;
+        found = true;
+      }
+    }
+  }
+
+  static constexpr int kMaxGrowth = 128;  // real ones have 33: SentencePiece's rules of NFKC
+
+  std::vector<std::shared_ptr<const NormalizerStep>> steps_;
+};
+
+}  // namespace tokenweir

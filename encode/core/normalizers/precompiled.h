@@ -1,0 +1,122 @@
+// HuggingFace's normalizer `Precompiled` (tokenizers 0.23, spm_precompiled 0.1.4): a SentencePiece character map,
+// applied by other rules than SentencePiece's own.
+//
+// It walks grapheme clusters. One of less than six bytes that begins with a rule's key is replaced as a whole, the
+// shortest such key deciding; so marks vanish with their base. Any other cluster is treated so character by character.
+//
+// Alignment: characters and their replacements stand for each other one by one. A character too many stands where the
+// one before it does, unless something is removed next, whose place it then takes. What is removed before all others is
+// not counted, so that all others stand too early. (The library keeps a difference in length with each character.)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/byte_set.h"
+#include "normalizers/charsmap.h"
+#include "normalizers/graphemes.h"
+#include "normalizers/normalization_forms.h"
+#include "normalizers/normalizer.h"
+#include "base/span.h"
+#include "base/text_writer.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+class Precompiled : public NormalizerStep {
+ public:
+  explicit Precompiled(Charsmap charsmap) : charsmap_(std::move(charsmap)) {
+    for (uint8_t c = 0; c < 0x80; c++)
+      if (!charsmap_.starts_in_ascii(c)) plain_.add(c);
+  }
+
+  bool keeps(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
+  double growth() const override { return charsmap_.growth(); }
+
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
+    const uint8_t* const end = text + n;
+    TextWriter writer(out, n);
+    Alignment alignment{normalization::Cursor(text), kind == Origin::kAll ? nullptr : origin};
+    size_t done = writer.size();  // what lies before it has its origin
+    const auto made_of = [&](const uint8_t* b, const uint8_t* e) {
+      if (!origin || kind != Origin::kAll) return;
+      const size_t made = writer.size() - done;
+      origin->insert(origin->end(), count(writer.last(made), made),
+                     {static_cast<size_t>(b - text), static_cast<size_t>(e - text)});
+      done = writer.size();
+    };
+    for (const uint8_t* p = text; p < end;) {
+      const uint8_t* plain = plain_.skip(p, end);
+      if (plain < end && plain > p && *plain >= 0x80) plain--;  // what follows may belong to the last character
+      if (plain > p) {
+        writer.append(p, static_cast<size_t>(plain - p));
+        alignment.put(static_cast<size_t>(plain - p), static_cast<size_t>(plain - p));
+        if (origin && kind == Origin::kAll) stand(p, plain, text, *origin);
+        done = writer.size();
+        p = plain;
+      }
+      if (p == end) break;
+      const uint8_t* const next = stands_alone(p, end) ? p + 1 : grapheme_end(p, end);
+      if (next - p < kWhole && replace(p, next, writer, alignment)) {
+        made_of(p, next);
+        p = next;
+        continue;
+      }
+      for (; p < next; p += utf8_length(*p)) {
+        if (!replace(p, p + utf8_length(*p), writer, alignment)) {
+          writer.append(p, utf8_length(*p));
+          alignment.put(1, 1);
+        }
+        made_of(p, p + utf8_length(*p));
+      }
+    }
+  }
+
+ private:
+  static constexpr int kWhole = 6;  // a cluster of fewer bytes may be replaced as a whole
+
+  // Whether the character at `p` certainly is a cluster: of two ASCII characters only a line break's are one.
+  static bool stands_alone(const uint8_t* p, const uint8_t* end) {
+    return *p < 0x80 && *p != '\r' && (p + 1 == end || p[1] < 0x80);
+  }
+
+  struct Alignment {
+    normalization::Cursor cursor;
+    std::vector<Span>* origin;
+    bool begun = false, too_many = false;  // there is a last character; it stands for nothing
+
+    // `before` characters became `after`.
+    void put(size_t before, size_t after) {
+      if (!origin || (!begun && after == 0)) return;
+      begun = true;
+      for (size_t i = 0; i < after; i++) origin->push_back(cursor.pass(i < before));
+      if (after > 0) too_many = after > before;
+      if (before <= after) return;
+      const Span removed = cursor.pass(before - after);
+      if (too_many) origin->back() = removed;
+      too_many = false;
+    }
+  };
+
+  // Replaces [p, end) if it begins with a rule's key.
+  bool replace(const uint8_t* p, const uint8_t* end, TextWriter& out, Alignment& alignment) const {
+    const Charsmap::Rule rule = charsmap_.shortest(p, static_cast<size_t>(end - p));
+    if (rule.length == 0) return false;
+    out.append(rule.replacement.data(), rule.replacement.size());
+    if (alignment.origin)
+      alignment.put(count(reinterpret_cast<const char*>(p), static_cast<size_t>(end - p)),
+                    count(rule.replacement.data(), rule.replacement.size()));
+    return true;
+  }
+
+  static size_t count(const char* p, size_t n) {
+    size_t characters = 0;
+    for (size_t i = 0; i < n; i++) characters += !utf8_continues(static_cast<uint8_t>(p[i]));
+    return characters;
+  }
+
+  Charsmap charsmap_;
+  ByteSet plain_;  // ASCII characters that stay as they are if no other character follows
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,138 @@
+// Replace: other text in place of what a string or a pattern matches, from left to right, as HuggingFace's `tokenizers`
+// 0.23 does it. The library has what is put in stand at the last character of the match.
+//
+// The search for a string is that of Knuth, Morris and Pratt (1977), linear whatever a file says; its first byte is
+// looked for 16 bytes at a time. That for a pattern is linear as far as its automaton's walk is (see encode/pattern).
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/byte_set.h"
+#include "pattern/compiled_pattern.h"
+#include "base/errors.h"
+#include "normalizers/normalizer.h"
+#include "base/text_writer.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+// The occurrences of a string.
+class StringSearch {
+ public:
+  explicit StringSearch(std::string text) : text_(std::move(text)), border_(text_.size() + 1) {
+    if (text_.empty()) throw Unsupported("a Replace of the empty string");
+    for (int byte = 0; byte < 256; byte++)
+      if (byte != static_cast<uint8_t>(text_[0])) others_.add(static_cast<uint8_t>(byte));
+    size_t border = 0;
+    for (size_t i = 1; i < text_.size(); i++) {
+      while (border > 0 && text_[i] != text_[border]) border = border_[border];
+      if (text_[i] == text_[border]) border++;
+      border_[i + 1] = border;
+    }
+  }
+
+  size_t shortest() const { return text_.size(); }
+
+  // Calls `match(begin, end)` for each occurrence in [p, end) that overlaps none before it, until it returns false.
+  template <class Match>
+  void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
+    const auto* text = reinterpret_cast<const uint8_t*>(text_.data());
+    const size_t size = text_.size();
+    for (size_t k = 0; p < end;) {  // the `k` bytes before `p` are the string's first
+      if (*p != text[k]) {
+        if (k > 0)
+          k = border_[k];
+        else
+          p = others_.skip(p, end);
+        continue;
+      }
+      p++;
+      if (++k < size) continue;
+      if (!match(p - size, p)) return;
+      k = 0;
+    }
+  }
+
+ private:
+  std::string text_;
+  ByteSet others_;              // all bytes but the first
+  std::vector<size_t> border_;  // of the first n bytes: the longest proper end that is also their beginning
+};
+
+// The matches of a compiled pattern.
+class PatternSearch {
+ public:
+  explicit PatternSearch(std::shared_ptr<const CompiledPattern> pattern)
+      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return pattern_->is_barren(c); })) {}
+
+  size_t shortest() const { return 1; }
+
+  // Calls `match(begin, end)` for each match in [p, end), until it returns false.
+  template <class Match>
+  void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
+    pattern_->walk(p, end, [&](auto&& walk) {
+      while ((p = barren_.skip(p, end)) < end) {
+        bool gap;
+        const uint8_t* next = walk(p, gap);
+        if (!gap && !match(p, next)) return;
+        p = next;
+      }
+    });
+  }
+
+ private:
+  std::shared_ptr<const CompiledPattern> pattern_;
+  ByteSet barren_;
+};
+
+template <class Search>
+class Replace : public NormalizerStep {
+ public:
+  Replace(Search search, std::string content) : search_(std::move(search)), content_(std::move(content)) {
+    for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
+  }
+
+  bool keeps(const uint8_t* text, size_t n) const override {
+    bool found = false;
+    search_.each(text, text + n, [&](const uint8_t*, const uint8_t*) {
+      found = true;
+      return false;
+    });
+    return !found;
+  }
+
+  double growth() const override {
+    return std::max(1.0, static_cast<double>(content_.size()) / static_cast<double>(search_.shortest()));
+  }
+
+  void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
+    const uint8_t* done = text;
+    TextWriter writer(out, n);
+    const auto copy = [&](const uint8_t* until) {
+      writer.append(done, static_cast<size_t>(until - done));
+      if (origin) stand(done, until, text, *origin);
+    };
+    search_.each(text, text + n, [&](const uint8_t* begin, const uint8_t* end) {
+      copy(begin);
+      writer.append(content_.data(), content_.size());
+      if (origin) {
+        const uint8_t* from = begin;
+        if (kind == Origin::kLibrary)
+          for (from = end - 1; utf8_continues(*from);) from--;
+        origin->insert(origin->end(), characters_, {static_cast<size_t>(from - text), static_cast<size_t>(end - text)});
+      }
+      done = end;
+      return true;
+    });
+    copy(text + n);
+  }
+
+ private:
+  Search search_;
+  std::string content_;
+  size_t characters_ = 0;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,133 @@
+// The pre-tokenizer's automaton: compiled tables (encode/pattern) and the walk over them.
+//
+// A state's entry for a symbol says whether a match ends *before* that symbol and where to go. The longest-priority
+// match is the last flag seen before the automaton dies; the next token starts there. A symbol is the class of a
+// character, or the end of the text. Freestanding: kernels include it too.
+#pragma once
+
+#include "base/utf8.h"
+
+#if defined(__SSSE3__) && !defined(__CUDACC__)
+#include <tmmintrin.h>
+#define TW_RUNS 1
+#endif
+
+namespace tokenweir {
+
+constexpr uint16_t kMatchEnds = 0x8000;  // a match ends before this symbol
+constexpr uint16_t kGap = 0x4000;        // ... and it is text that the pattern does not match
+constexpr uint16_t kDead = 0x3FFF;       // no match can continue
+constexpr uint16_t kStateMask = 0x3FFF;
+
+// The ASCII characters on which a state stays where it is, all with the same entry, as a membership test for 16 bytes at
+// once: bit h of low[l] is set if the character 0xhl is one. A word's letters then cost one step, not one each.
+struct Run {
+  uint8_t low[16];
+  uint16_t entry;
+};
+
+// Tables of one automaton; the arrays belong to somebody else.
+struct Automaton {
+  static constexpr uint32_t kMaxRunStates = 64;
+
+  const uint16_t* ascii;        // [state][128]: entries by ASCII character, so that ASCII skips the class look-up
+  const uint16_t* transitions;  // [state][n_classes + 1]; the last column is the end of the text
+  const uint16_t* class_index;  // [0x110000 >> 8]
+  const uint8_t* class_pages;   // [page][256]
+  uint32_t n_classes;
+  const Run* runs;              // [state]
+  uint64_t run_states;          // bit s: state s has a run worth testing for
+
+  TW_FN uint16_t at_end(uint32_t state) const { return transitions[state * (n_classes + 1) + n_classes]; }
+
+  TW_FN uint16_t at(uint32_t state, const uint8_t* p, uint32_t& length) const {
+    if (*p < 0x80) {
+      length = 1;
+      return ascii[state * 128 + *p];
+    }
+    const uint32_t c = utf8_decode_multibyte(p, length);
+    return transitions[state * (n_classes + 1) + class_pages[class_index[c >> 8] * 256u + (c & 0xFF)]];
+  }
+
+  // The end of the token that starts at `p` < `end`; `gap` tells whether the pattern leaves it unmatched.
+  // Every compiled automaton matches at least one character of any text.
+  TW_FN const uint8_t* token_end(const uint8_t* p, const uint8_t* end, bool& gap) const {
+    const uint8_t* reached;
+    return token_end(p, end, gap, reached);
+  }
+
+  // The same; the walk read what is before `reached`.
+  TW_FN const uint8_t* token_end(const uint8_t* p, const uint8_t* end, bool& gap, const uint8_t*& reached) const {
+    const uint8_t* last = p;
+    uint16_t flags = 0;
+    uint32_t state = 0;
+    for (;;) {
+      uint32_t length = 0;
+      const uint16_t entry = p < end ? at(state, p, length) : at_end(state);
+      if (entry & kMatchEnds) {
+        last = p;
+        flags = entry;
+      }
+      state = entry & kStateMask;
+      if (state == kDead) break;
+      p += length;
+#ifdef TW_RUNS
+      if (run_states >> (state % kMaxRunStates) & 1) {
+        const uint8_t* const after = skip_run(runs[state], p, end);
+        if (after != p && runs[state].entry & kMatchEnds) {
+          last = after - 1;  // a flag stands before each of the run's characters, which are single bytes
+          flags = runs[state].entry;
+        }
+        p = after;
+      }
+#endif
+    }
+    gap = flags & kGap;
+    reached = p;
+    return last;
+  }
+
+#ifdef TW_RUNS
+  // Past the run's characters at `p`; it may stop early near the end.
+  static const uint8_t* skip_run(const Run& run, const uint8_t* p, const uint8_t* end) {
+    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(run.low));
+    const __m128i high = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m128i nibble = _mm_set1_epi8(15);
+    while (end - p >= 16) {
+      const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+      const __m128i member = _mm_and_si128(_mm_shuffle_epi8(low, _mm_and_si128(text, nibble)),
+                                           _mm_shuffle_epi8(high, _mm_and_si128(_mm_srli_epi16(text, 4), nibble)));
+      const uint32_t others = _mm_movemask_epi8(_mm_cmpeq_epi8(member, _mm_setzero_si128()));
+      if (others) return p + __builtin_ctz(others);
+      p += 16;
+    }
+    return p;
+  }
+#endif
+};
+
+// The end of the token that starts at `p`, as `Automaton::token_end` has it, for any `Table` with `at` and `at_end`: one
+// character at a time. The walk ends where `gives_up(place, state)` says that it is in vain. `Place`: a pointer, or
+// whatever else `at` takes.
+template <class Table, class Place, class GivesUp>
+TW_FN Place walk(const Table& table, Place p, Place end, bool& gap, Place& reached, const GivesUp& gives_up) {
+  uint16_t flags = 0;
+  Place last = p;
+  for (uint32_t state = 0;;) {
+    uint32_t length = 0;
+    const uint16_t entry = p < end ? table.at(state, p, length) : table.at_end(state);
+    if (entry & kMatchEnds) {
+      last = p;
+      flags = entry;
+    }
+    state = entry & kStateMask;
+    if (state == kDead) break;
+    p += length;
+    if (gives_up(p, state)) break;
+  }
+  gap = flags & kGap;
+  reached = p;
+  return last;
+}
+
+}  // namespace tokenweir

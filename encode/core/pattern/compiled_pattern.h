@@ -1,0 +1,143 @@
+// A pattern's tables (encode/pattern), checked and made ready to be walked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pattern/automaton.h"
+#include "pattern/context.h"
+#include "base/errors.h"
+#include "pattern/scan_memo.h"
+#include "base/utf8.h"
+#include "pattern/rescan_analysis.h"
+
+namespace tokenweir {
+
+class CompiledPattern {
+ public:
+  // With a context, `n_classes` is the number of its symbols.
+  CompiledPattern(std::vector<uint16_t> transitions, std::vector<uint16_t> class_index,
+                  std::vector<uint8_t> class_pages, size_t n_classes, std::unique_ptr<const Context> context)
+      : transitions_(std::move(transitions)),
+        class_index_(std::move(class_index)),
+        class_pages_(std::move(class_pages)),
+        context_(std::move(context)) {
+    const size_t width = n_classes + 1, n_states = transitions_.size() / width;
+    if (n_states == 0 || transitions_.size() % width != 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
+      throw FileError("an automaton's tables have the wrong size");
+    for (uint16_t page : class_index_)
+      if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
+    for (uint8_t c : class_pages_)
+      if (c >= (context_ ? context_->n_classes() : n_classes)) throw FileError("an automaton's class is out of range");
+    for (uint16_t entry : transitions_)
+      if ((entry & kStateMask) != kDead && (entry & kStateMask) >= n_states)
+        throw FileError("an automaton's state is out of range");
+    if (!context_) ascii_.resize(n_states * 128);
+    for (size_t state = 0; state < n_states && !context_; state++)
+      for (size_t c = 0; c < 128; c++)
+        ascii_[state * 128 + c] = transitions_[state * width + class_pages_[class_index_[0] * 256u + c]];
+    uint64_t run_states = 0;
+    for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates && !context_; state++) {
+      runs_.push_back(run(&ascii_[state * 128], state));
+      if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
+    }
+    for (size_t c = 0; c < n_classes; c++) starts_none_.push_back(!context_ && ends_at_once(transitions_[c], width));
+    const RescanAnalysis rescans(transitions_, width);
+    may_rescan_ = rescans.may_repeat();
+    if (may_rescan_ && rescans.n_states() > kMaxFailingStates)
+      throw Unsupported("its searches can fail late in " + std::to_string(rescans.n_states()) +
+                        " states; at most " + std::to_string(kMaxFailingStates) + " are followed");
+    tables_ = {ascii_.data(),       transitions_.data(),
+               class_index_.data(), class_pages_.data(),
+               static_cast<uint32_t>(n_classes), runs_.data(), run_states};
+  }
+  CompiledPattern(const CompiledPattern&) = delete;
+
+  // Whether its walks may read a text again and again, which `walk` avoids by keeping where they failed.
+  bool may_rescan() const { return may_rescan_; }
+
+  // Whether no match begins with a character, whatever stands around it.
+  bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
+
+  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it, but a
+  // gap may be several.
+  template <class Use>
+  void walk(const uint8_t* p, const uint8_t* end, Use&& use) const {
+    if (context_) {
+      const std::vector<uint8_t> symbols = context_->read(p, end, [&](const uint8_t* at) {
+        uint32_t length;
+        return class_of(utf8_decode(at, length));
+      });
+      const SymbolAutomaton automaton{transitions_.data(), tables_.n_classes + size_t{1}, p, end, symbols.data()};
+      ScanMemo searches;
+      use([&](const uint8_t* at, bool& gap) { return searches.token_end(automaton, at, end, gap); });
+    } else if (may_rescan_) {
+      ScanMemo searches;
+      use([&](const uint8_t* at, bool& gap) {
+        const uint8_t* next = searches.token_end(tables_, at, end, gap);
+        return gap ? skip_gap(next, end) : next;
+      });
+    } else {
+      const Automaton tables = tables_;
+      use([&](const uint8_t* at, bool& gap) {
+        const uint8_t* next = tables.token_end(at, end, gap);
+        return gap ? skip_gap(next, end) : next;
+      });
+    }
+  }
+
+ private:
+  static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
+  static constexpr size_t kMaxFailingStates = 256;
+
+  uint8_t class_of(uint32_t c) const { return class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)]; }
+
+  // Whether a walk that begins so can only find that its first character is a gap.
+  bool ends_at_once(uint16_t entry, size_t width) const {
+    if ((entry & kMatchEnds) || (entry & kStateMask) == kDead) return false;
+    const uint16_t* row = &transitions_[(entry & kStateMask) * width];
+    return std::all_of(row, row + width, [](uint16_t next) { return next == (kMatchEnds | kGap | kDead); });
+  }
+
+  // Past the characters at `p` that no match begins with; they are the rest of a gap.
+  const uint8_t* skip_gap(const uint8_t* p, const uint8_t* end) const {
+    for (uint32_t length; p < end; p += length) {
+      const uint32_t c = utf8_decode(p, length);
+      if (!starts_none_[class_of(c)]) break;
+    }
+    return p;
+  }
+
+  // The run of a state: of the entries that lead back to it, the one that most ASCII characters have.
+  static Run run(const uint16_t* entries, size_t state) {
+    Run best{};
+    for (size_t c = 0; c < 128; c++) {
+      if ((entries[c] & kStateMask) != state) continue;
+      Run run{{}, entries[c]};
+      for (size_t d = 0; d < 128; d++)
+        if (entries[d] == entries[c]) run.low[d % 16] |= static_cast<uint8_t>(1 << d / 16);
+      if (members(run) > members(best)) best = run;
+    }
+    return best;
+  }
+
+  static int members(const Run& run) {
+    int n = 0;
+    for (const uint8_t bits : run.low) n += __builtin_popcount(bits);
+    return n;
+  }
+
+  std::vector<uint16_t> transitions_, class_index_, ascii_;
+  std::vector<uint8_t> class_pages_;
+  std::vector<Run> runs_;
+  std::vector<bool> starts_none_;  // by class: no match begins with it
+  bool may_rescan_;
+  std::unique_ptr<const Context> context_;
+  Automaton tables_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,156 @@
+// TextStep, TokenBytes and DecodeStream as Python sees them.
+
+#include "python/bindings.h"
+#include "python/decoding.h"
+#include "decoders/text_step.h"
+#include "vocabulary/vocabulary.h"
+
+namespace tokenweir {
+
+namespace {
+
+class DecodeStream {
+ public:
+  DecodeStream(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs)
+      : tokens_(std::move(tokens)),
+        start_(tokens_->table, skip_special, whole_runs),
+        state_(after_prompt(tokens_->table, start_, prompt_ids)) {}
+
+  nb::object step(nb::handle item) {
+    const int64_t id = token_id(item);
+    tokens_->table.check(id);
+    if (state_.skips(id)) return nb::str("");
+    if (state_.calm())
+      if (PyObject* text = tokens_->text(id)) return nb::steal(text);
+    std::string text;
+    state_.take(id, text);
+    return text_object(text);
+  }
+
+  nb::object feed(nb::handle ids) {
+    std::string text;
+    for (const uint32_t id : tokens_->checked(ids)) state_.take(id, text);  // a bad id leaves the stream as it was
+    return text_object(text);
+  }
+
+  nb::object flush() {
+    std::string text;
+    state_.flush(text);
+    return text_object(text);
+  }
+
+  size_t pending() const { return state_.pending(); }
+
+  void reset(nb::handle prompt_ids) { state_ = after_prompt(tokens_->table, start_, prompt_ids); }
+
+ private:
+  std::shared_ptr<PyTokenBytes> tokens_;
+  DecodeState start_, state_;
+};
+
+TextSteps text_steps(nb::handle steps) {
+  std::vector<TextStep> found;
+  for (nb::handle step : steps) found.push_back(nb::cast<const TextStep&>(step));
+  return TextSteps(std::move(found));
+}
+
+}  // namespace
+
+void bind_decoding(nb::module_& m) {
+  nb::enum_<When>(m, "When")
+      .value("ALWAYS", When::kAlways)
+      .value("FIRST", When::kFirst)
+      .value("LATER", When::kLater)
+      .value("LAST", When::kLast)
+      .value("NOT_LAST", When::kNotLast);
+  nb::enum_<Spelling>(m, "Spelling")
+      .value("TEXT", Spelling::kText)
+      .value("FALLBACK", Spelling::kFallback)
+      .value("ALPHABET", Spelling::kAlphabet)
+      .value("BYTES", Spelling::kBytes);
+  nb::enum_<FirstUntil>(m, "FirstUntil")
+      .value("TOKEN", FirstUntil::kToken)
+      .value("SPACE", FirstUntil::kSpace)
+      .value("TEXT", FirstUntil::kText);
+
+  nb::class_<TextStep>(m, "TextStep")
+      .def_static(
+          "replace",
+          [](nb::handle pattern, nb::handle content, When when) {
+            return TextStep::replace(std::string(utf8(pattern)), std::string(utf8(content)), when);
+          },
+          "pattern"_a, "content"_a, "when"_a = When::kAlways)
+      .def_static(
+          "strip",
+          [](nb::handle character, size_t start, size_t stop, When when) {
+            return TextStep::strip(std::string(utf8(character)), start, stop, when);
+          },
+          "character"_a, "start"_a, "stop"_a, "when"_a = When::kAlways)
+      .def_static("follow", [](nb::handle prefix) { return TextStep::follow(std::string(utf8(prefix))); }, "prefix"_a)
+      .def_static("join", &TextStep::join);
+
+  nb::class_<PyTokenBytes>(m, "TokenBytes")
+      .def(
+          "__init__",
+          [](PyTokenBytes* self, const Vocabulary& vocabulary,
+             const std::vector<std::tuple<uint32_t, std::string, bool>>& added, size_t size, nb::handle token,
+             Spelling spelling, nb::handle run, nb::handle text, FirstUntil first_until,
+             const std::vector<std::tuple<uint32_t, nb::bytes, bool>>& fixed) {
+            std::vector<std::string_view> names(std::max(size, vocabulary.size()));
+            for (size_t id = 0; id < vocabulary.size(); id++) names[id] = vocabulary.ids.names()[id];
+            std::vector<bool> given = vocabulary.ids.given();
+            given.resize(names.size());
+            std::vector<bool> special(names.size());
+            for (const auto& [id, content, is_special] : added) {
+              if (id >= names.size()) throw FileError("added token id " + std::to_string(id) + " is out of range");
+              names[id] = content;
+              given[id] = true;
+              special[id] = is_special;
+            }
+            std::vector<FixedToken> fixed_tokens;
+            for (const auto& [id, content, bytes] : fixed)
+              fixed_tokens.push_back({id, std::string(content.c_str(), content.size()), bytes});
+            new (self) PyTokenBytes{
+                TokenBytes({text_steps(token), spelling, text_steps(run), text_steps(text), first_until},
+                           names, given, special, fixed_tokens),
+                ObjectCache(names.size())};
+          },
+          "vocabulary"_a, "added"_a, "size"_a, "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a, "fixed"_a)
+      .def("__len__", [](const PyTokenBytes& self) { return self.table.size(); })
+      .def("__getitem__", [](const PyTokenBytes& self, nb::handle item) {
+        const int64_t id = token_id(item);
+        self.table.check(id);
+        const std::string_view content = self.table.content(id);
+        return nb::bytes(content.data(), content.size());
+      })
+      .def(
+          "join",
+          [](const PyTokenBytes& self, nb::handle ids) {
+            std::string bytes;
+            for (const uint32_t id : self.checked(ids)) bytes += self.table.content(id);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "ids"_a)
+      .def(
+          "decode",
+          [](const PyTokenBytes& self, nb::handle ids, bool skip_special, bool whole_runs) {
+            DecodeState state(self.table, skip_special, whole_runs);
+            std::string text;
+            for (const uint32_t id : self.checked(ids)) state.take(id, text);
+            state.flush(text);
+            return text_object(text);
+          },
+          "ids"_a, "skip_special"_a, "whole_runs"_a = false);
+
+  nb::class_<DecodeStream>(m, "DecodeStream")
+      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool>(), "tokens"_a, "prompt_ids"_a,
+           "skip_special"_a, "whole_runs"_a = false)
+      .def("step", &DecodeStream::step, "token_id"_a)
+      .def("feed", &DecodeStream::feed, "ids"_a)
+      .def("flush", &DecodeStream::flush)
+      .def_prop_ro("pending", &DecodeStream::pending)
+      .def(nb::init<const DecodeStream&>(), "other"_a)
+      .def("reset", &DecodeStream::reset, "prompt_ids"_a = nb::make_tuple());
+}
+
+}  // namespace tokenweir

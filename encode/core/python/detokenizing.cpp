@@ -1,0 +1,224 @@
+// StopStrings, IdSet, JsonValue and Detokenizer as Python sees them.
+
+#include "python/bindings.h"
+#include <limits>
+
+#include "stream/detokenizer.h"
+#include "stream/id_set.h"
+#include "stream/json_value.h"
+#include "python/decoding.h"
+#include "stream/stop_strings.h"
+
+namespace tokenweir {
+
+namespace {
+
+// Bytes of the first `characters` of a text.
+size_t bytes_of(std::string_view text, size_t characters) {
+  size_t at = 0;
+  for (; characters > 0 && at < text.size(); characters--) at += utf8_length(static_cast<uint8_t>(text[at]));
+  return at;
+}
+
+// Takes text from character `start` on; returns the place after the last one taken.
+size_t feed(JsonValue& value, nb::handle text, size_t start) {
+  const std::string_view bytes = utf8(text);
+  const size_t from = bytes_of(bytes, start), taken = value.feed(bytes.substr(from));
+  for (size_t at = from; at < from + taken; at += utf8_length(static_cast<uint8_t>(bytes[at]))) start++;
+  return start;
+}
+
+std::optional<std::string> error_of(const JsonValue& value) {
+  switch (value.failure()) {
+    case JsonValue::Failure::kNone:
+      return {};
+    case JsonValue::Failure::kCharacter:
+      return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot stand here in " + value.where();
+    case JsonValue::Failure::kDepth:
+      return "the JSON is nested more than " + std::to_string(JsonValue::kMaxDepth) + " levels deep";
+    default:
+      return "the JSON is not closed";
+  }
+}
+
+size_t unlimited(std::optional<size_t> limit) { return limit.value_or(std::numeric_limits<size_t>::max()); }
+
+class PyDetokenizer {
+ public:
+  PyDetokenizer(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs,
+                const StopStrings& stops, std::shared_ptr<IdSet> controls, size_t min_tokens, std::optional<size_t> limit)
+      : tokens_(std::move(tokens)),
+        core_(after_prompt(tokens_->table, DecodeState(tokens_->table, skip_special, whole_runs), prompt_ids), stops,
+              std::move(controls), min_tokens, unlimited(limit)) {}
+
+  void watch(nb::handle starts) { core_.watch(utf8(starts)); }
+  void follow(std::shared_ptr<JsonValue> value) { core_.follow(std::move(value)); }
+  void enter(bool search, bool drop) { core_.enter(search, drop); }
+  void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
+
+  nb::tuple skim(nb::list ids, size_t place) {
+    const size_t from = place;
+    std::string text;
+    place = core_.skim(
+        place, ids.size(),
+        [&](size_t i) {
+          PyObject* id = item(ids, i);
+          return PyLong_CheckExact(id) ? integer(id).value_or(-1) : -1;
+        },
+        [&](size_t i) { return nb::borrow(item(ids, i)); }, text);
+    return nb::make_tuple(place == from + 1 ? text_of(text, item(ids, from)) : text_object(text), taken(), place);
+  }
+
+  nb::object unshown() { return text_object(core_.unshown()); }
+
+  nb::object step(nb::handle item) {
+    const int64_t id = token_id(item);
+    tokens_->table.check(id);
+    std::string text;
+    core_.step(nb::borrow(item), static_cast<size_t>(id), text);
+    return text_object(text);
+  }
+
+  nb::object show(nb::handle item, nb::handle shown) {
+    std::string text;
+    core_.show(nb::borrow(item), utf8(shown), text);
+    return text_object(text);
+  }
+
+  nb::object flush() {
+    std::string text;
+    core_.flush(text);
+    return text_object(text);
+  }
+
+  nb::tuple send(nb::handle text) {
+    std::string sent;
+    core_.send(utf8(text), sent);
+    return nb::make_tuple(text_object(sent), taken());
+  }
+
+  nb::tuple release() {
+    std::string sent;
+    core_.release(sent);
+    return nb::make_tuple(text_object(sent), taken());
+  }
+
+  nb::list take(nb::handle text) {
+    core_.take(utf8(text).size());
+    return taken();
+  }
+
+  void drop(nb::handle text) { core_.drop(utf8(text).size()); }
+
+  nb::list finish() {
+    core_.finish();
+    return taken();
+  }
+
+  void set_limit(std::optional<size_t> limit) { core_.set_limit(unlimited(limit)); }
+  size_t count() const { return core_.count(); }
+  size_t passed() { return core_.pending().passed(); }
+  const std::string* matched() const { return core_.stops().matched(); }
+
+ private:
+  static PyObject* item(const nb::list& ids, size_t i) { return PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(i)); }
+
+  // The text of one id, which most often is an object already.
+  nb::object text_of(std::string_view text, PyObject* item) {
+    const size_t id = static_cast<size_t>(*integer(item));
+    if (tokens_->table.content(id) == text)
+      if (PyObject* object = tokens_->text(id)) return nb::steal(object);
+    return text_object(text);
+  }
+
+  // The ids that have become ready.
+  nb::list taken() {
+    PendingIds<nb::object>& pending = core_.pending();
+    const size_t n = pending.ready();
+    nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
+    if (!ids.is_valid()) throw nb::python_error();
+    for (size_t i = 0; i < n; i++) PyList_SetItem(ids.ptr(), static_cast<Py_ssize_t>(i), pending.take().release().ptr());
+    return nb::borrow<nb::list>(ids);
+  }
+
+  std::shared_ptr<PyTokenBytes> tokens_;
+  Detokenizer<nb::object> core_;
+};
+
+}  // namespace
+
+void bind_detokenizing(nb::module_& m) {
+  nb::class_<IdSet>(m, "IdSet")
+      .def(nb::init<std::vector<int64_t>>(), "ids"_a)
+      .def(
+          "last_in",
+          [](const IdSet& self, nb::handle sequence) -> std::optional<size_t> {
+            const Ids ids(sequence);
+            for (size_t place = ids.size(); place > 0; place--)
+              if (self.contains(ids[place - 1])) return place - 1;
+            return {};
+          },
+          "ids"_a);
+
+  nb::class_<JsonValue>(m, "JsonValue")
+      .def(nb::init<>())
+      .def(nb::init<const JsonValue&>(), "other"_a)
+      .def_prop_ro("done", &JsonValue::done)
+      .def_prop_ro("error", &error_of)
+      .def("feed", &feed, "text"_a, "start"_a = 0)
+      .def("finish", &JsonValue::finish);
+
+  nb::class_<StopStrings>(m, "StopStrings")
+      .def(
+          "__init__",
+          [](StopStrings* self, nb::handle stops, bool include) {
+            std::vector<std::string> texts;
+            for (nb::handle stop : stops) texts.emplace_back(utf8(stop, "stop string " + std::to_string(texts.size())));
+            new (self) StopStrings(std::make_shared<StopAutomaton>(std::move(texts)), include);
+          },
+          "stops"_a, "include"_a = false)
+      .def(nb::init<const StopStrings&>(), "other"_a)
+      .def_prop_ro("matched", &StopStrings::matched)
+      .def_prop_ro("held", [](const StopStrings& self) { return text_object(self.held()); })
+      .def(
+          "take",
+          [](StopStrings& self, nb::handle text, size_t ignore) {
+            const std::string_view bytes = utf8(text);
+            std::string sent;
+            self.take(bytes, bytes_of(bytes, ignore), sent);
+            return text_object(sent);
+          },
+          "text"_a, "ignore"_a = 0)
+      .def("flush", [](StopStrings& self) {
+        std::string held;
+        self.flush(held);
+        return text_object(held);
+      });
+
+  nb::class_<PyDetokenizer>(m, "Detokenizer")
+      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool, const StopStrings&, std::shared_ptr<IdSet>,
+                    size_t, std::optional<size_t>>(),
+           "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "controls"_a, "min_tokens"_a,
+           "limit"_a.none())
+      .def(nb::init<const PyDetokenizer&>(), "other"_a)
+      .def("watch", &PyDetokenizer::watch, "starts"_a)
+      .def("follow", &PyDetokenizer::follow, "value"_a.none())
+      .def("enter", &PyDetokenizer::enter, "search"_a, "drop"_a)
+      .def("skim", &PyDetokenizer::skim, "ids"_a, "place"_a)
+      .def("unshown", &PyDetokenizer::unshown)
+      .def("step", &PyDetokenizer::step, "token_id"_a)
+      .def("skip", &PyDetokenizer::skip, "token_id"_a)
+      .def("show", &PyDetokenizer::show, "token_id"_a, "text"_a)
+      .def("flush", &PyDetokenizer::flush)
+      .def("send", &PyDetokenizer::send, "text"_a)
+      .def("release", &PyDetokenizer::release)
+      .def("take", &PyDetokenizer::take, "source"_a)
+      .def("drop", &PyDetokenizer::drop, "source"_a)
+      .def("finish", &PyDetokenizer::finish)
+      .def_prop_rw("limit", nullptr, &PyDetokenizer::set_limit)
+      .def_prop_ro("count", &PyDetokenizer::count)
+      .def_prop_ro("passed", &PyDetokenizer::passed)
+      .def_prop_ro("matched", &PyDetokenizer::matched);
+}
+
+}  // namespace tokenweir

@@ -1,0 +1,45 @@
+// What a device's tables are made of, as Python sees it.
+
+#include "python/bindings.h"
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "encoder/added_tokens.h"
+#include "device/device_tables.h"
+#include "python/interop.h"
+#include "normalizers/normalization_forms.h"
+
+namespace tokenweir {
+
+void bind_device(nb::module_& m) {
+  nb::class_<DeviceTables>(m, "DeviceTables")
+      .def("__init__",
+           [](DeviceTables* self, const Bpe& model, const std::vector<std::pair<uint32_t, nb::bytes>>& searched) {
+             std::vector<std::pair<uint32_t, std::string>> contents;
+             for (const auto& [id, content] : searched)
+               contents.emplace_back(id, std::string(content.c_str(), content.size()));
+             new (self) DeviceTables(model, contents);
+           }, "model"_a, "searched"_a)
+      .def_prop_ro("pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
+      .def_prop_ro("rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
+      .def_prop_ro("pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
+      .def_prop_ro("merged_ids", [](const DeviceTables& self) { return to_numpy(self.merged_ids); }, nb::rv_policy::move)
+      .def_ro("merged_shift", &DeviceTables::merged_shift)
+      .def_prop_ro("byte_ids", [](const DeviceTables& self) { return to_numpy(self.byte_ids); }, nb::rv_policy::move)
+      .def_prop_ro("ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
+      .def_prop_ro("characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
+      .def_prop_ro("lengths", [](const DeviceTables& self) { return to_numpy(self.lengths); }, nb::rv_policy::move);
+
+  m.def("nfc_ranks", [] {
+    using namespace normalization;
+    std::unique_ptr<uint8_t[]> ranks(new uint8_t[0x110000]);
+    for (uint32_t c = 0; c < 0x110000; c++) {
+      const uint8_t own = Tables<false>::properties(c);
+      ranks[c] = own & kComposes ? 0xFF : own & kRank;
+    }
+    return to_numpy(std::move(ranks), {0x110000});
+  });
+}
+
+}  // namespace tokenweir

@@ -1,0 +1,172 @@
+// The parts of an encoder, and Encoder, as Python sees them.
+
+#include "python/bindings.h"
+#include "encoder/batch.h"
+#include "python/decoding.h"
+#include "encoder/encoder.h"
+#include "python/interop.h"
+
+namespace tokenweir {
+
+namespace {
+
+struct PyEncoder {
+  Encoder encoder;
+  ObjectCache ints;
+
+  using Around = std::vector<int32_t>;  // ids that go before or after a text
+
+  struct Call {
+    const PyEncoder& self;
+    std::string_view text;
+    EncodeOptions options;
+    std::unique_ptr<Workspace> w;
+
+    Call(const PyEncoder& self, nb::handle source, bool parse_special, const std::vector<size_t>& guarded)
+        : self(self), text(utf8(source)), options{parse_special, byte_offsets(text, guarded)} {
+      w = self.encoder.pool().take();
+      w->ids.clear();
+      w->spans.clear();
+      w->called.clear();
+    }
+    ~Call() { self.encoder.pool().give_back(std::move(w)); }
+
+    template <bool Spans = false>
+    void run(const Around& prefix = {}, const Around& suffix = {}) {
+      for (const int32_t id : prefix) w->ids.push(static_cast<uint32_t>(id));
+      unlocked(text.size(), [&] { self.encoder.encode<Spans>(text, options, *w); });
+      for (const int32_t id : suffix) w->ids.push(static_cast<uint32_t>(id));
+    }
+  };
+
+  nb::list to_list(const IdBuffer& ids) {
+    nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+    for (size_t i = 0; i < ids.size(); i++) {
+      const int32_t id = ids.data()[i];
+      PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), ints.get(id, [&] { return PyLong_FromLong(id); }));
+    }
+    return list;
+  }
+};
+
+}  // namespace
+
+void bind_parts(nb::module_& m) {
+  nb::class_<Model>(m, "Model")
+      .def(
+          "encode",
+          [](const Model& self, nb::handle source, bool guarded) {
+            const std::string_view text = utf8(source);
+            ModelScratch scratch;
+            IdBuffer ids;
+            std::vector<Span> spans;
+            if (!text.empty())
+              self.encode(reinterpret_cast<const uint8_t*>(text.data()), text.size(), guarded, scratch, ids, &spans);
+            return nb::make_tuple(std::vector<int32_t>(ids.data(), ids.data() + ids.size()),
+                                  character_offsets(text, spans));
+          },
+          "piece"_a, "guarded"_a = false)
+      .def(
+          "encode_cut",
+          [](const Model& self, nb::handle source, bool guarded) {
+            const std::string_view text = utf8(source);
+            ModelScratch scratch;
+            std::vector<std::vector<int32_t>> parts;
+            const auto *p = reinterpret_cast<const uint8_t*>(text.data()), *end = p + text.size();
+            for (const uint8_t* cut; p < end; p = cut) {
+              cut = self.cuts() ? self.cuts()->next(p, end) : end;
+              IdBuffer ids;
+              self.encode(p, cut - p, guarded, scratch, ids, nullptr);
+              parts.emplace_back(ids.data(), ids.data() + ids.size());
+            }
+            return parts;
+          },
+          "piece"_a, "guarded"_a = false);
+  nb::class_<AddedTokens>(m, "AddedTokens")
+      .def(
+          "__init__",
+          [](AddedTokens* self, const std::vector<std::tuple<std::string, uint32_t, bool, bool, bool>>& tokens,
+             const std::vector<uint32_t>& word_flips) {
+            std::vector<AddedToken> built;
+            for (const auto& [content, id, single_word, lstrip, rstrip] : tokens)
+              built.push_back({content, id, single_word, lstrip, rstrip});
+            new (self) AddedTokens(std::move(built), {word_flips});
+          },
+          "tokens"_a, "word_flips"_a)
+      .def_prop_ro("tokens",
+                   [](const AddedTokens& self) {
+                     nb::list tokens;
+                     for (const AddedToken& t : self.tokens())
+                       tokens.append(nb::make_tuple(nb::bytes(t.content.data(), t.content.size()), t.id,
+                                                    t.single_word || t.lstrip || t.rstrip));
+                     return tokens;
+                   })
+      .def_prop_ro("trie", [](const AddedTokens& self) { return rows<uint32_t>(self.trie()); }, nb::rv_policy::move);
+}
+
+void bind_encoder(nb::module_& m) {
+  nb::class_<PyEncoder>(m, "Encoder")
+      .def(
+          "__init__",
+          [](PyEncoder* self, std::shared_ptr<Normalizer> normalizer, std::shared_ptr<PreTokenizer> pre_tokenizer,
+             std::shared_ptr<Model> model, const AddedTokens& raw, const AddedTokens& normalized,
+             const AddedTokens& own, const PyTokenBytes& tokens) {
+            new (self) PyEncoder{
+                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized, own),
+                ObjectCache(tokens.table.size())};
+          },
+          "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a)
+      .def(
+          "encode",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
+             const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run(prefix, suffix);
+            return self.to_list(call.w->ids);
+          },
+          "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
+      .def(
+          "encode_array",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
+             const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run(prefix, suffix);
+            return to_numpy(call.w->ids.data(), call.w->ids.size());
+          },
+          "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
+      .def(
+          "encode_with_offsets",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run<true>();
+            return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
+                                  call.w->called);
+          },
+          "text"_a.none(), "parse_special"_a, "guarded"_a)
+      .def(
+          "count",
+          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+            PyEncoder::Call call(self, text, parse_special, guarded);
+            call.run();
+            return call.w->ids.size();
+          },
+          "text"_a.none(), "parse_special"_a, "guarded"_a)
+      .def(
+          "encode_batch",
+          [](PyEncoder& self, nb::list texts, bool parse_special, std::vector<std::vector<size_t>> guarded,
+             size_t threads, const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
+            std::vector<std::string_view> views;
+            for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
+            for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views.at(i), guarded[i]);
+            Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix);
+            {
+              nb::gil_scoped_release release;
+              batch.run(threads);
+            }
+            const size_t total = batch.total(), n = views.size() + 1;
+            return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}));
+          },
+          "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a);
+}
+
+}  // namespace tokenweir

@@ -1,0 +1,209 @@
+// Between Python's objects and the core's: texts, ids, arrays, errors.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/span.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+inline nb::object error_class(const char* name) { return nb::module_::import_("tokenweir.encode.errors").attr(name); }
+
+[[noreturn]] inline void raise(const char* name, const std::string& message) {
+  PyErr_SetString(error_class(name).ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+// The UTF-8 form of a str, which owns it. `where` names the text in errors.
+inline std::string_view utf8(nb::handle text, const std::string& where = "text") {
+  if (!PyUnicode_Check(text.ptr()))
+    throw nb::type_error((where + " must be str, not " + nb::type_name(text.type()).c_str()).c_str());
+  Py_ssize_t size;
+  if (const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {data, static_cast<size_t>(size)};
+  nb::python_error error;
+  if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
+  const auto at = nb::cast<size_t>(error.value().attr("start"));
+  char message[96];
+  std::snprintf(message, sizeof message, " has a lone surrogate U+%04X at character %zu",
+                static_cast<unsigned>(PyUnicode_ReadChar(text.ptr(), static_cast<Py_ssize_t>(at))), at);
+  raise("TextError", where + message);
+}
+
+inline nb::object text_object(std::string_view text) {
+  PyObject* object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "strict");
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
+// Byte offsets of ascending character offsets.
+inline std::vector<size_t> byte_offsets(std::string_view text, const std::vector<size_t>& characters) {
+  std::vector<size_t> bytes;
+  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+  size_t at = 0, character = 0;
+  for (const size_t wanted : characters) {
+    if (wanted < character) throw nb::value_error("guarded offsets must ascend");
+    for (; character < wanted && at < text.size(); character++) at += utf8_length(p[at]);
+    if (at == text.size()) throw nb::value_error("a guarded offset is past the end of the text");
+    bytes.push_back(at);
+  }
+  return bytes;
+}
+
+// Runs `work` without the GIL if the text is long enough to pay for the switch.
+template <class Work>
+void unlocked(size_t bytes, Work&& work) {
+  if (bytes < 4096) return work();
+  nb::gil_scoped_release release;
+  work();
+}
+
+// -- arrays and lists --------------------------------------------------------------------------------------------------
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::unique_ptr<T[]> data, std::initializer_list<size_t> shape) {
+  T* p = data.get();
+  nb::capsule owner(data.release(), [](void* q) noexcept { delete[] static_cast<T*>(q); });
+  return nb::ndarray<nb::numpy, T>(p, shape, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(const std::vector<T>& values) {
+  std::unique_ptr<T[]> copy(new T[values.size()]);
+  std::copy(values.begin(), values.end(), copy.get());
+  return to_numpy(std::move(copy), {values.size()});
+}
+
+// Structs as rows of words.
+template <class Word, class T>
+auto rows(const std::vector<T>& structs) {
+  constexpr size_t width = sizeof(T) / sizeof(Word);
+  std::unique_ptr<Word[]> words(new Word[structs.size() * width]);
+  if (!structs.empty()) std::memcpy(words.get(), structs.data(), structs.size() * sizeof(T));
+  return to_numpy(std::move(words), {structs.size(), width});
+}
+
+inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {
+  std::unique_ptr<int32_t[]> copy(new int32_t[n]);
+  std::copy(ids, ids + n, copy.get());
+  return to_numpy(std::move(copy), {n});
+}
+
+// Python objects by id, made when first asked for: a list of ids then costs a reference each, not an object.
+class ObjectCache {
+ public:
+  explicit ObjectCache(size_t size) : objects_(size) {}
+  ObjectCache(const ObjectCache&) = delete;
+  ~ObjectCache() {
+    for (PyObject* object : objects_) Py_XDECREF(object);
+  }
+
+  // A new reference; `make` is called once an id.
+  template <class Make>
+  PyObject* get(size_t id, Make&& make) {
+    PyObject*& object = objects_[id];
+    if (!object && !(object = make())) throw nb::python_error();
+    Py_INCREF(object);
+    return object;
+  }
+
+ private:
+  std::vector<PyObject*> objects_;
+};
+
+// An int of Python; nothing if it needs more than 64 bits.
+inline std::optional<int64_t> integer(nb::handle value) {
+  int overflow;
+  const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (found == -1 && !overflow && PyErr_Occurred()) throw nb::python_error();
+  if (overflow) return {};
+  return found;
+}
+
+inline int64_t token_id(nb::handle value) {
+  if (const auto id = integer(value)) return *id;
+  throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
+}
+
+// A Python sequence of ids; the items of an array are only made of those that are asked for.
+class Ids {
+ public:
+  explicit Ids(nb::handle ids)
+      : ids_(PySequence_Check(ids.ptr()) ? nb::borrow(ids) : nb::steal(PySequence_List(ids.ptr()))) {
+    if (!ids_.is_valid()) throw nb::python_error();
+    list_ = PyList_Check(ids_.ptr());
+  }
+
+  size_t size() const { return static_cast<size_t>(PySequence_Size(ids_.ptr())); }
+
+  int64_t operator[](size_t i) const {
+    const Py_ssize_t at = static_cast<Py_ssize_t>(i);
+    if (list_) {
+      PyObject* item = PyList_GetItem(ids_.ptr(), at);
+      if (!item) throw nb::python_error();
+      return token_id(item);
+    }
+    const nb::object item = nb::steal(PySequence_GetItem(ids_.ptr(), at));
+    if (!item.is_valid()) throw nb::python_error();
+    return token_id(item);
+  }
+
+ private:
+  nb::object ids_;
+  bool list_;
+};
+
+using Table16 = nb::ndarray<const uint16_t, nb::c_contig, nb::device::cpu>;
+using Table8 = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
+
+template <class T, class Array>
+std::vector<T> values(const Array& array) {
+  return std::vector<T>(array.data(), array.data() + array.size());
+}
+
+// Character offsets of spans; a byte inside a character counts to the whole of it.
+inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, const std::vector<Span>& spans) {
+  if (text.size() >= UINT32_MAX) throw Unsupported("offsets in a text of 4 GiB or more");
+  std::vector<uint32_t> character(text.size() + 1);  // of the byte there
+  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
+  uint32_t next = 0;
+  for (size_t i = 0; i < text.size(); i++) character[i] = utf8_continues(p[i]) ? next - 1 : next++;
+  character[text.size()] = next;
+  std::unique_ptr<int64_t[]> offsets(new int64_t[2 * spans.size()]);
+  for (size_t i = 0; i < spans.size(); i++) {
+    offsets[2 * i] = character[spans[i].start];
+    offsets[2 * i + 1] = spans[i].end > spans[i].start ? character[spans[i].end - 1] + 1 : character[spans[i].end];
+  }
+  return to_numpy(std::move(offsets), {spans.size(), 2});
+}
+
+using ScoreArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Pieces as views of Python's strings, which a list of them keeps alive.
+inline std::vector<std::string_view> piece_views(nb::list pieces) {
+  std::vector<std::string_view> views;
+  for (nb::handle piece : pieces) views.push_back(utf8(piece, "piece " + std::to_string(views.size())));
+  return views;
+}
+
+}  // namespace tokenweir

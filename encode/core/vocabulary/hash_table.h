@@ -1,0 +1,188 @@
+// The two look-up tables of byte-pair encoding: token bytes -> id, and pair of ids -> priority of its merge.
+//
+// Both are open addressing with linear probing at most half full, built once and only read afterwards.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "vocabulary/token_list.h"
+
+namespace tokenweir {
+
+inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
+  uint64_t h = n;
+  for (; n >= 8; p += 8, n -= 8) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+    h = mix(h ^ word);
+    h ^= h >> 32;
+  }
+  uint64_t word = 0;
+  std::memcpy(&word, p, n);
+  h = mix(h ^ word);
+  return mix(h ^ h >> 29);
+}
+
+inline void prefetch(const void* p) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(p);
+#else
+  (void)p;
+#endif
+}
+
+inline int slot_bits(size_t entries) {
+  int bits = 4;
+  while ((size_t{1} << bits) < entries * 2) bits++;
+  return bits;
+}
+
+// A set of hashes that may have more than was put in: a bit field that answers "no" from a core's own cache, where the
+// table that it stands before is several megabytes and a look-up in it ten times as dear.
+class Filter {
+ public:
+  // `bits`: the number of the hash's top bits that choose a bit.
+  explicit Filter(int bits) : shift_(64 - std::max(bits, 6)), words_(size_t{1} << (std::max(bits, 6) - 6)) {}
+
+  void insert(uint64_t hash) { words_[hash >> shift_ >> 6] |= uint64_t{1} << (hash >> shift_ & 63); }
+  bool may_have(uint64_t hash) const { return words_[hash >> shift_ >> 6] >> (hash >> shift_ & 63) & 1; }
+
+ private:
+  int shift_;
+  std::vector<uint64_t> words_;
+};
+
+// Token bytes to id. A slot has the id and half of the hash; a look-up that fails, as most do for words that are not in
+// the vocabulary, touches no token.
+class TokenTable {
+ public:
+  explicit TokenTable(const TokenList& tokens)
+      : tokens_(tokens),
+        shift_(64 - slot_bits(tokens.size())),
+        slots_(size_t{1} << (64 - shift_)),
+        filter_(slot_bits(tokens.size()) + 2) {}
+
+  // The first of equal tokens holds; returns whether it is this one.
+  bool insert(uint32_t id) {
+    const std::string_view token = tokens_[id];
+    const uint64_t h = hash(token);
+    Slot& slot = slots_[slot_of(token, h)];
+    if (slot.id != kNone) return false;
+    slot = {static_cast<uint32_t>(h), id};
+    filter_.insert(h);
+    longest_ = std::max(longest_, token.size());
+    return true;
+  }
+
+  uint32_t find(std::string_view token) const {
+    if (token.size() > longest_) return kNone;
+    const uint64_t h = hash(token);
+    return filter_.may_have(h) ? slots_[slot_of(token, h)].id : kNone;
+  }
+
+  // `find` in three steps, for many tokens that are likely to be there: each step fetches the memory that the next
+  // one reads.
+  struct Search {
+    std::string_view token;
+    uint64_t hash;
+  };
+
+  Search search(std::string_view token) const {
+    const uint64_t h = hash(token);
+    prefetch(&slots_[h >> shift_]);
+    return {token, h};
+  }
+
+  void approach(const Search& search) const {
+    const Slot& slot = slots_[search.hash >> shift_];
+    if (slot.id != kNone) prefetch(tokens_[slot.id].data());
+  }
+
+  uint32_t finish(const Search& search) const { return slots_[slot_of(search.token, search.hash)].id; }
+
+ private:
+  struct Slot {
+    uint32_t tag = 0;
+    uint32_t id = kNone;
+  };
+
+  static uint64_t hash(std::string_view token) {
+    return hash_bytes(reinterpret_cast<const uint8_t*>(token.data()), token.size());
+  }
+
+  // Where `token` is, or the empty slot where it would be.
+  size_t slot_of(std::string_view token, uint64_t hash) const {
+    for (size_t i = hash >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[i];
+      if (slot.id == kNone || (slot.tag == static_cast<uint32_t>(hash) && tokens_[slot.id] == token)) return i;
+    }
+  }
+
+  TokenList tokens_;
+  int shift_;
+  size_t longest_ = 0;
+  std::vector<Slot> slots_;
+  Filter filter_;
+};
+
+// Pair of ids to the priority of its merge (lower first), 8 bytes a slot: 20 bits each id, 24 bits priority.
+//
+// Merging asks mostly for pairs that do not merge; the filter, at least 8 bits a pair, turns nine in ten of them away.
+class PairTable {
+ public:
+  static constexpr uint32_t kMaxId = (1u << 20) - 2;
+  static constexpr uint32_t kMaxPriority = (1u << 24) - 2;
+
+  explicit PairTable(size_t capacity)
+      : shift_(64 - slot_bits(capacity)),
+        slots_(size_t{1} << (64 - shift_), kEmpty),
+        filter_(slot_bits(capacity) + 2) {}
+
+  // A pair that is there already gets the new priority.
+  void insert(uint32_t left, uint32_t right, uint32_t priority) {
+    const uint64_t key = pair_key(left, right), h = mix(key);
+    filter_.insert(h);
+    for (size_t i = h >> shift_;; i = (i + 1) & (slots_.size() - 1))
+      if (slots_[i] == kEmpty || slots_[i] >> 24 == key) {
+        slots_[i] = key << 24 | priority;
+        return;
+      }
+  }
+
+  // The pair's priority, or kNone.
+  uint32_t find(uint32_t left, uint32_t right) const {
+    const uint64_t key = pair_key(left, right), h = mix(key);
+    if (!filter_.may_have(h)) return kNone;
+    for (size_t i = h >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
+      const uint64_t slot = slots_[i];
+      if (slot >> 24 == key) return slot & 0xFFFFFF;
+      if (slot == kEmpty) return kNone;
+    }
+  }
+
+  const std::vector<uint64_t>& slots() const { return slots_; }
+
+  // Calls `use(left, right, priority)` for every pair.
+  template <class Use>
+  void for_each(Use&& use) const {
+    for (const uint64_t slot : slots_)
+      if (slot != kEmpty)
+        use(static_cast<uint32_t>(slot >> 44), static_cast<uint32_t>(slot >> 24 & 0xFFFFF),
+            static_cast<uint32_t>(slot & 0xFFFFFF));
+  }
+
+ private:
+  static constexpr uint64_t kEmpty = ~uint64_t{0};
+
+  int shift_;
+  std::vector<uint64_t> slots_;
+  Filter filter_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,49 @@
+// A list of merges, tokens to ids, as HuggingFace's `tokenizers` 0.23 reads it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/errors.h"
+#include "vocabulary/hash_table.h"
+#include "base/quote.h"
+#include "vocabulary/merges.h"
+
+namespace tokenweir {
+
+// (left, right, merged) for each merge. `names` has the vocabulary's tokens as the file spells them. `prefix`: bytes that
+// the right token of a pair loses (those of continuing_subword_prefix, whatever it begins with).
+inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, const TokenTable& names, size_t prefix = 0) {
+  constexpr size_t kBlock = 64;  // look-ups whose memory is fetched at once: waiting for it is what takes the time
+  std::vector<std::array<uint32_t, 3>> ids(merges.size());
+  std::array<std::string, kBlock> joined;
+  std::array<TokenTable::Search, 3 * kBlock> searches;
+  for (size_t first = 0; first < merges.size(); first += kBlock) {
+    const size_t n = std::min(kBlock, merges.size() - first);
+    for (size_t i = 0; i < n; i++) {
+      const auto pair = merges[first + i];
+      if (pair.right.size() < prefix)
+        throw FileError("merge " + std::to_string(first + i) + " continues with " + quoted(pair.right) +
+                        ", which is shorter than the continuing_subword_prefix");
+      std::string_view whole = pair.joined();
+      if (prefix > 0) whole = joined[i].assign(pair.left).append(pair.right.substr(prefix));
+      searches[3 * i] = names.search(pair.left);
+      searches[3 * i + 1] = names.search(pair.right);
+      searches[3 * i + 2] = names.search(whole);
+    }
+    for (size_t i = 0; i < 3 * n; i++) names.approach(searches[i]);
+    for (size_t i = 0; i < 3 * n; i++) {
+      const uint32_t id = names.finish(searches[i]);
+      if (id == kNone)
+        throw FileError("merge " + std::to_string(first + i / 3) + " needs the token " +
+                        quoted(searches[i].token) + ", which the vocabulary lacks");
+      ids[first + i / 3][i % 3] = id;
+    }
+  }
+  return ids;
+}
+
+}  // namespace tokenweir

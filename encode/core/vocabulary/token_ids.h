@@ -1,0 +1,99 @@
+// Tokens and their ids, as a file lists them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "vocabulary/hash_table.h"
+#include "base/json_text.h"
+#include "vocabulary/token_list.h"
+
+namespace tokenweir {
+
+// Copies share their memory.
+class TokenIds {
+ public:
+  using Named = std::vector<std::pair<std::string_view, int64_t>>;
+
+  // In any order. No id may be there twice; of equal names the first id holds.
+  explicit TokenIds(const Named& tokens) {
+    std::vector<std::string_view> by_id;
+    for (const auto& [name, id] : tokens) {
+      if (id < 0 || id > PairTable::kMaxId)
+        throw Unsupported("token id " + std::to_string(id) + "; ids from 0 to " + std::to_string(PairTable::kMaxId) +
+                          " fit");
+      const size_t at = static_cast<size_t>(id);
+      if (at >= by_id.size()) {
+        by_id.resize(at + 1);
+        given_.resize(at + 1);
+      }
+      if (given_[at]) throw FileError("token id " + std::to_string(id) + " is given twice");
+      by_id[at] = name;
+      given_[at] = true;
+    }
+    names_ = TokenList(by_id);
+    index();
+  }
+
+  // A tokenizer.json's vocabulary; nothing if it is not an object of different names and whole numbers.
+  static std::optional<TokenIds> from_json(std::string_view json) {
+    JsonText text(json);
+    TokenList::Builder builder(0);
+    builder.bytes().reserve(json.size());
+    std::vector<int64_t> ids;
+    bool in_order = true;
+    if (!text.take('{')) return {};
+    do {
+      int64_t id;
+      if (!text.string(builder.bytes()) || !text.take(':') || !text.integer(id)) return {};
+      builder.end_token();
+      in_order = in_order && id == static_cast<int64_t>(ids.size());
+      ids.push_back(id);
+    } while (text.take(','));
+    if (!text.take('}') || !text.ended()) return {};
+    const TokenList names(std::move(builder));
+    TokenIds made;
+    if (in_order) {
+      made.names_ = names;
+      made.given_.assign(names.size(), true);
+      if (names.size() > PairTable::kMaxId) return {};
+      made.index();
+    } else {
+      Named tokens;
+      tokens.reserve(ids.size());
+      for (size_t i = 0; i < ids.size(); i++) tokens.emplace_back(names[i], ids[i]);
+      made = TokenIds(tokens);
+    }
+    return made.differ_ ? std::optional(std::move(made)) : std::nullopt;
+  }
+
+  // The token's id, or kNone. The empty name is not looked for.
+  uint32_t find(std::string_view name) const { return table_->find(name); }
+
+  const TokenList& names() const { return names_; }            // empty, unless `given`: no such token
+  const std::vector<bool>& given() const { return given_; }    // there is such a token
+  const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the names that are not empty
+
+ private:
+  TokenIds() = default;
+
+  void index() {
+    auto table = std::make_shared<TokenTable>(names_);
+    for (uint32_t id = 0; id < names_.size(); id++)
+      if (given_[id]) differ_ &= !names_[id].empty() && table->insert(id);
+    table_ = std::move(table);
+  }
+
+  TokenList names_;
+  std::vector<bool> given_;
+  std::shared_ptr<const TokenTable> table_;
+  bool differ_ = true;  // no two names are equal, and none is empty
+};
+
+}  // namespace tokenweir

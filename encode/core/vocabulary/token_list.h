@@ -1,0 +1,74 @@
+// The tokens of a vocabulary by id, one after the other in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+
+namespace tokenweir {
+
+// Copies share their memory.
+class TokenList {
+ public:
+  // An empty string: the id names no token.
+  class Builder {
+   public:
+    explicit Builder(size_t tokens) { offsets_.reserve(tokens + 1), offsets_.push_back(0); }
+
+    // What is appended here belongs to the token that `end_token` ends.
+    std::string& bytes() { return bytes_; }
+
+    void end_token() {
+      if (bytes_.size() > UINT32_MAX) throw Unsupported("a vocabulary of 4 GiB or more");
+      offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
+    }
+
+   private:
+    friend class TokenList;
+    std::string bytes_;
+    std::vector<uint32_t> offsets_;
+  };
+
+  TokenList() : TokenList(Builder(0)) {}
+
+  explicit TokenList(Builder&& built) {
+    const auto owner = std::make_shared<const Builder>(std::move(built));
+    bytes_ = owner->bytes_.data();
+    offsets_ = owner->offsets_.data();
+    size_ = owner->offsets_.size() - 1;
+    owner_ = owner;
+  }
+
+  template <class Strings>
+  explicit TokenList(const Strings& tokens) : TokenList(build(tokens)) {}
+
+  size_t size() const { return size_; }
+
+  std::string_view operator[](size_t id) const { return {bytes_ + offsets_[id], offsets_[id + 1] - offsets_[id]}; }
+
+  // How many bytes they have together.
+  size_t bytes() const { return offsets_[size_]; }
+
+ private:
+  template <class Strings>
+  static Builder build(const Strings& tokens) {
+    Builder builder(tokens.size());
+    for (const std::string_view token : tokens) {
+      builder.bytes() += token;
+      builder.end_token();
+    }
+    return builder;
+  }
+
+  const char* bytes_;
+  const uint32_t* offsets_;
+  size_t size_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,118 @@
+// The tokens of a model as bytes, whatever alphabet the file spells them in.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/errors.h"
+#include "vocabulary/token_ids.h"
+#include "base/utf8.h"
+
+namespace tokenweir {
+
+// GPT-2's alphabet: printable characters stand for themselves, the other 68 bytes for U+0100 and on, in order.
+class ByteAlphabet {
+ public:
+  ByteAlphabet() {
+    std::fill(std::begin(byte_of_), std::end(byte_of_), int16_t{-1});
+    uint32_t next = 0x100;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+      letter_of_[byte] = static_cast<uint16_t>(printable ? byte : next++);
+      byte_of_[letter_of_[byte]] = static_cast<int16_t>(byte);
+    }
+  }
+
+  // The character that stands for `byte`, as UTF-8.
+  std::string letter(uint8_t byte) const {
+    const uint32_t c = letter_of_[byte];
+    if (c < 0x80) return std::string(1, static_cast<char>(c));
+    return {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+  }
+
+  // The byte that a character of the alphabet stands for.
+  uint8_t byte(uint32_t letter) const { return static_cast<uint8_t>(byte_of_[letter]); }
+
+  // Appends the bytes that `token` spells to `out`; false, and nothing, if a character is not of the alphabet.
+  bool append(std::string_view token, std::string& out) const {
+    const size_t before = out.size();
+    const auto* p = reinterpret_cast<const uint8_t*>(token.data());
+    for (const auto* end = p + token.size(); p < end;) {
+      uint32_t length;
+      const uint32_t c = utf8_decode(p, length);
+      if (c >= kSize || byte_of_[c] < 0) {
+        out.resize(before);
+        return false;
+      }
+      out.push_back(static_cast<char>(byte_of_[c]));
+      p += length;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kSize = 0x144;
+  uint16_t letter_of_[256];
+  int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
+};
+
+// Appends the bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character outside
+// the alphabet counts as plain text, whole. Returns whether it has none.
+inline bool append_alphabet_bytes(std::string_view name, std::string& out) {
+  static const ByteAlphabet alphabet;
+  if (alphabet.append(name, out)) return true;
+  out += name;
+  return false;
+}
+
+// How a file spells its tokens.
+enum class Names : uint8_t {
+  kAlphabet,  // in the byte alphabet
+  kBytes,     // as they are; none is empty
+  kPlain,     // as they are
+};
+
+struct Vocabulary {
+  TokenIds ids;                 // the tokens as the file spells them
+  TokenList bytes;              // what the decoder makes of them; empty: no such token, unless its name is empty
+  std::vector<bool> reachable;  // a piece of text can equal the token
+
+  Vocabulary(TokenIds tokens, Names kind)
+      : ids(std::move(tokens)), bytes(ids.names()), reachable(ids.given()),
+        spelled_(kind == Names::kAlphabet) {
+    for (uint32_t id = 0; id < size() && kind != Names::kPlain; id++)
+      if (reachable[id] && bytes[id].empty()) throw FileError("token " + std::to_string(id) + " is empty");
+    if (spelled_) bytes = spelled();
+  }
+
+  size_t size() const { return ids.names().size(); }
+
+  // To find the reachable tokens by their bytes.
+  std::shared_ptr<const TokenTable> table() const {
+    if (!spelled_) return ids.table();
+    auto table = std::make_shared<TokenTable>(bytes);
+    for (uint32_t id = 0; id < size(); id++)
+      if (reachable[id]) table->insert(id);
+    return table;
+  }
+
+ private:
+  TokenList spelled() {
+    TokenList::Builder builder(size());
+    builder.bytes().reserve(ids.names().bytes());
+    for (uint32_t id = 0; id < size(); id++) {
+      if (!append_alphabet_bytes(ids.names()[id], builder.bytes())) reachable[id] = false;
+      builder.end_token();
+    }
+    return TokenList(std::move(builder));
+  }
+
+  bool spelled_;  // in the byte alphabet
+};
+
+}  // namespace tokenweir

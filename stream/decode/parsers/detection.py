@@ -1,0 +1,188 @@
+"""What a vocabulary and a prompt say about thinking and tool calls: which style, what is open, which ids spell tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from tokenweir.encode import _core
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.parsers.base import Splitter
+from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
+from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
+from tokenweir.stream.decode.parsers.last_turn import LastTurn
+from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.stream.events import Channel
+from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
+from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
+
+
+class PromptReading(NamedTuple):
+    """What a prompt says about the answer that follows.
+
+    Attributes:
+        style: How the model marks its thinking; None if nothing shows a style.
+        inside: The prompt has opened the thinking, as where the template ended with `<think>`.
+
+    """
+
+    style: ReasoningStyle | None
+    inside: bool
+
+
+def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: ReasoningStyle | None = None) -> PromptReading:
+    """Find out how a model marks its thinking, and whether its prompt has opened it.
+
+    A style that the prompt has opened comes first, then the first whose tags are tokens of the vocabulary. A model that
+    spells its tags with ordinary tokens can only be told by a prompt that opens the thinking, or by name.
+
+    What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
+    unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
+    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
+
+    Args:
+        tok: The model's tokenizer.
+        prompt_ids: The prompt.
+        style: The style, if it is known.
+
+    Raises:
+        TokenIdError: One of those ids is outside the vocabulary.
+
+    """
+    candidates = _candidates(tok) if style is None else (style,)
+    ends, longest = _turn_ends(tok, style)
+    opened = _opened(candidates, LastTurn(tok, prompt_ids, ends), longest)
+    if opened:  # of styles with the same tags, the last has nothing else
+        return PromptReading(_first_owned(tok, tuple(opened)) or opened[-1], True)
+    return PromptReading(vocabulary_style(tok) if style is None else style, False)
+
+
+def find_splitter(
+    tok: Tokenizer,
+    prompt_ids: Sequence[int] = (),
+    reasoning: ReasoningStyle | Literal["auto"] | None = "auto",
+    tools: ToolStyle | Literal["auto"] | None = None,
+) -> tuple[Splitter | None, dict[int, str]]:
+    """Make what splits the text that follows a prompt.
+
+    Args:
+        tok: The model's tokenizer.
+        prompt_ids: The prompt.
+        reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
+        tools: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None leaves
+            calls in the answer. Harmony is both: found as either, its channels are split and its calls found.
+
+    Returns:
+        The splitter, None where nothing is to be split; and the special tokens that it must be shown, by id.
+
+    Raises:
+        TokenIdError: One of the prompt's ids is outside the vocabulary.
+
+    """
+    style, inside = None, False
+    if reasoning is not None:
+        style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
+    tool_style = vocabulary_tools(tok) if tools == "auto" else tools
+    if HARMONY in (style and style.name, tool_style and tool_style.name):
+        return Harmony(_after_start(tok, prompt_ids)), shown_tokens(tok, STYLES[HARMONY])
+    thinking = None if style is None else ReasoningParser(style, inside=inside)
+    calls = None if tool_style is None else ToolParser(tool_style)
+    splitter = ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
+    return splitter, shown_tokens(tok, style) | shown_tokens(tok, tool_style)
+
+
+@once_a_tokenizer
+def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
+    """Find the first style of thinking whose tags are tokens of a vocabulary."""
+    return _first_owned(tok, _candidates(tok))
+
+
+@once_a_tokenizer
+def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
+    """Find the first style of tool calls whose control tokens are in a vocabulary."""
+    for style in TOOL_STYLES.values():
+        if style.tokens and _has_all(tok, style.tokens) and not any(_has_all(tok, (text,)) for text in style.unlike):
+            return style
+    return None
+
+
+@once_a_tokenizer
+def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
+    """Give the text of those special tokens that a style's markup consists of, by id."""
+    marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
+    joined = "\0".join(marks)
+    return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
+
+
+def _first_owned(tok: Tokenizer, styles: tuple[ReasoningStyle, ...]) -> ReasoningStyle | None:
+    return next((style for style in styles if style.tokens and _has_all(tok, style.tokens)), None)
+
+
+def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
+    return all(tok.token_to_id(token) is not None for token in tokens)
+
+
+@once_a_tokenizer
+def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
+    """All styles, each family's tags as its vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
+    found = next((text for text in tok.control_texts if text.startswith("<think:") and text.endswith(">")), None)
+    if found is None or found in STYLES["hunyuan"].openers:
+        return tuple(STYLES.values())
+    word = found[len("<think:") : -1]
+    closer, ender = f"</think:{word}>", f"<tool_calls:{word}>"
+    own = replace(STYLES["hunyuan"], openers=(found,), closers=(closer,), tokens=(found, closer), enders=(ender,))
+    return tuple((STYLES | {"hunyuan": own}).values())
+
+
+@once_a_tokenizer
+def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
+    """Find the control tokens that are no part of a style's tags, or of any's; and how long an opener may be."""
+    styles = _candidates(tok) if style is None else (style,)
+    tags = {token for style in styles for token in style.tokens}
+    # What begins every text ends no turn: behind it, where it is the only one (Llama 2), stands what a user wrote.
+    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.ids_around()[0]}
+    # End tokens too: DeepSeek's and others' role tokens are not special ones.
+    ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
+    return ends, max(len(opener) for style in styles for opener in style.openers)
+
+
+def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> Iterator[str] | None:
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
+    start_id = tok.token_to_id(START)
+    if start_id is None:
+        return None
+    turn = LastTurn(tok, prompt_ids, _core.IdSet([start_id]))
+    return turn.texts() if turn.begins else None
+
+
+def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) -> list[ReasoningStyle]:
+    """List the styles whose thinking is open at the end of a turn; no opener has more than `longest` characters."""
+    # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
+    # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
+    ending = turn.ending(longest)
+    open_at_end = {candidate.name for candidate in candidates if ending.endswith(candidate.openers)}
+    parsers: dict[str, ReasoningParser] = {}
+    if turn.begins:
+        openers = {opener for candidate in candidates for opener in candidate.openers}
+        found = _found(openers, turn.texts(), longest)
+        parsers = {c.name: ReasoningParser(c) for c in candidates if not found.isdisjoint(c.openers)}
+    for text in turn.texts() if parsers else ():
+        for parser in parsers.values():
+            parser.split(text)
+    thinking = {name for name, parser in parsers.items() if parser.channel is Channel.REASONING}
+    return [candidate for candidate in candidates if candidate.name in open_at_end | thinking]
+
+
+def _found(marks: Iterable[str], texts: Iterable[str], longest: int) -> set[str]:
+    """Find out which of some marks are in a text that comes in parts; none has more than `longest` characters."""
+    found: set[str] = set()
+    before = ""
+    for part in texts:
+        text = before + part
+        found |= {mark for mark in marks if mark in text}
+        before = text[max(0, len(text) - longest + 1) :]
+    return found

@@ -1,0 +1,246 @@
+"""OpenAI's harmony format, which gpt-oss writes: messages on channels, split as they come.
+
+    <|start|>assistant<|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...<|return|>
+
+A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
+(`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`; its name goes out
+with the first character of its arguments, which must be a JSON object. A header that is none of these goes out as answer, with the
+reason, and so does the rest of its message: what was meant by it is not known. A header may begin at `<|channel|>`
+alone, inside a message too; models leave out what comes before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from copy import copy
+
+from tokenweir.encode._core import JsonValue
+from tokenweir.stream.decode.parsers.base import Piece, first_match, mark_at, markup, plain
+from tokenweir.stream.decode.parsers.tool_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.events import Channel
+
+START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
+ENDS = ("<|end|>", "<|call|>", "<|return|>")
+MARKS = (START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS)
+
+_TYPE = r"(?:<\|constrain\|>\s*)?(?:[\w.+/-]+\s*)?"
+_HEADER = re.compile(
+    rf"(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
+    rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
+)
+_BEGINNING = re.compile(r"[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
+_BODIES = {"analysis": Channel.REASONING, "commentary": Channel.ANSWER, "final": Channel.ANSWER, None: Channel.ANSWER}
+_OTHER_THAN_SPACE = re.compile(r"\S").search
+
+
+class Harmony:
+    """Splits text into thinking, answer and tool calls. A `Splitter`.
+
+    The states: "header"; "body", with its channel; "call" before its arguments, "arguments", and "called" after them;
+    "after", between two messages; and "broken", text that goes out as answer with a reason, up to the next markup.
+
+    """
+
+    __slots__ = ("_ahead", "_call", "_channel", "_header", "_held", "_reason", "_recipient", "_state", "_value")
+
+    def __init__(self, before: Iterable[str] | None = ("assistant",)) -> None:
+        """Start where the prompt ends.
+
+        Args:
+            before: The prompt's text after its last `<|start|>`, in parts; None if it has none, and is in an answer.
+
+        """
+        self._state = "body" if before is None else "header"
+        self._header = ""  # what has been read of it, the part in the prompt included
+        self._held = ""  # the part of it, and of a call without arguments yet, that has not been given
+        self._ahead = ""
+        self._channel = Channel.ANSWER
+        self._recipient = self._reason = ""
+        self._call = -1
+        self._value = JsonValue()
+        for text in before or ():
+            self.split(text)
+        self._held = ""  # none of that is of the answer
+
+    @property
+    def channel(self) -> Channel:
+        """What the next text belongs to."""
+        return Channel.TOOL_CALL if self._state in ("call", "arguments", "called") else self._channel
+
+    @property
+    def held(self) -> str:
+        """The text of a header, or what may be the beginning of one."""
+        return self._held + self._ahead
+
+    @property
+    def calm(self) -> bool:
+        """Whether text without any of `starts`, that `arguments` take, passes whole."""
+        return self._state in ("body", "arguments") and not self._ahead
+
+    @property
+    def arguments(self) -> JsonValue | None:
+        """The arguments of a call that are being read."""
+        return self._value if self._state == "arguments" and not self._ahead else None
+
+    @property
+    def starts(self) -> frozenset[str]:
+        """The character that all markup begins with."""
+        return frozenset("<")
+
+    def skim(self, text: str) -> None:
+        """Take text that passes whole while calm: it changes nothing more."""
+
+    def split(self, text: str) -> list[Piece]:
+        """Take more text; give what is final. The joined sources are the text itself."""
+        text = self._ahead + text
+        self._ahead = ""
+        out: list[Piece] = []
+        place = 0
+        while place < len(text):
+            end = text.find("<", place)
+            end = len(text) if end < 0 else end
+            if end > place:
+                self._text(text[place:end], out)
+            elif (found := mark_at(text, place, MARKS))[1]:
+                self._ahead = text[place:]
+                break
+            elif found[0]:
+                end = place + len(found[0])
+                self._mark(found[0], out)
+            else:
+                end = place + 1
+                self._text("<", out)
+            place = end
+        return out
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows."""
+        out: list[Piece] = []
+        if self._ahead:
+            ahead, self._ahead = self._ahead, ""
+            self._text(ahead, out)
+        if self._held:
+            self._break(CUT_SHORT if self._state == "call" else "the answer ends inside a header", out)
+        return out
+
+    def copy(self) -> Harmony:
+        """Return an independent splitter in the same state."""
+        other = copy(self)
+        other._value = JsonValue(self._value)
+        return other
+
+    # -- what comes in each state --------------------------------------------------------------------------------------
+
+    def _text(self, text: str, out: list[Piece]) -> None:
+        """Take text without markup."""
+        if self._state == "body":
+            out.append(plain(text, self._channel))
+        elif self._state == "header":
+            self._header += text
+            self._held += text
+            beginning = _BEGINNING.match(self._header)
+            end = min(beginning.end() if beginning else 0, MAX_HEADER)
+            if end < len(self._header):
+                self._break(f"{self._header[: end + 1]!r} is no header of a message", out)
+        else:
+            space = first_match(_OTHER_THAN_SPACE, text) if self._state in ("call", "called", "after") else 0
+            if self._state == "call":
+                self._held += text[:space]
+                if len(self._held) > MAX_HEADER:
+                    self._break(f"no arguments come within {MAX_HEADER} characters", out)
+            elif space:
+                out.append(markup(text[:space]))
+            if space < len(text):
+                self._after_space(text[space:], out)
+
+    def _after_space(self, text: str, out: list[Piece]) -> None:
+        """Take text of a call, or where no text should be."""
+        if self._state == "call":
+            if text[0] != "{":
+                self._break(f"{text[0]!r} stands where the arguments should begin", out)
+            else:
+                self._announce(out)
+                self._state = "arguments"
+        if self._state == "arguments":
+            if end := self._value.feed(text):
+                out.append(Piece(text[:end], Channel.TOOL_CALL, text[:end], call=self._call))
+            text = text[end:]
+            if self._value.error is not None:
+                self._fail(self._value.error, out)
+            elif self._value.done:
+                self._state = "called"
+                out.append(Piece("", Channel.TOOL_CALL, "", call=self._call, complete=True))
+                if text:
+                    self._text(text, out)
+                return
+        elif self._state in ("called", "after"):
+            self._break(f"{text[0]!r} stands outside of a message", out)
+        if text and self._state == "broken":
+            out.append(Piece(text, Channel.ANSWER, text, malformed=self._reason))
+
+    def _mark(self, mark: str, out: list[Piece]) -> None:
+        """Take a piece of markup."""
+        if self._state == "header" and mark in (CONSTRAIN, CHANNEL) and mark not in self._header:
+            self._header += mark
+            self._held += mark
+        elif self._state == "header" and mark == MESSAGE:
+            self._held += mark
+            self._begin_message(out)
+        elif mark in (CONSTRAIN, MESSAGE):
+            self._text(mark, out)
+        else:
+            self._end_message(mark, out)
+            if mark in ENDS:
+                out.append(markup(mark))
+                self._state = "after"
+            else:
+                self._state, self._held = "header", mark
+                self._header = mark if mark == CHANNEL else ""
+            self._channel = Channel.ANSWER
+
+    def _begin_message(self, out: list[Piece]) -> None:
+        """Read the header, which is whole."""
+        header = _HEADER.fullmatch(self._header)
+        if header is None:
+            self._break(f"{self._header!r} is no header of a message", out)
+            return
+        self._channel = _BODIES[header["channel"]]
+        recipient = header["first"] or header["second"]
+        if recipient is None or header["channel"] == "final":
+            self._state = "body"
+            out.append(markup(self._held))
+            self._held = ""
+        else:
+            self._state, self._value = "call", JsonValue()
+            self._recipient = recipient.removeprefix("functions.")
+
+    def _end_message(self, mark: str, out: list[Piece]) -> None:
+        """End the message or header before `mark`, whole or not."""
+        if self._state == "header" and self._held:
+            self._break(f"{mark} stands in a header", out)
+        elif self._state == "call" and mark == "<|call|>":
+            self._announce(out)
+            out.append(Piece("", Channel.TOOL_CALL, "{}", call=self._call))
+            out.append(Piece("", Channel.TOOL_CALL, "", call=self._call, complete=True))
+        elif self._state == "call":
+            self._break("the call has no arguments", out)
+        elif self._state == "arguments":
+            self._fail("the JSON is not closed", out)
+
+    def _announce(self, out: list[Piece]) -> None:
+        """Give the name of a call."""
+        self._call += 1
+        out.append(Piece(self._held, Channel.TOOL_CALL, "", self._recipient, self._call))
+        self._held = ""
+
+    def _fail(self, reason: str, out: list[Piece]) -> None:
+        """End a call whose name has gone out, and say why it is none."""
+        out.append(Piece("", Channel.TOOL_CALL, "", call=self._call, malformed=reason))
+        self._break(reason, out)
+
+    def _break(self, reason: str, out: list[Piece]) -> None:
+        """Give as answer what was held, and all that follows up to the next markup."""
+        if self._held:
+            out.append(Piece(self._held, Channel.ANSWER, self._held, malformed=reason))
+        self._held, self._state, self._reason, self._channel = "", "broken", reason, Channel.ANSWER

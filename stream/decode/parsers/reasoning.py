@@ -1,0 +1,186 @@
+"""Thinking apart from the answer: text in, pieces of text on channels out.
+
+Tags are looked for in text, whether a control token or ordinary tokens spelled them, so that both give the same. A tag
+that could be one of several is the leftmost; none is the beginning of another, so what stands where depends on the
+text alone and not on how it was cut. Held back is only what may still become a tag that counts *there*: in the middle
+of a sentence, where an opener means nothing, a `<` goes out at once.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import copy
+from typing import NamedTuple
+
+from tokenweir.stream.decode.parsers.base import Piece, markup, plain
+from tokenweir.stream.events import Channel
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+
+_TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
+
+
+class _Rule(NamedTuple):
+    """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out."""
+
+    tag: str
+    at: str
+    then: Channel
+    cut: bool = True
+
+
+class ReasoningParser:
+    """Splits generated text into answer and thinking.
+
+    Attributes:
+        channel: What the next text belongs to.
+
+    """
+
+    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "_starts", "_trim", "_trimmed", "channel")
+
+    def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
+        """Start at the answer, or inside the thinking.
+
+        Args:
+            style: The tags and policies, or the name of a style in `STYLES` or of a family of models.
+            inside: The prompt has already opened the thinking.
+
+        Raises:
+            ValueError: No style has the name.
+
+        """
+        style = style_of(style)
+        self._rules = _rules(style)
+        self._trimmed = _TRIMMED[style.after_closer]
+        self._trim = ""  # the characters that are cut out until another one comes
+        self._begins = {
+            channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
+            for channel, rules in self._rules.items()
+        }
+        self._starts = {channel: frozenset(rule.tag[0] for rule in rules) for channel, rules in self._rules.items()}
+        self._held = ""
+        self.channel = Channel.REASONING if inside else Channel.ANSWER
+        self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
+
+    @property
+    def held(self) -> str:
+        """The text that is held back: it may still become a tag."""
+        return self._held
+
+    @property
+    def starts(self) -> frozenset[str]:
+        """The characters that the tags which count on the channel begin with."""
+        return self._starts[self.channel]
+
+    @property
+    def calm(self) -> bool:
+        """Whether text without any of `starts` passes whole; `skim` must see it."""
+        return not (self._held or self._trim)
+
+    @property
+    def arguments(self) -> None:
+        """No call's arguments are ever read."""
+        return None
+
+    def step(self, text: str) -> list[tuple[Channel, str]]:
+        """Take more text; give what is final, as pieces on channels, in order and without the tags."""
+        return [(piece.channel, piece.text) for piece in self.split(text) if piece.channel is not None]
+
+    def flush(self) -> list[tuple[Channel, str]]:
+        """Give the held text: nothing follows that could make a tag of it."""
+        return [(self.channel, piece.text) for piece in self.finish()]
+
+    def split(self, text: str) -> list[Piece]:
+        """Do as `step` does, but give the tags as well, as markup: the joined sources are the text itself."""
+        text = self._held + text
+        self._held = ""
+        out: list[Piece] = []
+        sent = seen = self._cut_space(text, 0, out)  # `text` is given up to `sent`, and what is bare known up to `seen`
+        while (begin := self._begins[self.channel](text, seen)) is not None:
+            place = begin.start()
+            self.skim(text[seen:place])
+            rule, partial = self._tag_at(text, place)
+            if rule is not None:
+                if place > sent:
+                    out.append(plain(text[sent:place], self.channel))
+                sent = seen = place + len(rule.tag)
+                if rule.then is not self.channel:
+                    self.channel = rule.then
+                    self._bare_start = self._bare_line = True
+                    self._trim = self._trimmed if rule.cut and rule.then is Channel.ANSWER else ""
+                if rule.cut:
+                    out.append(markup(rule.tag))
+                    sent = seen = self._cut_space(text, sent, out)
+                else:
+                    self.skim(rule.tag)
+                    sent = place
+            elif partial:
+                self._held = text[place:]
+                text, seen = text[:place], place
+                break
+            else:
+                self.skim(text[place])
+                seen = place + 1
+        self.skim(text[seen:])
+        if len(text) > sent:
+            out.append(plain(text[sent:], self.channel))
+        return out
+
+    def _cut_space(self, text: str, place: int, out: list[Piece]) -> int:
+        """Cut out the white space after a closer that the style does without; return the place after it."""
+        if not self._trim or place == len(text):
+            return place
+        end = len(text) - len(text[place:].lstrip(self._trim))
+        if end > place:
+            out.append(markup(text[place:end]))
+        if end < len(text):
+            self._trim = ""
+        return end
+
+    def finish(self) -> list[Piece]:
+        """Do as `flush` does, but give pieces."""
+        held, self._held = self._held, ""
+        if not held:
+            return []
+        self.skim(held)
+        return [plain(held, self.channel)]
+
+    def skim(self, text: str) -> None:
+        """Take text that has none of `starts`, while nothing is held: it passes whole."""
+        bare = not text.strip()
+        self._bare_start = self._bare_start and bare
+        line_end = text.rfind("\n")
+        if line_end >= 0:
+            self._bare_line = bare or not text[line_end:].strip()
+        else:
+            self._bare_line = self._bare_line and bare
+
+    def copy(self) -> ReasoningParser:
+        """Return an independent parser in the same state."""
+        return copy(self)
+
+    def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
+        """Find the tag that counts at `place`, or whether the text ends before that can be said."""
+        partial = False
+        for rule in self._rules[self.channel]:
+            if (rule.at == "line" and not self._bare_line) or (rule.at == "start" and not self._bare_start):
+                continue
+            if text.startswith(rule.tag, place):
+                return rule, False
+            if len(text) - place < len(rule.tag) and rule.tag.startswith(text[place:]):
+                partial = True
+        return None, partial
+
+
+def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
+    """Turn a style's tags and policies into what counts on each channel."""
+    answer = [_Rule(tag, style.opens_at, Channel.REASONING) for tag in style.openers]
+    if style.unmatched_closer == "drop":
+        answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
+    answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.wrappers]
+    reasoning = [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
+    reasoning += [_Rule(tag, "line", Channel.ANSWER, cut=False) for tag in style.enders]
+    if style.repeated_opener != "keep":
+        at = "start" if style.repeated_opener == "drop_first" else "anywhere"
+        reasoning += [_Rule(tag, at, Channel.REASONING) for tag in style.openers]
+    return {Channel.ANSWER: answer, Channel.REASONING: reasoning}

@@ -1,0 +1,341 @@
+"""A block of tool calls, from its opening text to its end, split as it comes. `tools.py` says what becomes of calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import copy
+from functools import cache
+
+from tokenweir.encode._core import JsonValue
+from tokenweir.stream.decode.parsers.base import Piece, first_match, mark_at, markup, plain
+from tokenweir.stream.decode.parsers.call_object import CallObject
+from tokenweir.stream.decode.parsers.text_buffer import HeldText
+from tokenweir.stream.events import Channel
+from tokenweir.templates.tool_styles import ToolStyle
+
+MAX_HELD = 1 << 15
+MAX_HEADER = 1024
+
+CUT_SHORT = "the answer ends inside a tool call"
+_FIRST_BRACE = re.compile("{").search
+_FIRST_BRACE_OR_SPACE = re.compile("[ {]").search  # text that only begins as a header does is soon known for what it is
+_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+
+
+@cache
+def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
+    """Make a search for the characters that some texts begin with."""
+    return re.compile("[" + "".join(re.escape(char) for char in {mark[0] for mark in marks}) + "]").search
+
+
+class ToolBlock:
+    """Splits the text of one block.
+
+    The states: "opened", where a call or the list of them must begin; "header" and "arguments", or "object", which are
+    a call; "between", after one; "broken", up to where a block that has broken may end; and "done".
+
+    Attributes:
+        call: The number of the call whose name went out last.
+
+    """
+
+    __slots__ = (
+        "_after_mark", "_ahead", "_begun", "_early", "_head", "_in_list", "_object", "_reason", "_state", "_style",
+        "_tagged", "_undecided", "_value", "call",
+    )  # fmt: skip
+
+    def __init__(self, style: ToolStyle, opener: str, call: int) -> None:
+        """Begin after the opening text.
+
+        Args:
+            style: How the model writes calls.
+            opener: The opening text, empty where an object opens the block by itself.
+            call: The number of the last call before the block.
+
+        """
+        self._style = style
+        self._state = "opened"
+        self._tagged = bool(opener)
+        # Looked at, but not given: a call whose name is not known, white space after one.
+        self._undecided = HeldText(opener)
+        self._ahead = ""  # not looked at yet: the beginning of what may become markup
+        self._head = 0  # where in what is undecided a header begins
+        self._early = HeldText()  # arguments that came before the name
+        self._begun = False  # the name of the call that is being read has gone out
+        self._in_list = False
+        self._after_mark = False  # the text before a call has come
+        self._reason = ""  # why the block has broken
+        self._object = CallObject(style.name_keys, style.argument_keys)
+        self._value = JsonValue()
+        self.call = call
+
+    @property
+    def done(self) -> bool:
+        """Whether the block has ended."""
+        return self._state == "done"
+
+    @property
+    def broken(self) -> bool:
+        """Whether what is left of the block goes out as answer."""
+        return self._state == "broken"
+
+    @property
+    def held(self) -> str:
+        """The text that has not been given yet."""
+        return str(self._undecided) + self._ahead
+
+    @property
+    def arguments(self) -> JsonValue | None:
+        """The arguments that are being read, once the call's name has gone out."""
+        if self._state == "arguments":
+            return self._value
+        return self._object.arguments if self._state == "object" and self._begun else None
+
+    def split(self, text: str, out: list[Piece]) -> str:
+        """Take more text, add what is final to `out`, and return the text after the block."""
+        text = self._ahead + text
+        self._ahead = ""
+        place = 0
+        while place < len(text) and self._state != "done":
+            place = _STEPS[self._state](self, text, place, out)
+        return text[place:]
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows that could make a call of it."""
+        held = self.held
+        if not held:
+            return []
+        if self._state == "broken":
+            return [Piece(held, Channel.ANSWER, held, malformed=self._reason)]
+        if self._state == "between" and not held.strip():
+            return [markup(held) if self._style.closes else plain(held, Channel.ANSWER)]
+        return [Piece(held, Channel.ANSWER, held, malformed=self._blame(CUT_SHORT))]
+
+    def copy(self) -> ToolBlock:
+        """Return an independent copy."""
+        other = copy(self)
+        other._object, other._value = self._object.copy(), JsonValue(self._value)
+        other._undecided, other._early = self._undecided.copy(), self._early.copy()
+        return other
+
+    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+
+    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+        style = self._style
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold(text, place, end, out)
+        char = text[place]
+        if style.call_opens and not self._after_mark:
+            mark, partial = mark_at(text, place, filter(None, (style.call_opens, style.closes)))
+            if partial:
+                self._ahead = text[place:]
+                return len(text)
+            if not mark:
+                return self._release(f"{char!r} stands where a call should begin", place, out)
+            self._after_mark = mark == style.call_opens
+            end = self._hold(text, place, place + len(mark), out)
+            if not self._after_mark:
+                self._close(out)
+            return end
+        self._begun, self._early = False, HeldText()
+        if char == "{" and style.objects:
+            self._state, self._object = "object", CallObject(style.name_keys, style.argument_keys)
+            return place
+        if style.lists and char in "[]" and self._in_list == (char == "]"):
+            self._in_list = char == "["
+            end = self._hold(text, place, place + 1, out)
+            if char == "]":
+                self._end_list(out)
+            return end
+        if style.header and not self._in_list and char not in "[]{}":
+            self._state, self._head = "header", self._undecided.length
+            return place
+        return self._release(f"{char!r} stands where a call should begin", place, out)
+
+    def _in_header(self, text: str, place: int, out: list[Piece]) -> int:
+        room = self._head + MAX_HEADER - self._undecided.length
+        search = _FIRST_BRACE if self._style.call_opens else _FIRST_BRACE_OR_SPACE
+        stop = search(text, place, place + room)
+        end = stop.start() if stop else min(len(text), place + room)
+        end = self._hold(text, place, end, out)
+        if stop is None:
+            if end < len(text):
+                return self._release(f"there are no arguments within {MAX_HEADER} characters", end, out)
+            return end
+        before = str(self._undecided)[self._head :]
+        header = re.fullmatch(self._style.header, before) if text[end] == "{" else None
+        if header is None:
+            return self._release(f"{before!r} is no name before arguments", end, out)
+        self._announce(header["name"], out)
+        self._state, self._value = "arguments", JsonValue()
+        return end
+
+    def _in_arguments(self, text: str, place: int, out: list[Piece]) -> int:
+        end = self._value.feed(text, place)
+        if end > place:
+            out.append(Piece(text[place:end], Channel.TOOL_CALL, text[place:end], call=self.call))
+        if self._value.error is not None:
+            self._break(self._value.error, out)
+        elif self._value.done:
+            self._complete(out)
+        return end
+
+    def _in_object(self, text: str, place: int, out: list[Piece]) -> int:
+        call = self._object
+        if self._begun:
+            end, arguments = call.feed(text, place)
+            stretch = text[place:end]
+            if stretch:
+                out.append(Piece(stretch, Channel.TOOL_CALL, stretch, call=self.call) if arguments else markup(stretch))
+        else:
+            end, arguments = call.feed(text[: place + MAX_HELD - self._undecided.length], place)
+            self._undecided.add(text[place:end])
+            if arguments:
+                self._early.add(text[place:end])
+            if call.error is None and self._undecided.length == MAX_HELD:
+                return self._release(f"no name comes within {MAX_HELD} characters", end, out)
+        if call.error is not None:
+            if not self._begun:
+                return self._release(call.error, end, out)
+            self._break(call.error, out)
+            return end
+        if call.done and not call.begun:
+            if not self._tagged:  # an answer that is an object and no call
+                return self._release("", end, out)
+            self._early.add("{}")
+        if not self._begun and call.name and (call.begun or call.done):
+            self._announce(call.name, out)
+            if self._early.length:
+                out.append(Piece("", Channel.TOOL_CALL, self._early.take(), call=self.call))
+        if call.done:
+            self._complete(out)
+        return end
+
+    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+        style = self._style
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold(text, place, end, out)
+        if self._in_list and text[place] in ",]":
+            end = self._hold(text, place, place + 1, out)
+            if text[place] == ",":
+                self._state = "opened"
+            else:
+                self._in_list = False
+                self._end_list(out)
+            return end
+        inner = (style.call_opens, style.call_closes, *style.tails, *style.separators)
+        marks = tuple(filter(None, (style.closes, *inner, *style.opens)))
+        mark, partial = mark_at(text, place, marks)
+        if partial:
+            self._ahead = text[place:]
+            return len(text)
+        if mark and mark not in style.opens:
+            end = self._hold(text, place, place + len(mark), out)
+            if mark == style.closes:
+                self._close(out)
+            elif mark == style.call_opens or mark in style.separators:
+                self._state, self._after_mark = "opened", mark == style.call_opens
+            else:
+                out.append(markup(self._undecided.take()))
+            return end
+        if text[place] == "{" and "" in style.separators and not self._in_list:
+            self._state = "opened"
+        elif mark or not (style.closes or self._in_list):  # the block has ended without a word
+            if self._undecided.length:
+                out.append(plain(self._undecided.take(), Channel.ANSWER))
+            self._state = "done"
+        else:
+            self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
+            self._give_up(self._reason, out)
+        return place
+
+    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
+        style = self._style
+        ends = tuple(filter(None, (style.closes, style.call_closes)))
+        marks = (*ends, *style.opens, *filter(None, (style.call_opens,)))
+        at, mark, partial = place, "", False
+        search = first_of(marks)
+        while (begin := search(text, at)) is not None:
+            at = begin.start()
+            mark, partial = mark_at(text, at, marks)
+            if mark or partial:
+                break
+            at += 1
+        if begin is None:
+            at = len(text)
+        end = at + len(mark) if mark in ends else at
+        if end > place:
+            out.append(Piece(text[place:end], Channel.ANSWER, text[place:end], malformed=self._reason))
+        if mark:
+            self._after_mark = False
+            self._state = {style.call_closes: "between", style.call_opens: "opened"}.get(mark, "done")
+            return end
+        self._ahead = text[end:]
+        return len(text)
+
+    # -- what the steps have in common ---------------------------------------------------------------------------------
+
+    def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
+        """Hold text back, as much as may be held; return the place after it."""
+        room = MAX_HELD - self._undecided.length
+        self._undecided.add(text[place : min(end, place + room)])
+        if end - place > room:
+            return self._release(f"a call is not known as such after {MAX_HELD} characters", place + room, out)
+        return end
+
+    def _blame(self, reason: str | None) -> str | None:
+        """Give the reason why text is not markup, if there was markup."""
+        return reason if self._tagged else None
+
+    def _announce(self, name: str, out: list[Piece]) -> None:
+        """Give the name of a call."""
+        self.call += 1
+        self._begun = True
+        out.append(Piece(self._undecided.take(), Channel.TOOL_CALL, "", name, self.call))
+
+    def _complete(self, out: list[Piece]) -> None:
+        """Say that a call is whole."""
+        out.append(Piece("", Channel.TOOL_CALL, "", call=self.call, complete=True))
+        self._state, self._after_mark = "between", False
+
+    def _end_list(self, out: list[Piece]) -> None:
+        """Go on after a list: with the block's closing text, if it has one."""
+        if self._style.closes:
+            self._state = "between"
+        else:
+            self._close(out)
+
+    def _close(self, out: list[Piece]) -> None:
+        """Cut out the end of a block."""
+        out.append(markup(self._undecided.take()))
+        self._state = "done"
+
+    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
+        """Give as answer what was held: it is no call."""
+        inside = self._state in ("header", "object") and self._tagged and self._style.closes
+        self._give_up(self._blame(reason), out)
+        self._reason = reason
+        self._state = "broken" if inside else "done"
+        return place
+
+    def _give_up(self, reason: str | None, out: list[Piece]) -> None:
+        """Give as answer what was held."""
+        if self._undecided.length:
+            held = self._undecided.take()
+            out.append(Piece(held, Channel.ANSWER, held, malformed=reason))
+
+    def _break(self, reason: str, out: list[Piece]) -> None:
+        """End a call whose name has gone out, and say why it is none."""
+        out.append(Piece("", Channel.TOOL_CALL, "", call=self.call, malformed=reason))
+        self._state, self._reason = "broken", reason
+
+
+_STEPS = {
+    "opened": ToolBlock._opened,
+    "header": ToolBlock._in_header,
+    "arguments": ToolBlock._in_arguments,
+    "object": ToolBlock._in_object,
+    "between": ToolBlock._between,
+    "broken": ToolBlock._broken,
+}

@@ -1,0 +1,247 @@
+"""The hand-off from those who produce deltas to those who read them: bounded, merging, for one reader or several.
+
+A queue of deltas would grow with a slow reader, or send ever more, ever smaller messages. Here the deltas that nobody
+has taken wait in one slot. Whoever of the readers comes first takes all of them, merged; that numbers them, and they stay
+in a `ReplayBuffer` for the readers behind. A reader is a number: where it stands.
+
+So there are two bounds. The slot holds back the producers, who therefore wait for the fastest reader and for no other.
+The replay buffer drops what is old: a reader that falls behind its first item is cut off, and told so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable, Iterable
+from time import monotonic
+from types import TracebackType
+from typing import Generic, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from tokenweir.encode.errors import DeliveryError
+from tokenweir.stream.delivery.merge import size_of
+from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
+from tokenweir.stream.events import Delta
+
+T = TypeVar("T")
+
+BREATH = 0.0005
+"""Seconds for which producers that never wait may keep the event loop, and so the readers, waiting. After a pause a delta
+goes at once."""
+
+
+class Handoff(Generic[T]):
+    """Deltas from producers to readers, under asyncio and trio.
+
+    Args:
+        replay: Keeps what has been taken.
+        make: Makes the items that readers get of the deltas that waited; `merge`, or what makes events of them.
+        max_ahead: Bytes, as `size_of` counts them, that may wait for the fastest reader before `put` does.
+        stall_timeout: Seconds that `put` waits for a reader before it cuts off those that took nothing.
+
+    """
+
+    def __init__(
+        self,
+        replay: ReplayBuffer[T],
+        make: Callable[[Iterable[Delta]], Iterable[T]],
+        *,
+        max_ahead: int,
+        stall_timeout: float = math.inf,
+    ) -> None:
+        self._replay = replay
+        self._make = make
+        self._max_ahead = max_ahead
+        self._stall_timeout = stall_timeout
+        self._waiting: list[Delta] = []
+        self._bytes = 0
+        self._breath_due = 0.0
+        self._begun = False  # whether a delta has been taken
+        self._furthest = 0  # where the fastest reader stands
+        self._views: set[View[T]] = set()
+        self._viewed = False  # whether there was a reader, even one that has left
+        self._closed = False
+        self._failure: Exception | None = None
+        self._filled = _Signal()
+        self._emptied = _Signal()
+        self._audience = _Signal()
+
+    @property
+    def watched(self) -> bool:
+        """Whether there is a reader."""
+        return bool(self._views)
+
+    async def put(self, delta: Delta) -> None:
+        """Add a delta; waits while `max_ahead` bytes or more are waiting already."""
+        while self._bytes >= self._max_ahead:
+            await self._wait_for_room()
+        self._waiting.append(delta)
+        self._bytes += size_of(delta)
+        self._filled.fire()
+        if monotonic() >= self._breath_due:
+            await checkpoint()
+            self._breath_due = monotonic() + BREATH
+
+    async def _wait_for_room(self) -> None:
+        timeout = self._stall_timeout if self._views else math.inf
+        with anyio.move_on_after(timeout) as waiting:
+            await self._emptied.wait()
+        if waiting.cancelled_caught:
+            deadline = monotonic() - timeout
+            for view in [view for view in self._views if view._taken_at <= deadline]:
+                view._cut_off(DeliveryError(f"stalled: nothing was taken for {timeout:g} s", "stalled"))
+
+    def seal(self) -> None:
+        """Number what waits, so that nothing is merged into it any more."""
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        if waiting:
+            self._begun = True
+            self._replay.append(self._make(waiting))
+            self._emptied.fire()
+
+    def append(self, items: Iterable[T]) -> None:
+        """Add items that are not made of deltas, after all that was put."""
+        self.seal()
+        self._replay.append(items)
+        self._filled.fire()
+
+    def close(self, failure: Exception | None = None) -> None:
+        """Say that no more comes; what is there can still be taken, and `failure` is raised to each reader after it.
+
+        Only the first call counts.
+        """
+        if not self._closed:
+            self._closed, self._failure = True, failure
+            self._filled.fire()
+
+    def view(self, start: int = 0, *, interval: float = 0.0) -> View[T]:
+        """Add a reader.
+
+        Args:
+            start: The number of the first item it is to get; 0 is the start of the stream.
+            interval: Least seconds between two batches; what comes faster is merged. The first delta goes at once.
+
+        Raises:
+            DeliveryError: The item has been dropped.
+            ValueError: There is no such number yet.
+
+        """
+        self._replay.check(start)
+        view = View(self, start, interval)
+        self._views.add(view)
+        self._viewed = True
+        self._audience.fire()
+        self._emptied.fire()  # who waits for room, waits no longer than this reader may now
+        return view
+
+    async def abandoned(self, grace: float = 0.0) -> None:
+        """Wait until there was a reader and, for so many seconds, none is left."""
+        while not self._viewed:
+            await self._audience.wait()
+        while True:
+            while self._views:
+                await self._audience.wait()
+            with anyio.move_on_after(grace) as waiting:
+                await self._audience.wait()
+            if waiting.cancelled_caught:
+                return
+
+
+class View(Generic[T]):
+    """A reader of a hand-off: an asynchronous iterator of batches, and a context that makes the reader leave.
+
+        with handoff.view() as view:
+            async for deltas in view:
+                ...
+
+    Attributes:
+        position: The number of the next item; a view that starts there misses nothing.
+
+    """
+
+    def __init__(self, handoff: Handoff[T], start: int, interval: float) -> None:
+        self.position = start
+        self._handoff = handoff
+        self._interval = interval
+        self._taken_at = monotonic()
+        self._due = -math.inf  # when the next batch may go
+        self._cut: DeliveryError | None = None
+
+    async def take(self) -> list[T]:
+        """Everything new, merged; waits for the first, and gives an empty list after the last.
+
+        Raises:
+            DeliveryError: This reader was cut off; `outcome` says why.
+            Exception: What the producers failed with, once everything before it has been taken.
+
+        """
+        handoff, replay = self._handoff, self._handoff._replay
+        if self._interval and (early := self._due - monotonic()) > 0 and not handoff._closed:
+            await anyio.sleep(early)
+        while not handoff._waiting and self.position == replay.next and self._cut is None:
+            if handoff._closed:
+                if handoff._failure is not None:
+                    raise handoff._failure
+                return []
+            await handoff._filled.wait()
+        if self._cut is not None:
+            raise self._cut
+        handoff.seal()
+        try:
+            items = replay.since(self.position)
+        except DeliveryError as error:
+            self._cut_off(error)
+            raise
+        self.position = replay.next
+        self._taken_at = monotonic()
+        if handoff._begun:
+            self._due = self._taken_at + self._interval
+        handoff._furthest = max(handoff._furthest, self.position)
+        replay.trim(handoff._furthest)
+        return items
+
+    def close(self) -> None:
+        """Leave; what others read is not touched."""
+        self._cut_off(DeliveryError("this view is closed", "closed"))
+
+    def _cut_off(self, why: DeliveryError) -> None:
+        self._cut = self._cut or why
+        if self in self._handoff._views:
+            self._handoff._views.discard(self)
+            self._handoff._audience.fire()
+
+    def __enter__(self) -> View[T]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> AsyncIterator[list[T]]:
+        return self
+
+    async def __anext__(self) -> list[T]:
+        if items := await self.take():
+            return items
+        raise StopAsyncIteration
+
+
+class _Signal:
+    """Wakes those who wait at the moment; costs nothing while nobody does."""
+
+    def __init__(self) -> None:
+        self._event: anyio.Event | None = None
+
+    async def wait(self) -> None:
+        if self._event is None:
+            self._event = anyio.Event()
+        await self._event.wait()
+
+    def fire(self) -> bool:
+        """Whether anybody waited."""
+        event, self._event = self._event, None
+        if event is not None:
+            event.set()
+        return event is not None

@@ -1,0 +1,173 @@
+"""`chat()`: messages in, deltas out, with any engine between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Literal
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
+from tokenweir.stream.events import Delta, FinishReason
+from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
+from tokenweir.stream.pipeline.multiplex import decode_answers, multiplex
+from tokenweir.stream.pipeline.stages import close, drive, engine_error
+from tokenweir.stream.pipeline.transforms import DecodeChat
+from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
+from tokenweir.templates import ChatTemplate
+from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_styles import ToolStyle
+
+
+@asynccontextmanager
+async def chat(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    engine: Engine,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None = None,
+    encoder: Encoder | None = None,
+    sampling: Sampling | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_style: str | ToolStyle | None = "auto",
+    template_kwargs: Mapping[str, Any] | None = None,
+    stop_scope: Literal["answer", "reasoning", "all"] = "answer",
+    reasoning: str | ReasoningStyle | None = "auto",
+    include_stop: bool = False,
+    skip_special_tokens: bool = True,
+    byte_fallback: str = "eager",
+    alignment: bool = False,
+    thinking_budget: int | None = None,
+    on_thinking_spent: Callable[[int], object] | None = None,
+) -> AsyncIterator[Deltas]:
+    """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
+
+        async with chat(messages, engine=engine, tokenizer=tokenizer) as deltas:
+            async for delta in deltas:
+                ...
+
+    Leaving the context, or cancelling its task, closes the engine's generator at once. So does `deltas.cancel()`, after
+    which the text that was held still comes, and the usage. The last delta is a `Finish`.
+
+    With `sampling.n` above 1 the deltas of that many answers come mixed, told apart by their `index`; each answer ends with
+    a `Finish` of its own. An answer that fails ends by reason "error" and the others go on; its error is raised after the
+    last delta. The context must then be left by the task that entered it, since the answers have tasks of their own.
+
+    Args:
+        messages: The conversation, as chat templates take it.
+        engine: What turns the prompt's ids into more ids.
+        tokenizer: The tokenizer of the engine's model.
+        template: The model's chat template; None means the one that came with the tokenizer.
+        encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
+        sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
+            `ignore_eos`) is given to the engine and enforced here as well.
+        tools: The functions that the model may call, as JSON schemas for the template.
+        tool_style: How their calls are found in the answer: "auto" by the style that the template shows, or else the
+            vocabulary, where there are `tools`; or a style or its name. None leaves them in the text.
+        template_kwargs: Variables for the template, such as `enable_thinking`.
+        stop_scope: As for `ChatDecoder`.
+        reasoning: As for `ChatDecoder`; "auto" and "strip" take the style that the template shows.
+        include_stop: As for `ChatDecoder`.
+        skip_special_tokens: As for `ChatDecoder`.
+        byte_fallback: As for `ChatDecoder`.
+        alignment: As for `ChatDecoder`; the logprobs are those of the engine's `EngineStep`s.
+        thinking_budget: As for `ChatDecoder`.
+        on_thinking_spent: As for `ChatDecoder`; it runs in the task that reads the deltas, before it gets that id's,
+            and is given the `index` of the answer.
+
+    Raises:
+        TemplateError: There is no template, or it refuses the messages or takes no tools.
+        TextError: A message has a lone surrogate.
+        EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
+            was decoded before and a `Finish` with reason "error" come first.
+        TokenIdError: The engine yielded an id outside the vocabulary; likewise.
+        ValueError: An option that cannot be.
+
+    """
+    sampling = sampling or Sampling()
+    if not isinstance(sampling, Sampling):
+        raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
+    if sampling.n < 1:
+        raise ValueError(f"sampling.n={sampling.n} is below 1")
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            f"tokenizer is a {type(tokenizer).__name__}, not a Tokenizer such as Tokenizer.from_file() gives"
+        )
+    if isinstance(engine, type):
+        raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
+    template = template or ChatTemplate.from_tokenizer(tokenizer)
+    if tools and "tools" not in template.variables:
+        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+    if tool_style == "auto":
+        tool_style = template.tool_style or "auto" if tools else None
+    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
+    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
+    if encoder is None or isinstance(encoder, Tokenizer):
+        prompt_ids = await to_thread.run_sync(prompt.encode, encoder or tokenizer)
+    else:
+        prompt.check(tokenizer)
+        prompt_ids = (await encode_all([prompt], encoder))[0].tolist()
+    decoders = [
+        DecodeChat(
+            ChatDecoder(
+                tokenizer,
+                prompt_ids=prompt_ids,
+                stop_token_ids=sampling.stop_token_ids,
+                stop=sampling.stop,
+                stop_scope=stop_scope,
+                reasoning=reasoning,
+                reasoning_style=template.reasoning,
+                tools=tool_style,
+                max_tokens=sampling.max_tokens,
+                min_tokens=sampling.min_tokens,
+                ignore_eos=sampling.ignore_eos,
+                include_stop=include_stop,
+                skip_special_tokens=skip_special_tokens,
+                byte_fallback=byte_fallback,
+                index=index,
+                alignment=alignment,
+                thinking_budget=thinking_budget,
+                on_thinking_spent=on_thinking_spent,
+            )
+        )
+        for index in range(sampling.n)
+    ]
+    sources: list[Cancellable] = []
+    answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
+    try:
+        if sampling.n == 1 or getattr(engine, "parallel", False):
+            sources.append(_generate(engine, prompt_ids, sampling))
+            one = sampling.n == 1
+            answers.append(
+                drive(sources[0], decoders[0], engine_error) if one else decode_answers(sources[0], decoders)
+            )
+            yield Deltas(answers[0], sources)
+        else:
+            for index, decoder in enumerate(decoders):
+                seed = None if sampling.seed is None else sampling.seed + index
+                sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed)))
+                answers.append(drive(sources[index], decoder, engine_error))
+            async with multiplex(answers) as deltas:
+                yield Deltas(deltas, sources)
+    finally:
+        await close(*answers)
+
+
+def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:
+    try:
+        source = engine.generate(prompt_ids, sampling)
+    except Exception as error:
+        raise engine_error(error) from error
+    if not hasattr(source, "__aiter__"):
+        if isinstance(source, Coroutine):
+            source.close()  # or Python warns that it was never awaited
+        hint = "; SyncEngine makes one of a blocking generator" if isinstance(source, Generator) else ""
+        given = f"{type(engine).__name__}.generate() gave {type(source).__name__}"
+        raise EngineError(f"{given}, not an async iterable{hint}")
+    return Cancellable(source, [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)])

@@ -1,0 +1,287 @@
+"""The async stages of the pipeline: each takes a source, owns it and closes it.
+
+The first stage takes any async iterable of ids, of sequences or arrays of ids, or of `EngineStep`s; those after it take
+the `Chunk`s of the stage before. What a stage does is a part that does no I/O (`parts.py`); `drive` is all that awaits.
+It holds no task and no cancel scope, so a stage may be left at any `yield`, under asyncio and trio alike. Whether it is
+left or ends, it closes its source at once, before it gives its last items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.chunk import Chunk, Ids
+from tokenweir.stream.decode.options import stop_channels
+from tokenweir.stream.decode.parsers.base import Splitter
+from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
+from tokenweir.stream.decode.parsers.detection import shown_tokens
+from tokenweir.stream.decode.parsers.harmony import Harmony
+from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.engines.protocol import EngineStep
+from tokenweir.stream.events import Delta
+from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
+from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
+from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+
+IdSource = AsyncIterable[Ids | EngineStep]
+ChunkSource = AsyncIterable[Chunk]
+
+T = TypeVar("T")
+
+
+def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[int] | Chunk, None]:
+    """Pass ids on until an end token; that one comes last, as a `Chunk` without text.
+
+    Args:
+        ids: The source.
+        eos_ids: The end tokens.
+
+    """
+    return drive(ids, UntilEos(eos_ids))
+
+
+def detokenize(
+    ids: AsyncIterable[Ids | EngineStep | Chunk],
+    tok: Tokenizer,
+    *,
+    prompt_ids: Sequence[int] = (),
+    skip_special_tokens: bool = True,
+    byte_fallback: str = "eager",
+    style: str | ReasoningStyle | None = None,
+    tools: str | ToolStyle | None = None,
+) -> AsyncGenerator[Chunk, None]:
+    """Decode ids; a chunk goes out with every id that ends a character.
+
+    Args:
+        ids: The source. What `until_eos` gives may be among it.
+        tok: The tokenizer whose ids these are.
+        prompt_ids: As for `DecodeStream`.
+        skip_special_tokens: Control tokens give no text.
+        byte_fallback: As for `DecodeStream`.
+        style: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
+        tools: Likewise those of this style of tool calls, for `split_tool_calls`.
+
+    """
+    stream = DecodeStream(
+        tok, prompt_ids=prompt_ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback
+    )
+    shown: dict[int, str] = {}
+    if skip_special_tokens:
+        shown |= shown_tokens(tok, style_of(style)) if style is not None else {}
+        shown |= shown_tokens(tok, tool_style_of(tools)) if tools is not None else {}
+    return drive(ids, Detokenize(stream, shown))
+
+
+def split_reasoning(
+    chunks: ChunkSource,
+    style: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tools: str | ToolStyle | None = None,
+) -> AsyncGenerator[Chunk, None]:
+    """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
+
+    Args:
+        chunks: The source, of chunks.
+        style: The tags and policies, or their name. Of the style "harmony", tool calls are found as well.
+        inside: The prompt has already opened the thinking.
+        tools: Find the tool calls of this style too, so that tags in their arguments stay what they are.
+
+    """
+    return drive(chunks, Split(_splitter(style, inside, tools)))
+
+
+def strip_reasoning(
+    chunks: ChunkSource,
+    style: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tools: str | ToolStyle | None = None,
+) -> AsyncGenerator[Chunk, None]:
+    """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
+    return drive(chunks, Split(_splitter(style, inside, tools), strip=True))
+
+
+def split_tool_calls(chunks: ChunkSource, style: str | ToolStyle) -> AsyncGenerator[Chunk, None]:
+    """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
+
+    Args:
+        chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
+            such a stage finds inside a call break it, so `split_reasoning` can find both.
+        style: How the model writes calls, or the style's name. Of the style "harmony", thinking is found as well.
+
+    """
+    style = tool_style_of(style)
+    return drive(chunks, Split(Harmony() if style.name == HARMONY else ToolParser(style)))
+
+
+def _splitter(style: str | ReasoningStyle, inside: bool, tools: str | ToolStyle | None) -> Splitter:
+    style = style_of(style)
+    if style.name == HARMONY:
+        return Harmony()
+    thinking = ReasoningParser(style, inside=inside)
+    return thinking if tools is None else ThinkingAndTools(thinking, ToolParser(tools))
+
+
+def stop_at(
+    chunks: ChunkSource, stops: StopStrings | Iterable[str], *, scope: str = "answer"
+) -> AsyncGenerator[Chunk, None]:
+    """End the text at the first stop string; the ids of what is cut off come last, in a chunk without text.
+
+    Args:
+        chunks: The source, of chunks.
+        stops: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
+        scope: The channels on which they count: "answer", "reasoning" or "all".
+
+    """
+    channels = stop_channels("scope", scope)
+    return drive(chunks, StopAt(stops if isinstance(stops, StopStrings) else StopStrings(stops), channels))
+
+
+def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator[Delta, None]:
+    """Decode an engine's ids to deltas: all the stages in one.
+
+    Args:
+        ids: The source. The `finish_reason` of its last `EngineStep` becomes that of `Finish` if it ends by itself.
+        tok: The tokenizer whose ids these are.
+        options: As for `ChatDecoder`.
+
+    Raises:
+        EngineError: The source failed, which is the cause; or it yielded what is not ids. What was decoded before,
+            and a `Finish` with reason "error", have been given first.
+        TokenIdError: The source yielded an id outside the vocabulary; likewise.
+
+    """
+    return drive(ids, DecodeChat(ChatDecoder(tok, **options)), engine_error)
+
+
+# -- the driver --------------------------------------------------------------------------------------------------------
+
+
+class Owned:
+    """A source that is closed once, by whoever comes first."""
+
+    def __init__(self, source: AsyncIterable[Any]) -> None:
+        self._source = source
+        self._open: tuple[Any, ...] = (source,)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Begin to read it; its iterator is closed as well."""
+        items = aiter(self._source)
+        self._open = (items, self._source)
+        return items
+
+    async def aclose(self) -> None:
+        """Close what can be closed of the source and its iterator."""
+        closables, self._open = self._open, ()
+        await close(*closables)
+
+
+class Stage(AsyncGenerator[T, None]):
+    """A stage as its reader has it: an async generator that closes its source even if nothing was ever read of it.
+
+    A bare generator would not: none of its code runs if it is closed before it has begun.
+    """
+
+    def __init__(self, items: AsyncGenerator[T, None], *sources: Owned) -> None:
+        self._items = items
+        self._sources = sources
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """Give the generator itself, so that reading costs nothing more."""
+        return aiter(self._items)
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        return self._items.__anext__()
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        return self._items.asend(value)
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        return self._items.athrow(*error)
+
+    async def aclose(self) -> None:
+        await close(self._items, *self._sources)
+
+
+def drive(
+    source: Any, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure
+) -> Stage[T]:
+    """Run a part over a source.
+
+    Args:
+        source: What to read; it is closed once the part or the source is finished, or the reader leaves.
+        part: What makes items of those of the source.
+        translate: Makes the error that is raised of one that the source or the part raised.
+
+    """
+    owned = Owned(source)
+    return Stage(_drive(owned, part, translate), owned)
+
+
+async def _drive(source: Owned, part: Part[T], translate: Callable[[Exception], Exception]) -> AsyncGenerator[T, None]:
+    failure: Exception | None = None
+    last: Sequence[T] = ()
+    try:
+        items = aiter(source)
+        while True:
+            try:  # not round the `yield`, where what the reader throws in would come out
+                given = part.feed(await anext(items))
+            except StopAsyncIteration:
+                last = part.finish(None)
+                break
+            except Exception as error:  # noqa: BLE001 - a source can fail in any way
+                failure, last = error, part.finish(error)
+                break
+            if part.finished:
+                last = given
+                break
+            for item in given:
+                yield item
+    except BaseException:  # the reader has left, or was cancelled
+        await source.aclose()
+        raise
+    try:
+        await source.aclose()
+    except Exception as error:  # noqa: BLE001 - likewise
+        failure = failure or error
+    for item in last:
+        yield item
+    if failure is not None:
+        raised = translate(failure)
+        raise raised from (failure.__cause__ if raised is failure else failure)
+
+
+async def close(*closables: Any) -> None:
+    """Close what can be closed, in this order and once; an iterator and its source are often the same object.
+
+    All are closed even if one fails to; what the last of these raises is raised.
+    """
+    async with AsyncExitStack() as stack:
+        for closable in reversed({id(closable): closable for closable in closables}.values()):
+            if (aclose := getattr(closable, "aclose", None)) is not None:
+                stack.push_async_callback(aclose)
+
+
+def engine_error(failure: Exception) -> Exception:
+    """Say that an engine failed, unless the failure says so itself."""
+    if isinstance(failure, EngineError | TokenIdError):
+        return failure
+    return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")

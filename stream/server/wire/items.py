@@ -1,0 +1,190 @@
+"""Output items of a response while they are being put out: messages, thinking, calls."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from tokenweir.stream.events import Alignment, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.server.wire import events as ev
+
+ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
+End = Literal["completed", "incomplete"]
+
+NO_PROBABILITY = -9999.0
+"""The protocol's logarithm of 0, since JSON has no infinity."""
+
+
+def new_id(prefix: str) -> str:
+    """An id nobody can guess, in the protocol's form, such as `resp_6f1c...`."""
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def new_call_id() -> str:
+    """Nine letters and digits: what Mistral's chat templates want of a call, and others do not mind."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))
+
+
+class OpenItem(Protocol):
+    """An item that grows."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing more can come."""
+        ...
+
+    def takes(self, delta: ItemDelta) -> bool:
+        """Whether the delta belongs to this item."""
+        ...
+
+    def open(self) -> list[ev.ResponseEvent]:
+        """The events that begin it."""
+        ...
+
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
+        """The events of a delta that belongs to it."""
+        ...
+
+    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+        """The item as it is in the end, and the events that say so."""
+        ...
+
+
+def open_item(delta: ItemDelta, index: int, number: Callable[[], int]) -> OpenItem:
+    """The item that begins with a delta.
+
+    Args:
+        delta: The delta, which is not consumed.
+        index: The item's place in the output.
+        number: Gives each event its sequence number.
+
+    """
+    return _OpenCall(delta, index, number) if isinstance(delta, ToolCallDelta) else _OpenText(delta, index, number)
+
+
+class _OpenText:
+    """A message or a stretch of thinking: one content part."""
+
+    whole = False
+
+    def __init__(self, delta: TextDelta | ReasoningDelta, index: int, number: Callable[[], int]) -> None:
+        self._kind = type(delta)
+        self._answer = isinstance(delta, TextDelta)
+        self._id = new_id("msg" if self._answer else "rs")
+        self._index = index
+        self._number = number
+        self._pieces: list[str] = []
+        self._logprobs: list[ev.Logprob] = []
+
+    def takes(self, delta: ItemDelta) -> bool:
+        return type(delta) is self._kind
+
+    def open(self) -> list[ev.ResponseEvent]:
+        item: ev.Item
+        part: ev.Part
+        if self._answer:
+            item, part = ev.MessageItem(self._id, "in_progress", []), ev.OutputText("")
+        else:
+            item, part = ev.ReasoningItem(self._id, "in_progress", []), ev.ReasoningText("")
+        return [
+            ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item),
+            ev.ContentPartAdded(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
+        ]
+
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
+        assert not isinstance(delta, ToolCallDelta)
+        self._pieces.append(delta.text)
+        number, item, index = self._number(), self._id, self._index
+        if not self._answer:
+            return [ev.ReasoningTextDelta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
+        logprobs = _logprobs(delta.alignment)
+        self._logprobs += logprobs
+        return [
+            ev.OutputTextDelta(
+                sequence_number=number, item_id=item, output_index=index, delta=delta.text, logprobs=logprobs
+            )
+        ]
+
+    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+        text = "".join(self._pieces)
+        number, index = self._number(), self._index
+        item: ev.Item
+        part: ev.Part
+        done: ev.ResponseEvent
+        if self._answer:
+            logprobs = self._logprobs
+            part = ev.OutputText(text, logprobs=logprobs)
+            item = ev.MessageItem(self._id, status, [part])
+            done = ev.OutputTextDone(
+                sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
+            )
+        else:
+            part = ev.ReasoningText(text)
+            item = ev.ReasoningItem(self._id, status, [part])
+            done = ev.ReasoningTextDone(sequence_number=number, item_id=self._id, output_index=index, text=text)
+        return item, [
+            done,
+            ev.ContentPartDone(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
+            ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
+        ]
+
+
+class _OpenCall:
+    """A call of a function; complete only if the decoder said that its JSON is."""
+
+    def __init__(self, delta: ToolCallDelta, index: int, number: Callable[[], int]) -> None:
+        self.whole = False
+        self._call = delta.call
+        self._name = delta.name
+        self._id = new_id("fc")
+        self._call_id = new_call_id()
+        self._index = index
+        self._number = number
+        self._complete = False
+        self._pieces: list[str] = []
+
+    def takes(self, delta: ItemDelta) -> bool:
+        return isinstance(delta, ToolCallDelta) and delta.call == self._call
+
+    def open(self) -> list[ev.ResponseEvent]:
+        item = self._item("in_progress", "")
+        return [ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)]
+
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
+        assert isinstance(delta, ToolCallDelta)
+        self._complete = delta.complete
+        self.whole = delta.complete or delta.malformed is not None
+        if not delta.arguments:
+            return []
+        self._pieces.append(delta.arguments)
+        return [
+            ev.FunctionCallArgumentsDelta(
+                sequence_number=self._number(), item_id=self._id, output_index=self._index, delta=delta.arguments
+            )
+        ]
+
+    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+        text = "".join(self._pieces)
+        item = self._item(status if self._complete else "incomplete", text)
+        return item, [
+            ev.FunctionCallArgumentsDone(
+                sequence_number=self._number(), item_id=self._id, output_index=self._index, arguments=text
+            ),
+            ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
+        ]
+
+    def _item(self, status: ev.ItemStatus, arguments: str) -> ev.FunctionCallItem:
+        return ev.FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
+
+
+def _logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
+    """The delta's tokens with their logprobs, where the request includes them."""
+    if alignment is None:
+        return []
+    return [
+        ev.Logprob(token.decode("utf-8", "replace"), max(NO_PROBABILITY, float(logprob)), list(token))
+        for token, logprob in zip(alignment.token_bytes, alignment.logprobs, strict=True)
+        if logprob is not None
+    ]

@@ -1,0 +1,173 @@
+"""Deltas in, Responses events out: the protocol's bookkeeping for one response, without any I/O."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import msgspec
+
+from tokenweir.encode.errors import ProtocolError
+from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta, Usage
+from tokenweir.stream.server.wire import events as ev
+from tokenweir.stream.server.wire.items import OpenItem, new_id, open_item
+from tokenweir.stream.server.wire.requests import ResponseCreate
+
+
+class ResponseStream:
+    """One response as its events: `start()`, then `step(delta)` until the `Finish`, or `fail()` at any point.
+
+    Each stretch of one channel, and each call, becomes an output item. Events are numbered from 0.
+
+    Args:
+        request: What the client asked for; the response object repeats it.
+        model: The name under which the engine is served.
+        max_output_tokens: The limit that holds, the server's own included.
+
+    Attributes:
+        id: The response's id.
+        status: `in_progress` until the last event has been made.
+        output: The items that are done.
+
+    """
+
+    def __init__(self, request: ResponseCreate, *, model: str, max_output_tokens: int | None) -> None:
+        self.id = new_id("resp")
+        self.status: ev.ResponseStatus = "in_progress"
+        self.output: list[ev.Item] = []
+        self._sequence = 0
+        self._item: OpenItem | None = None
+        self._response = ev.Response(
+            id=self.id,
+            created_at=time.time(),
+            model=model,
+            status="in_progress",
+            instructions=request.instructions,
+            max_output_tokens=max_output_tokens,
+            metadata=request.metadata or {},
+            previous_response_id=request.previous_response_id,
+            reasoning=None if request.reasoning is None else {"effort": request.reasoning.effort, "summary": None},
+            temperature=request.temperature,
+            top_p=request.top_p,
+            user=request.user,
+            background=bool(request.background),
+            parallel_tool_calls=bool(request.tools),
+            tool_choice=request.tool_choice or ("auto" if request.tools else "none"),
+            tools=request.tools or [],
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last event has been made."""
+        return self.status != "in_progress"
+
+    def start(self) -> list[ev.ResponseEvent]:
+        """The two events that open a response."""
+        return [
+            ev.ResponseCreated(sequence_number=self._next(), response=self._response),
+            ev.ResponseInProgress(sequence_number=self._next(), response=self._response),
+        ]
+
+    def step(self, delta: Delta) -> list[ev.ResponseEvent]:
+        """The events of one delta.
+
+        Raises:
+            ProtocolError: For a second parallel answer, which a Responses request cannot ask for, and for tokens that have
+                no logprob where the request includes them. Nothing has been made then.
+
+        """
+        if delta.index != 0:
+            raise ProtocolError(f"a Responses stream carries one answer, not answer {delta.index}")
+        if isinstance(delta, TextDelta) and delta.alignment is not None and None in delta.alignment.logprobs:
+            raise ProtocolError("include asks for message.output_text.logprobs, and this model's engine gives none")
+        if isinstance(delta, Finish):
+            return self._finish(delta)
+        events: list[ev.ResponseEvent] = []
+        if self._item is None or not self._item.takes(delta):
+            events += self._close("completed")
+            self._item = open_item(delta, len(self.output), self._next)
+            events += self._item.open()
+        events += self._item.more(delta)
+        if self._item.whole:
+            events += self._close("completed")
+        return events
+
+    def fail(
+        self,
+        message: str,
+        code: Literal["server_error", "invalid_prompt"] = "server_error",
+        usage: Usage | None = None,
+    ) -> list[ev.ResponseEvent]:
+        """The events that end a response which an error cut off; `message` may hold any characters."""
+        message = message.encode("utf-8", "replace").decode("utf-8")
+        closing = self._close("incomplete")
+        return [*closing, self._end("failed", usage, error=ev.ResponseError(code, message))]
+
+    def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
+        """The events that end a response which the client stopped; without `usage` if nobody counted."""
+        closing = self._close("incomplete")
+        return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
+
+    def _next(self) -> int:
+        number = self._sequence
+        self._sequence += 1
+        return number
+
+    def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
+        """The events that end the open item, if one is open."""
+        if self._item is None:
+            return []
+        item, events = self._item.close(status)
+        self.output.append(item)
+        self._item = None
+        return events
+
+    def _finish(self, finish: Finish) -> list[ev.ResponseEvent]:
+        match finish.reason:
+            case FinishReason.LENGTH:
+                closing = self._close("incomplete")
+                details = ev.IncompleteDetails("max_output_tokens")
+                return [*closing, self._end("incomplete", finish.usage, incomplete_details=details)]
+            case FinishReason.CANCELLED:
+                return self.cancel(finish.usage)
+            case FinishReason.ERROR:
+                return self.fail("the engine reported an error", usage=finish.usage)
+            case _:
+                closing = self._close("completed")
+                return [*closing, self._end("completed", finish.usage, completed_at=time.time())]
+
+    def _end(
+        self,
+        status: ev.ResponseStatus,
+        usage: Usage | None,
+        *,
+        completed_at: float | None = None,
+        error: ev.ResponseError | None = None,
+        incomplete_details: ev.IncompleteDetails | None = None,
+    ) -> ev.ResponseEvent:
+        self.status = status
+        response = msgspec.structs.replace(
+            self._response,
+            status=status,
+            output=self.output,
+            usage=None if usage is None else _wire_usage(usage),
+            completed_at=completed_at,
+            error=error,
+            incomplete_details=incomplete_details,
+        )
+        match status:
+            case "completed":
+                return ev.ResponseCompleted(sequence_number=self._next(), response=response)
+            case "failed":
+                return ev.ResponseFailed(sequence_number=self._next(), response=response)
+            case _:
+                return ev.ResponseIncomplete(sequence_number=self._next(), response=response)
+
+
+def _wire_usage(usage: Usage) -> ev.ResponseUsage:
+    return ev.ResponseUsage(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        total_tokens=usage.prompt_tokens + usage.completion_tokens,
+        output_tokens_details=ev.OutputTokensDetails(usage.reasoning_tokens),
+    )

@@ -1,0 +1,150 @@
+"""The core's walk over compiled patterns against the plain one, `Automaton.split`, for every family of patterns.
+
+The core skips runs of ASCII 16 bytes at a time, joins gaps while it goes, and applies several automata in a row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import string
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.pattern import compile_pattern
+
+FAMILIES = json.loads((Path(__file__).parent / "pattern" / "patterns.json").read_text())
+DEEPSEEK_V3 = ["DeepSeek-V3, first", "DeepSeek-V3, second", "DeepSeek-V3, third"]
+DEEPSEEK_LLM = ["line ends", "words", "punctuation", "trailing space", "CJK"]
+ASCII = [chr(c) for c in range(128)]
+
+
+def automaton_of(name):
+    return compile_pattern(FAMILIES[name]["pattern"], FAMILIES[name]["dialect"])
+
+
+def cut(automaton, *behavior):
+    return _core.Split(automaton.in_core(), *behavior)
+
+
+def core_of(*automata):
+    return _core.PreTokenizer([cut(automaton) for automaton in automata])
+
+
+def expected(automata, text, start=0):
+    """The (start, end) of each piece, by the plain walk of each automaton in the pieces of the one before."""
+    if not automata:
+        return [[start, start + len(text)]]
+    pieces = automata[0].split(text)
+    return [span for b, e, _ in pieces for span in expected(automata[1:], text[b:e], start + b)]
+
+
+def representatives(automaton):
+    """One character of each class."""
+    found = {}
+    for c in itertools.chain(string.ascii_letters, map(chr, range(0xD800)), map(chr, range(0xE000, 0x110000))):
+        found.setdefault(automaton.class_pages[automaton.class_index[ord(c) >> 8], ord(c) & 255], c)
+        if len(found) == automaton.n_classes:
+            break
+    return list(found.values())
+
+
+def short_texts(letters, most):
+    """All texts of up to four of these characters; if they are more than `most`, every so many of them."""
+    texts = ["".join(text) for n in range(1, 5) for text in itertools.product(letters, repeat=n)]
+    return texts[:: len(texts) // most + 1]
+
+
+def texts_with_runs(letters, seed, count):
+    """Characters in runs that end before, at and after 16 bytes, from any place on."""
+    pick = random.Random(seed)
+    lengths = [1, 1, 1, 2, 3, 14, 15, 16, 17, 31, 32, 33, 48]
+    for _ in range(count):
+        yield "".join(pick.choice(letters) * pick.choice(lengths) for _ in range(pick.randint(1, 6)))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_pattern(name):
+    automaton = automaton_of(name)
+    core, letters = core_of(automaton), representatives(automaton)
+    for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters + list("aZ9 -"), name, 400)):
+        assert core.split(text).tolist() == expected([automaton], text), text
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "[a-z]+(?=[a-z])",  # a match ends before every letter of a run, and not before what follows it
+        "[a-z][a-z]+(?=[a-z])",  # ... where a gap has been seen before
+        "[a-z0-9]+(?=[0-9])",  # a state that stays where it is on letters and on digits, but in two ways
+        "[^0-9]+(?=[^0-9])|[0-9]+?",
+        r"[\x00-\x7f]+(?!\S)|[^ ]",
+    ],
+)
+def test_runs_that_a_match_ends_in(pattern):
+    automaton = compile_pattern(pattern, "oniguruma")
+    core = core_of(automaton)
+    for text in itertools.chain(short_texts("ab1 \x00é", 2000), texts_with_runs("aaab1 \x00é", 0, 1000)):
+        assert core.split(text).tolist() == expected([automaton], text), text
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "cl100k_base", "o200k_base", "DeepSeek-V3, third", "BLOOM"])
+def test_every_ascii_character_after_and_within_a_run(name):
+    automaton = automaton_of(name)
+    core = core_of(automaton)
+    for run, c, before in itertools.product("aA1 -", ASCII, (0, 15, 16)):
+        text = run * (16 + before) + c + run * 20 + "é"
+        assert core.split(text).tolist() == expected([automaton], text), text
+
+
+@pytest.mark.parametrize(
+    "name", ["DeepSeek-V3, third", "cl100k_base in a tokenizer.json", "BLOOM", "DeepSeek-LLM, words"]
+)
+def test_gaps_are_joined_or_dropped(name):
+    automaton = automaton_of(name)
+    keeping, dropping = core_of(automaton), _core.PreTokenizer([cut(automaton, "Removed", True)])
+    letters = [*representatives(automaton), "\u200b", "\x01"]
+    for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters, name, 300)):
+        assert keeping.split(text).tolist() == [[b, e] for b, e, _ in automaton.split(text)], text
+        assert dropping.split(text).tolist() == [[b, e] for b, e, is_gap in automaton.split(text) if not is_gap], text
+
+
+@pytest.mark.parametrize("names", [DEEPSEEK_V3, [f"DeepSeek-LLM, {name}" for name in DEEPSEEK_LLM]])
+def test_patterns_in_a_row(names):
+    automata = [automaton_of(name) for name in names]
+    core = core_of(*automata)
+    letters = sorted({c for automaton in automata for c in representatives(automaton)} | {*"a1 .", "\u200b", "\u200d"})
+    pick = random.Random(0)
+    mixed = ("".join(pick.choices(letters, k=pick.randint(1, 12))) for _ in range(1500))
+    for text in itertools.chain(short_texts(letters, 1500), texts_with_runs(letters, 0, 500), mixed):
+        assert core.split(text).tolist() == expected(automata, text), text
+
+
+def test_no_pattern_is_one_piece():
+    core = core_of()
+    assert core.split("a b").tolist() == [[0, 3]]
+    assert core.split("").tolist() == []
+    assert core_of(automaton_of("GPT-2")).split("").shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"transitions": np.zeros((0, 0), np.uint16)}, "^an automaton's tables have the wrong size$"),
+        ({"transitions": np.zeros((9, 9), np.uint16)}, "^an automaton's tables have the wrong size$"),
+        ({"class_index": np.zeros(4351, np.uint16)}, "^an automaton's tables have the wrong size$"),
+        ({"class_index": np.full(4352, 9999, np.uint16)}, "^an automaton's class page is out of range$"),
+        ({"class_pages": np.full((300, 256), 200, np.uint8)}, "^an automaton's class is out of range$"),
+        ({"transitions": np.full((9, 11), 0x3FF0, np.uint16)}, "^an automaton's state is out of range$"),
+    ],
+)
+def test_tables_that_lead_outside_themselves_are_refused(change, message):
+    automaton = automaton_of("GPT-2")
+    tables = {name: getattr(automaton, name) for name in ("transitions", "class_index", "class_pages")} | change
+    with pytest.raises(TokenizerFileError, match=message):
+        _core.CompiledPattern(*tables.values(), automaton.n_classes, None)

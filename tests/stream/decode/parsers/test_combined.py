@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from splitting import check_skimming, cut, run, told
+
+from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
+from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.stream.events import Channel
+from tokenweir.templates.reasoning_styles import STYLES
+
+CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+ANYWHERE = replace(STYLES["think"], opens_at="anywhere", unmatched_closer="drop")
+
+
+def both(reasoning="think", tools="hermes", *, inside=False):
+    return ThinkingAndTools(ReasoningParser(reasoning, inside=inside), ToolParser(tools))
+
+
+def split(text, *styles, inside=False):
+    whole = run(both(*styles, inside=inside), [text])
+    assert run(both(*styles, inside=inside), list(text)) == whole
+    return told(whole)
+
+
+def test_thinking_then_answer_then_calls():
+    got = split(f"<think>hm</think>Let me see.{CALL}")
+    assert got == {"thinking": "hm", "answer": "Let me see.", "calls": [("f", '{"a": 1}', "complete")], "why": []}
+
+
+def test_a_call_ends_thinking_that_was_not_closed():
+    """As vLLM and SGLang have it for Qwen 3.5; there it need not be first on its line."""
+    got = split(f"I need the file.\n\n{CALL}", inside=True)
+    assert (got["thinking"], got["calls"]) == ("I need the file.\n\n", [("f", '{"a": 1}', "complete")])
+    mention = "I might use <tool_call> here."
+    assert split(mention, inside=True)["thinking"] == mention
+
+
+def test_calls_in_the_thinking_are_thinking():
+    text = f"Perhaps {CALL}"
+    assert split(text, inside=True)["thinking"] == text
+
+
+def test_tags_in_arguments_stay():
+    text = '<tool_call>{"name": "f", "arguments": {"a": "<think>x</think>"}}</tool_call><think>b</think>c'
+    got = split(text, ANYWHERE, "hermes")
+    assert got["calls"] == [("f", '{"a": "<think>x</think>"}', "complete")]
+    assert (got["thinking"], got["answer"]) == ("b", "c")
+
+
+def test_thinking_after_a_block_that_ends_without_a_word():
+    got = split('[TOOL_CALLS]f{"a": 1}\n[THINK]so[/THINK]c', "mistral", "mistral")
+    assert (got["thinking"], got["answer"]) == ("so", "\nc")
+    assert got["calls"] == [("f", '{"a": 1}', "complete")]
+
+
+def test_an_object_after_the_thinking_begins_the_answer():
+    got = split('<think>hm</think>\n\n{"name": "f", "parameters": {}}', "think", "llama3")
+    assert (got["answer"], got["calls"]) == ("\n\n", [("f", "{}", "complete")])
+
+
+def test_markup_does_not_reach_over_markup():
+    got = split("a <tool_<think>b</think>call>{}", ANYWHERE, "hermes")
+    assert (got["answer"], got["thinking"], got["calls"]) == ("a <tool_call>{}", "b", [])
+
+
+def test_what_may_be_skimmed_changes_with_the_channel():
+    splitter = both(inside=True)
+    assert splitter.channel is Channel.REASONING
+    assert splitter.starts == {"<"}
+    splitter.split("hm</think>So")
+    assert (splitter.channel, splitter.calm) == (Channel.ANSWER, True)
+    splitter.split("<tool_call>")
+    assert (splitter.channel, splitter.calm) == (Channel.TOOL_CALL, False)
+
+
+WORDS = [
+    "<think>",
+    "</think>",
+    "\n",
+    " ",
+    "<",
+    "so",
+    CALL,
+    "<tool_call>",
+    "</tool_call>",
+    '{"name": "f", ',
+    '"arguments": {}}',
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=10),
+    st.lists(st.integers(0, 200), max_size=4),
+    st.sampled_from(["think", ANYWHERE]),
+    st.sampled_from(["hermes", "llama3", "tool-calls"]),
+    st.booleans(),
+)
+def test_every_cutting_gives_the_same_pieces(words, places, reasoning, tools, inside):
+    text = "".join(words)
+    whole = run(both(reasoning, tools, inside=inside), [text])
+    assert run(both(reasoning, tools, inside=inside), list(text)) == whole
+    assert run(both(reasoning, tools, inside=inside), cut(text, places)) == whole
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([*WORDS, "it is"]), max_size=10))
+def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
+    check_skimming(both, words, "\n<think>{")

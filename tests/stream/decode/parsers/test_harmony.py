@@ -1,0 +1,191 @@
+"""Harmony, as gpt-oss writes it; what SGLang's and vLLM's tests of it say is restated, and where it is decided otherwise."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from splitting import check_skimming, cut, run, told
+
+from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
+from tokenweir.stream.decode.parsers.tool_block import MAX_HEADER
+from tokenweir.stream.events import Channel
+
+THINK = "<|channel|>analysis<|message|>Is 1 < 2?<|end|><|start|>assistant"
+
+
+def split(text, before="assistant"):
+    whole = run(Harmony(before), [text])
+    assert run(Harmony(before), list(text)) == whole
+    return told(whole)
+
+
+def test_thinking_and_answer():
+    got = split(THINK + "<|channel|>final<|message|>It is.<|return|>")
+    assert (got["thinking"], got["answer"], got["why"]) == ("Is 1 < 2?", "It is.", [])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>",
+        "<|channel|>commentary to=functions.get_weather<|constrain|>json<|message|>",
+        "<|channel|>commentary to=functions.get_weather<|message|>",
+        " to=functions.get_weather<|channel|>commentary <|constrain|>json<|message|>",
+        " to=functions.get_weather<|channel|>commentary json<|message|>",
+        "<|channel|>analysis to=get_weather code<|message|>",
+    ],
+)
+def test_a_recipient_makes_a_tool_call_wherever_it_stands(header):
+    got = split(THINK + header + '{"city": "Rome"}<|call|>')
+    assert got["calls"] == [("get_weather", '{"city": "Rome"}', "complete")]
+    assert (got["thinking"], got["answer"], got["why"]) == ("Is 1 < 2?", "", [])
+
+
+def test_commentary_without_a_recipient_is_answer():
+    got = split(
+        "<|channel|>commentary<|message|>I will look.<|end|>"
+        '<|start|>assistant<|channel|>commentary to=functions.f<|message|> {"a": 1} <|call|>'
+        "<|start|>assistant<|channel|>commentary to=functions.g<|message|>{}"
+    )
+    assert got["answer"] == "I will look."
+    assert got["calls"] == [("f", '{"a": 1}', "complete"), ("g", "{}", "complete")]
+
+
+def test_a_message_without_a_channel_is_answer():
+    assert split("<|message|>Hi")["answer"] == "Hi"
+
+
+def test_final_has_no_recipient_that_is_a_tool():
+    got = split("<|channel|>final to=user <|constrain|>json<|message|>{}")
+    assert (got["answer"], got["calls"]) == ("{}", [])
+
+
+def test_a_channel_may_begin_in_a_message():
+    got = split("<|channel|>analysis<|message|>a<|channel|>final<|message|>b")
+    assert (got["thinking"], got["answer"], got["why"]) == ("a", "b", [])
+
+
+def test_the_name_goes_out_with_the_first_character_of_the_arguments():
+    splitter = Harmony()
+    assert splitter.split("<|channel|>commentary to=functions.f<|message|>\n") == []
+    assert splitter.channel is Channel.TOOL_CALL
+    name, arguments = splitter.split('{"a')
+    assert (name.name, name.text, arguments.name, arguments.text) == ("f", "", "", '{"a')
+    assert name.source == "<|channel|>commentary to=functions.f<|message|>\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "surfaced", "reason"),
+    [
+        ("Hello world", "Hello world", "'assistantHello w' is no header of a message"),
+        ("<|channel|>comment<|message|>x", None, "'assistant<|channel|>comment' is no header of a message"),
+        ("<|channel|>analysis foo bar<|message|>x", None, "'assistant<|channel|>analysis foo bar' is no header of a"),
+        ("<|channel|>analysis", None, "the answer ends inside a header"),
+        ("<|channel|>analysis<|en", None, "the answer ends inside a header"),
+        ("<|channel|>final<|end|>", "<|channel|>final", "<|end|> stands in a header"),
+        ("<|channel|>a<|channel|>final<|message|>b", "<|channel|>ab", "<|channel|> stands in a header"),
+        ("<|start|>user<|message|>Hi", None, "'user' is no header of a message"),
+        (" to=functions.f<|message|>text", None, "'t' stands where the arguments should begin"),
+        (" to=functions.f<|message|>", None, "the answer ends inside a tool call"),
+        (" to=functions.f<|message|><|end|>", " to=functions.f<|message|>", "the call has no arguments"),
+        ("<|message|>a<|end|>\n b<|start|>assistant<|message|>c", "abc", "'b' stands outside of a message"),
+        ("<|channel|>" + "x" * MAX_HEADER, None, "'assistant<|channel|>xxx"),
+    ],
+)
+def test_what_is_no_message_comes_out_as_text_with_the_reason(text, surfaced, reason):
+    got = split(text)
+    assert got["answer"] == (text if surfaced is None else surfaced)
+    assert (got["thinking"], got["calls"]) == ("", [])
+    assert len(got["why"]) == 1
+    assert got["why"][0].startswith(reason)
+    live = split(text + "<|end|><|start|>assistant<|channel|>final<|message|>So.")
+    assert live["answer"].endswith("So.")
+    assert live["answer"].count("<|") <= got["answer"].count("<|") + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "rest"),
+    [
+        ('{"a": 1,}<|call|>', "'}' cannot stand here in the JSON", "}"),
+        ('{"a": 1<|call|>', "the JSON is not closed", ""),
+        ('{"a": 1<|start|>assistant<|message|>b', "the JSON is not closed", "b"),
+    ],
+)
+def test_arguments_that_are_no_json(arguments, reason, rest):
+    got = split(" to=functions.f<|channel|>commentary<|message|>" + arguments)
+    assert [(name, state) for name, _, state in got["calls"]] == [("f", "malformed")]
+    assert got["why"] == [reason]
+    assert got["answer"] == rest
+
+
+def test_text_after_arguments():
+    got = split(" to=functions.f<|message|>{} so<|end|><|start|>assistant<|message|>a")
+    assert got["calls"] == [("f", "{}", "complete")]
+    assert (got["answer"], got["why"]) == ("soa", ["'s' stands outside of a message"])
+
+
+def test_a_call_without_arguments():
+    """vLLM gives empty text as the arguments; `<|call|>` says that the call is meant, so they are an empty object."""
+    assert split(" to=functions.f<|message|><|call|>")["calls"] == [("f", "{}", "complete")]
+
+
+def test_a_call_cut_short_is_not_complete():
+    text = '<|channel|>commentary to=functions.f<|message|>{"a": [1]}'
+    for end in range(text.index("{") + 1, len(text)):
+        assert split(text[:end])["calls"] == [("f", text[text.index("{") : end], "open")]
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "thinking", "answer"),
+    [
+        ("assistant", "<|channel|>analysis<|message|>a", "a", ""),
+        ("assistant<|channel|>", "analysis<|message|>a", "a", ""),
+        ("assistant<|channel|>analysis<|message|>So far", ", a", ", a", ""),
+        ("assistant<|channel|>final<|message|>So far", ", a<|end|>", "", ", a"),
+        ("assistant<|channel|>analysis<|message|>a<|end|>", "<|start|>assistant<|message|>b", "", "b"),
+        ("user<|message|>a<|end|>", "<|start|>assistant<|channel|>final<|message|>b", "", "b"),
+        ("", "assistant<|channel|>final<|message|>b", "", "b"),
+        (None, "no harmony here, 1 <", "", "no harmony here, 1 <"),
+        (None, "<|channel|>analysis<|message|>a", "a", ""),
+        ("assistant", "<|start|>assistant<|channel|>analysis<|message|>a", "a", ""),
+    ],
+)
+def test_where_the_prompt_ends(before, text, thinking, answer):
+    got = split(text, before)
+    assert (got["thinking"], got["answer"], got["why"]) == (thinking, answer, [])
+
+
+def test_only_what_may_be_markup_is_held():
+    splitter = Harmony("assistant<|channel|>final<|message|>")
+    assert splitter.calm
+    assert [piece.text for piece in splitter.split("a < b <|x <|e")] == ["a ", "<", " b ", "<", "|x "]
+    assert splitter.held == "<|e"
+    assert not splitter.calm
+    assert [piece.text for piece in splitter.finish()] == ["<|e"]
+
+
+WORDS = st.sampled_from(
+    [*MARKS, *MARKS, "analysis", "final", "commentary", "assistant", " to=functions.f", "json", '{"a": 1}', "{", "}", "<", "a", " ", "\n"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(WORDS, max_size=14), st.lists(st.integers(0, 200), max_size=4), st.sampled_from(["assistant", None]))
+def test_every_cutting_gives_the_same_pieces(words, places, before):
+    text = "".join(words)
+    whole = run(Harmony(before), [text])
+    assert run(Harmony(before), list(text)) == whole
+    assert run(Harmony(before), cut(text, places)) == whole
+    for name, arguments, state in told(whole)["calls"]:
+        assert name
+        if state == "complete":
+            json.loads(arguments)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
+def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
+    check_skimming(Harmony, words, '{"<|')

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from itertools import groupby, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tokenweir.stream.decode.parsers.base import markup
+from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.events import Channel
+from tokenweir.templates.reasoning_styles import STYLES, ReasoningStyle
+
+ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
+SHORT = ReasoningStyle(
+    name="short", openers=("<t>", "<u>"), closers=("</t>", "<//t>"), wrappers=("<a>", "\n</a>"), enders=("<c>",)
+)
+HOSTILE = st.lists(
+    st.sampled_from(["<t>", "</t>", "<u>", "<//t>", "<a>", "\n</a>", "<c>", "<", "/", "t", ">", " ", "\n", "ab"]),
+    max_size=14,
+)
+POLICIES = st.builds(
+    lambda opens_at, closer, opener, space: replace(
+        SHORT, opens_at=opens_at, unmatched_closer=closer, repeated_opener=opener, after_closer=space
+    ),
+    st.sampled_from(["line", "start", "anywhere"]),
+    st.sampled_from(["keep", "drop"]),
+    st.sampled_from(["drop_first", "keep", "drop"]),
+    st.sampled_from(["keep", "strip_newlines", "strip"]),
+)
+
+
+def whole(text, style, inside):
+    """The definition, with the whole text in sight: pieces, tags on no channel."""
+    out, channel, since, place, trim = [], REASONING if inside else ANSWER, 0, 0, ""
+    while place < len(text):
+        before = text[since:place]
+        fresh = not before.strip()
+        bare = not before[before.rfind("\n") + 1 :].strip()
+        opener = next((tag for tag in style.openers if text.startswith(tag, place)), None)
+        closer = next((tag for tag in style.closers if text.startswith(tag, place)), None)
+        wrapper = next((tag for tag in style.wrappers if text.startswith(tag, place)), None)
+        ender = next((tag for tag in style.enders if text.startswith(tag, place)), None)
+        then = None
+        if text[place] in trim:
+            out.append((None, text[place]))
+            text = text[:place] + text[place + 1 :]
+            continue
+        trim = ""
+        if channel is ANSWER:
+            if opener and {"line": bare, "start": fresh, "anywhere": True}[style.opens_at]:
+                then = REASONING
+            elif (closer and style.unmatched_closer == "drop") or wrapper:
+                then = ANSWER
+        elif closer:
+            then = ANSWER
+        elif ender and bare:
+            channel, since = ANSWER, place
+        elif opener and (style.repeated_opener == "drop" or (style.repeated_opener == "drop_first" and fresh)):
+            then = REASONING
+        if then is None:
+            out.append((channel, text[place]))
+            place += 1
+        else:
+            tag = opener or closer or wrapper
+            out.append((None, tag))
+            text = text[:place] + text[place + len(tag) :]  # a tag that is cut out leaves its line as it was
+            if then is not channel:
+                trim = (
+                    {"keep": "", "strip_newlines": "\n", "strip": " \n"}[style.after_closer] if then is ANSWER else ""
+                )
+                channel, since = then, place
+    return merged(out)
+
+
+def merged(pieces):
+    out = []
+    for channel, run in groupby(pieces, key=lambda piece: piece[0]):
+        run = list(run)
+        out.append((channel, "".join(text for _, text in run)))
+    return out
+
+
+def split(parser, pieces):
+    out = [piece for text in pieces for piece in parser.split(text)]
+    return merged((piece.channel, piece.source) for piece in out + parser.finish())
+
+
+@settings(max_examples=300)
+@given(HOSTILE, POLICIES, st.booleans())
+def test_every_cutting_gives_what_the_whole_text_says(words, style, inside):
+    text = "".join(words)
+    expected = whole(text, style, inside)
+    assert split(ReasoningParser(style, inside=inside), [text]) == expected
+    assert split(ReasoningParser(style, inside=inside), words) == expected
+    assert split(ReasoningParser(style, inside=inside), list(text)) == expected
+    assert "".join(piece for _, piece in expected) == text
+
+
+@settings(max_examples=200)
+@given(HOSTILE, POLICIES)
+def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
+    parser, seen, sent = ReasoningParser(style), "", ""
+    for char in "".join(words):
+        seen += char
+        sent += "".join(piece.source for piece in parser.split(char))
+        assert sent + parser.held == seen
+        if parser.held:
+            completed = [
+                whole(seen + tag[len(parser.held) :], style, False)
+                for tag in style.openers + style.closers + style.wrappers + style.enders
+                if tag.startswith(parser.held)
+            ]
+            now = whole(seen, style, False)[-1][0]
+            assert any(pieces[-1][0] is not now for pieces in completed)
+
+
+def test_step_gives_no_tags():
+    parser = ReasoningParser("think")
+    assert parser.step("<think>hm</think>So") == [(REASONING, "hm"), (ANSWER, "So")]
+    assert parser.flush() == []
+
+
+def test_white_space_round_tags_stays():
+    parser = ReasoningParser("think")
+    assert parser.step("<think>\nhm\n</think>\n\nSo") == [(REASONING, "\nhm\n"), (ANSWER, "\n\nSo")]
+
+
+def test_an_opener_counts_first_on_its_line_by_default():
+    for text in ["<think>", "\n<think>", "Sure.\n  <think>", "<think>a</think><think>"]:
+        assert ReasoningParser("think").split(text)[-1] == markup("<think>")
+    for text in ["Sure. <think>", "the `<think>` tag", "- <think>"]:
+        assert ReasoningParser("think").step(text) == [(ANSWER, text)]
+
+
+def test_opens_at_start():
+    style = replace(STYLES["think"], opens_at="start")
+    assert ReasoningParser(style).split(" \n<think>")[-1] == markup("<think>")
+    assert ReasoningParser(style).step("Sure.\n<think>") == [(ANSWER, "Sure.\n<think>")]
+
+
+def test_opens_at_anywhere():
+    style = replace(STYLES["think"], opens_at="anywhere")
+    assert ReasoningParser(style).step("Sure. <think>hm</think>So") == [
+        (ANSWER, "Sure. "),
+        (REASONING, "hm"),
+        (ANSWER, "So"),
+    ]
+
+
+def test_an_unmatched_closer_stays_or_goes_but_never_half_of_it():
+    assert ReasoningParser("think").step("a</think>b") == [(ANSWER, "a</think>b")]
+    parser = ReasoningParser(replace(STYLES["think"], unmatched_closer="drop"))
+    assert [piece for char in "a</think>b" for piece in parser.step(char)] == [(ANSWER, "a"), (ANSWER, "b")]
+
+
+def test_an_opener_repeated_at_once_goes_and_later_ones_stay():
+    parser = ReasoningParser("think", inside=True)
+    assert parser.step("\n<think>\nthe <think> tag</think>") == [
+        (REASONING, "\n"),
+        (REASONING, "\nthe <think> tag"),
+    ]
+
+
+def test_repeated_openers_kept_and_dropped():
+    kept = ReasoningParser(replace(STYLES["think"], repeated_opener="keep"), inside=True)
+    assert kept.step("<think>a") == [(REASONING, "<think>a")]
+    dropped = ReasoningParser(replace(STYLES["think"], repeated_opener="drop"), inside=True)
+    assert dropped.step("a<think>b") == [(REASONING, "a"), (REASONING, "b")]
+
+
+def test_thinking_does_not_nest():
+    parser = ReasoningParser("think")
+    assert parser.step("<think>a <think>b</think>c</think>") == [(REASONING, "a <think>b"), (ANSWER, "c</think>")]
+
+
+def test_thinking_cut_short_stays_thinking():
+    parser = ReasoningParser("think", inside=True)
+    assert parser.step("hm</thi") == [(REASONING, "hm")]
+    assert parser.flush() == [(REASONING, "</thi")]
+    assert parser.channel is REASONING
+
+
+def test_a_lone_angle_bracket_in_a_sentence_is_not_held():
+    parser = ReasoningParser("think")
+    assert parser.step("if a <") == [(ANSWER, "if a <")]
+
+
+def test_white_space_after_the_closer():
+    text = "<think>hm</think> \n\n So\n"
+    for policy, answer in (("keep", " \n\n So\n"), ("strip_newlines", " \n\n So\n"), ("strip", "So\n")):
+        parser = ReasoningParser(replace(STYLES["think"], after_closer=policy))
+        assert "".join(piece for channel, piece in parser.step(text) if channel is ANSWER) == answer
+    newlines = ReasoningParser(replace(STYLES["think"], after_closer="strip_newlines"))
+    assert newlines.step("<think>hm</think>\n") == [(REASONING, "hm")]
+    assert not newlines.calm
+    assert newlines.step("\r\n So\n") == [(ANSWER, " So\n")]
+
+
+def test_what_begins_a_tool_call_ends_the_thinking_and_stays():
+    parser = ReasoningParser("think", inside=True)
+    assert parser.step("a <tool_call> is\n <tool_call>{") == [
+        (REASONING, "a <tool_call> is\n "),
+        (ANSWER, "<tool_call>{"),
+    ]
+
+
+def test_wrappers_of_the_answer_are_cut_out():
+    """As vLLM has it for ERNIE 4.5 and Hunyuan A13B, and SGLang for Command A and Kimi K3."""
+    for name, text in (
+        ("ernie45", "<think>hm</think>\n\n<response>So</response>"),
+        ("hunyuan-a13b", "<think>hm</think>\n<answer>\nSo\n</answer>"),
+        ("command-a", "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>So<|END_RESPONSE|>"),
+        ("command-a", "<|START_THINKING|>hm<|START_TEXT|>So<|END_TEXT|>"),
+        ("kimi-k3", "<|open|>think<|sep|>hm<|close|>think<|sep|><|open|>response<|sep|>So<|close|>response<|sep|>"),
+        ("kimi-k3", "<|open|>think<|sep|>hm<|open|>response<|sep|>So<|close|>response<|sep|><|close|>message<|sep|>"),
+    ):
+        assert split(ReasoningParser(name), list(text)) == split(ReasoningParser(name), [text])
+        assert ReasoningParser(name).step(text) == [(REASONING, "hm"), (ANSWER, "So")]
+
+
+def test_a_stray_closer_of_minimax_m3_goes():
+    assert ReasoningParser("minimax-m3").step("</mm:think>So") == [(ANSWER, "So")]
+
+
+def test_a_copy_is_independent():
+    parser = ReasoningParser("think")
+    parser.step("<thi")
+    other = parser.copy()
+    assert other.step("s") == [(ANSWER, "<this")]
+    assert parser.step("nk>a") == [(REASONING, "a")]
+
+
+@pytest.mark.parametrize("style", STYLES.values(), ids=lambda style: style.name)
+def test_every_style_splits_its_own_tags_in_every_cutting(style):
+    for opener, closer in product(style.openers, style.closers):
+        text = f"{opener}hm{closer}So"
+        for cut in range(len(text) + 1):
+            parser = ReasoningParser(style)
+            pieces = merged(parser.step(text[:cut]) + parser.step(text[cut:]) + parser.flush())
+            assert pieces == [(REASONING, "hm"), (ANSWER, "So")]

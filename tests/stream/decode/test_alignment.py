@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events import Alignment, Finish, ReasoningDelta, TextDelta
+
+WORDS = ["<think>", "</think>", "\n", "Hello", " world", "é", "👩‍👩", "日本", "ox", "boxes", "User", "x", "\xff"]
+
+
+def feed_all(decoder, ids, logprobs, cuts):
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    return [d for a, b in pairwise(places) for d in decoder.feed(ids[a:b], logprobs[a:b])] + decoder.finish()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.data(),
+    st.lists(st.sampled_from(WORDS), max_size=12),
+    st.lists(st.integers(0, 60), max_size=6),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "stop": st.sampled_from([["oxesU"], ["日"], ["\n\n", "x"]]),
+            "reasoning": st.sampled_from(["auto", "strip", None]),
+            "max_tokens": st.integers(0, 20),
+        },
+    ),
+)
+def test_what_comes_with_an_id_leaves_with_it(think_tok, data, words, cuts, options):
+    tok = think_tok
+    ids = [i for word in words for i in data.draw(st.sampled_from([tok.encode(word), list(word.encode())]))]
+    logprobs = [-float(place) for place in range(len(ids))]
+    decoder = ChatDecoder(tok, alignment=True, **options)
+    deltas = feed_all(decoder, ids, logprobs, cuts)
+    consumed = len(ids) - decoder.ignored
+    assert [p for delta in deltas for p in delta.alignment.logprobs] == logprobs[:consumed]
+    sent = {TextDelta: "", ReasoningDelta: ""}
+    for delta in deltas:
+        assert delta.alignment.token_bytes == [tok.token_bytes(token_id) for token_id in delta.token_ids]
+        text = sent[TextDelta if isinstance(delta, Finish) else type(delta)]
+        assert (delta.alignment.char_start, delta.alignment.byte_start) == (len(text), len(text.encode()))
+        if not isinstance(delta, Finish):
+            sent[type(delta)] += delta.text
+    plain = ChatDecoder(tok, **options)
+    assert [d.token_ids for d in deltas] == [d.token_ids for d in feed_all(plain, ids, logprobs, cuts)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.lists(st.sampled_from(["Hello", " world", "é", "👩‍👩", "日本", "boxes", "\n"]), max_size=12))
+def test_joined_token_bytes_are_the_text_as_far_as_it_consists_of_whole_tokens(tok, data, words):
+    ids = [i for word in words for i in data.draw(st.sampled_from([tok.encode(word), list(word.encode())]))]
+    decoder = ChatDecoder(tok, alignment=True, reasoning=None, stop=["oxesZ", "\n\nZ"])
+    text, spelled = b"", b""
+    for delta in [d for i in ids for d in decoder.feed([i])] + decoder.finish():
+        if isinstance(delta, TextDelta):
+            text += delta.text.encode()
+        spelled += b"".join(delta.alignment.token_bytes)
+        assert text.startswith(spelled)
+    assert text == spelled == "".join(words).encode()
+
+
+def test_a_split_character_joins_from_its_tokens_bytes(tok):
+    decoder = ChatDecoder(tok, alignment=True)
+    first, second = "é".encode()
+    assert decoder.feed([first], [-0.5]) == []
+    assert decoder.feed([second], [-1.0]) == [
+        TextDelta("é", [first, second], alignment=Alignment([-0.5, -1.0], [b"\xc3", b"\xa9"], 0, 0))
+    ]
+    assert decoder.feed([65])[0].alignment == Alignment([None], [b"A"], 1, 2)
+    assert decoder.finish()[-1].alignment == Alignment([], [], 2, 3)
+
+
+def test_channels_have_offsets_of_their_own(mistral_tok):
+    decoder = ChatDecoder(mistral_tok, alignment=True)
+    deltas = decoder.feed(mistral_tok.encode("[THINK]ab[/THINK]c")) + decoder.feed([100]) + decoder.finish()
+    assert [(type(d), d.alignment.char_start) for d in deltas] == [
+        (ReasoningDelta, 0),
+        (TextDelta, 0),
+        (TextDelta, 1),
+        (Finish, 2),
+    ]
+
+
+def test_there_must_be_as_many_logprobs_as_ids(tok):
+    for alignment in (True, False):
+        decoder = ChatDecoder(tok, alignment=alignment)
+        with pytest.raises(EngineError, match=re.escape("the engine gave 1 logprobs with 2 ids")):
+            decoder.feed([65, 66], [-1.0])
+        assert decoder.finish()[-1].usage.completion_tokens == 0
+
+
+def test_logprobs_without_alignment_are_not_carried(tok):
+    assert ChatDecoder(tok).feed([65], [-1.0]) == [TextDelta("A", [65])]
+
+
+def test_logprobs_may_be_an_array(tok):
+    alignment = ChatDecoder(tok, alignment=True).feed([65, 66], np.array([-1.0, -2.0]))[0].alignment
+    assert alignment.logprobs == [-1.0, -2.0]
+    assert {type(p) for p in alignment.logprobs} == {float}
+
+
+def test_after_a_bad_id_logprobs_still_go_with_their_ids(tok):
+    decoder = ChatDecoder(tok, alignment=True)
+    with pytest.raises(TokenIdError):
+        decoder.feed([65, 10**6, 66], [-1.0, -2.0, -3.0])
+    [delta] = decoder.feed([67], [-4.0])
+    assert (delta.text, delta.alignment.logprobs) == ("AC", [-1.0, -4.0])
+
+
+def test_a_copy_and_a_reset_have_alignments_of_their_own(tok):
+    decoder = ChatDecoder(tok, alignment=True)
+    decoder.feed([65, 0xC3], [-1.0, -2.0])
+    branch = decoder.copy()
+    assert decoder.feed([0xA9], [-3.0]) == branch.feed([0xA9], [-3.0])
+    branch.feed([66], [-4.0])
+    assert decoder.feed([67], [-5.0])[0].alignment == Alignment([-5.0], [b"C"], 2, 3)
+    decoder.reset()
+    assert decoder.feed([67])[0].alignment == Alignment([None], [b"C"], 0, 0)
+
+
+def test_alignments_join_as_their_deltas_do():
+    a, b = Alignment([-1.0], [b"a"], 3, 4), Alignment([None], [b"b"], 4, 5)
+    assert a + b == Alignment([-1.0, None], [b"a", b"b"], 3, 4)

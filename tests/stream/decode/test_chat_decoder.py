@@ -1,0 +1,466 @@
+from __future__ import annotations
+
+import json
+import re
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.delivery.merge import merge
+from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+
+TEXTS = [
+    "<think>",
+    "</think>",
+    "<",
+    "\n",
+    "\n\n",
+    " ",
+    "Hello",
+    " world",
+    "é",
+    "👩‍👩",
+    "日本",
+    "User",
+    ":",
+    "boxes",
+    "ox",
+    "k>",
+]
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "stop": st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "x", "\n\nU", "日", "H"]), max_size=3),
+        "stop_scope": st.sampled_from(["answer", "reasoning", "all"]),
+        "reasoning": st.sampled_from(["auto", "strip", None, "think", "mistral"]),
+        "max_tokens": st.integers(12, 30),
+        "min_tokens": st.integers(0, 12),
+        "include_stop": st.booleans(),
+        "ignore_eos": st.booleans(),
+        "skip_special_tokens": st.booleans(),
+        "stop_token_ids": st.sampled_from([(), (65,), (260,)]),
+        "prompt_ids": st.sampled_from([(), (65, 0xF0), tuple(b"<think>\n")]),
+    },
+)
+
+
+def some_ids(tok):
+    """Ids of texts that tags and stops are made of, and any ids at all."""
+    texts = (
+        [tok.encode(text) for text in TEXTS] + [list(text.encode()) for text in TEXTS] + [[tok.token_to_id("<skip>")]]
+    )
+    words = st.sampled_from(texts) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=3)
+    return st.lists(words, max_size=20).map(lambda lists: list(chain(*lists)))
+
+
+def chunks_of(ids, cuts):
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    return [ids[a:b] for a, b in pairwise(places)]
+
+
+def run(decoder, chunks):
+    deltas = [delta for chunk in chunks for delta in decoder.feed(chunk)]
+    return merge(deltas + decoder.finish())
+
+
+def text_of(deltas, kind=TextDelta):
+    return "".join(delta.text for delta in deltas if isinstance(delta, kind))
+
+
+def consumed(deltas):
+    return [token_id for delta in deltas for token_id in delta.token_ids]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
+)
+def test_every_cutting_gives_the_same_and_every_id_travels_once(request, data, options, cuts, name):
+    tok = request.getfixturevalue(name)
+    ids = data.draw(some_ids(tok))
+    decoder = ChatDecoder(tok, **options)
+    one_by_one = run(decoder, [[token_id] for token_id in ids])
+    ignored = decoder.ignored
+    assert consumed(one_by_one) == ids[: len(ids) - ignored]
+    assert one_by_one[-1].usage.completion_tokens == len(ids) - ignored
+    assert [type(delta) for delta in one_by_one].count(Finish) == 1
+    for chunks in ([ids], chunks_of(ids, cuts)):
+        decoder.reset(options.get("prompt_ids", ()))
+        assert run(decoder, chunks) == one_by_one
+        assert decoder.ignored == ignored
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(["tok", "think_tok", "mistral_tok"]))
+def test_without_thinking_and_stops_the_deltas_are_the_whole_decode(request, data, name):
+    tok = request.getfixturevalue(name)
+    ids = data.draw(some_ids(tok))
+    deltas = run(ChatDecoder(tok, reasoning=None, ignore_eos=True), [[token_id] for token_id in ids])
+    assert text_of(deltas) == tok.decode(ids)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "\n\nU", "日"]), max_size=3), st.booleans())
+def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, include):
+    ids = data.draw(some_ids(think_tok))
+    decoder = ChatDecoder(think_tok, stop=stop, include_stop=include, ignore_eos=True)
+    deltas = run(decoder, [[token_id] for token_id in ids])
+
+    parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
+    answer = thinking = ""
+    pieces = parser.split(think_tok.decode(ids)) + parser.finish()
+    for place, piece in enumerate(pieces):
+        if piece.channel is Channel.ANSWER and stops.matched is None:
+            answer += stops.step(piece.text).text
+            if place + 1 == len(pieces) or pieces[place + 1].channel is not Channel.ANSWER:
+                answer += stops.flush()
+        elif piece.channel is Channel.REASONING and stops.matched is None:
+            thinking += piece.text
+    assert text_of(deltas) == answer
+    assert text_of(deltas, ReasoningDelta) == thinking
+    assert deltas[-1].stop_reason == stops.matched
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(TEXTS + ["ab", "x"])), st.data())
+def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
+    ids, ends = [], []
+    for word in words:
+        spelled = data.draw(st.sampled_from([tok.encode(word), list(word.encode())]))
+        for token_id in spelled:
+            ids.append(token_id)
+            ends.append((ends[-1] if ends else 0) + len(tok.token_bytes(token_id)))
+    decoder = ChatDecoder(tok, stop=["oxU", "\n\n\n", "👩x"], reasoning=None)
+    sent = place = 0
+    for delta in [delta for token_id in ids for delta in decoder.feed([token_id])]:
+        if isinstance(delta, TextDelta):
+            sent += len(delta.text.encode())
+            expected = [token_id for token_id, end in zip(ids[place:], ends[place:], strict=True) if end <= sent]
+            assert delta.token_ids == expected
+            place += len(expected)
+
+
+class LongWay(ChatDecoder):
+    """Skims nothing."""
+
+    def _settle(self):
+        super()._settle()
+        self._calm = False
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
+)
+def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cuts, name):
+    tok = request.getfixturevalue(name)
+    options["tools"] = data.draw(st.sampled_from([None, "hermes"]))
+    ids = data.draw(some_ids(tok))
+    decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
+    assert run(decoder, chunks_of(ids, cuts)) == run(plain, [ids])
+    assert decoder.ignored == plain.ignored
+
+
+def test_the_answer_after_tags_with_nothing_between_is_no_thinking(think_tok):
+    decoder = ChatDecoder(think_tok)
+    deltas = [delta for token_id in think_tok.encode("<think></think>ab") for delta in decoder.feed([token_id])]
+    assert text_of(deltas) == "ab"
+    assert decoder.finish()[-1].usage.reasoning_tokens == 2
+
+
+def test_text_that_is_skimmed_for_long_still_counts_as_before_a_tag(think_tok):
+    for before, inside in (("x" * 5000, False), ("x" * 5000 + "\n", True), (" \n" * 5000, True)):
+        decoder = ChatDecoder(think_tok)
+        for token_id in think_tok.encode(before):
+            decoder.feed([token_id])
+        deltas = decoder.feed(think_tok.encode("<think>a"))
+        assert isinstance(deltas[-1], ReasoningDelta) is inside
+
+
+def test_ids_without_text_go_to_the_next_delta_and_the_rest_to_finish(mistral_tok):
+    opener, closer, eos, skip = (mistral_tok.token_to_id(t) for t in ("[THINK]", "[/THINK]", "<eos>", "<skip>"))
+    decoder = ChatDecoder(mistral_tok)
+    deltas = decoder.feed([opener, 104, skip, closer, skip, 0xC3, 0xA9, skip, eos, 65])
+    assert deltas == [
+        ReasoningDelta("h", [opener, 104]),
+        TextDelta("é", [skip, closer, skip, 0xC3, 0xA9]),
+        Finish(FinishReason.STOP, None, Usage(0, 9, 4), [skip, eos]),
+    ]
+    assert decoder.finished
+    assert decoder.ignored == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"min_tokens": 99}, {"stop": ["o "]}])
+@pytest.mark.parametrize("before", [b"Hello", b"\n"])
+def test_an_id_with_text_and_half_a_character_goes_with_that_character(think_tok, before, options):
+    half = next(i for i in range(256, think_tok.vocab_size) if think_tok.token_bytes(i) == b" \xf0\x9f")
+    decoder = ChatDecoder(think_tok, **options)
+    decoder.feed([*before, 65])
+    assert decoder.feed([half]) == [TextDelta(" ", [])]
+    assert decoder.feed([0x91, 0xA9]) == [TextDelta("👩", [half, 0x91, 0xA9])]
+
+
+def test_half_a_character_does_not_reach_over_a_tag(mistral_tok):
+    ids = [*mistral_tok.encode("[THINK]a"), 0xC3, *mistral_tok.encode("[/THINK]"), 0xA9]
+    deltas = run(ChatDecoder(mistral_tok), [ids])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("a\ufffd", "\ufffd")
+
+
+def test_an_id_that_a_stop_cuts_goes_to_finish(tok):
+    boxes = tok.token_to_id("boxes")
+    assert ChatDecoder(tok, stop=["ox"]).feed([boxes]) == [
+        TextDelta("b", []),
+        Finish(FinishReason.STOP, "ox", Usage(0, 1, 0), [boxes]),
+    ]
+    assert ChatDecoder(tok, stop=["ox"], include_stop=True).feed([boxes])[0] == TextDelta("box", [])
+
+
+def test_after_the_end_feed_gives_nothing_and_counts(tok):
+    decoder = ChatDecoder(tok, max_tokens=2)
+    assert decoder.feed([65, 66, 67])[-1].reason is FinishReason.LENGTH
+    assert decoder.feed([68, 69]) == []
+    assert decoder.finish() == []
+    assert decoder.ignored == 3
+
+
+def test_an_end_on_the_last_token_counts_for_more_than_the_length(tok):
+    eos = tok.token_to_id("<eos>")
+    assert ChatDecoder(tok, max_tokens=2).feed([65, eos])[-1].reason is FinishReason.STOP
+    assert ChatDecoder(tok, max_tokens=2, stop=["B"]).feed([65, 66])[-1].stop_reason == "B"
+
+
+def test_max_tokens_zero_ends_before_the_first_id(tok):
+    decoder = ChatDecoder(tok, max_tokens=0)
+    assert decoder.feed([65]) == [Finish(FinishReason.LENGTH, None, Usage(), [])]
+    assert decoder.ignored == 1
+
+
+@pytest.mark.parametrize(("min_tokens", "answer"), [(0, "a"), (2, "a"), (3, "axb"), (4, "axb"), (5, "axbxc")])
+def test_min_tokens_is_exact_for_stop_strings(tok, min_tokens, answer):
+    assert text_of(run(ChatDecoder(tok, stop=["x"], min_tokens=min_tokens), [list(b"axbxc")])) == answer
+
+
+@pytest.mark.parametrize(("min_tokens", "answer"), [(2, "a"), (3, "ab"), (4, "ab"), (5, "abc")])
+def test_min_tokens_is_exact_for_end_tokens(tok, min_tokens, answer):
+    eos = tok.token_to_id("<eos>")
+    for options in ({}, {"ignore_eos": True, "stop_token_ids": [eos]}):
+        decoder = ChatDecoder(tok, min_tokens=min_tokens, **options)
+        assert text_of(run(decoder, [[97, eos, 98, eos, 99]])) == answer
+
+
+def test_min_tokens_counts_where_the_match_completes_and_not_where_it_is_released(think_tok):
+    # The second id completes the stop "<", which the parser holds back until the third: it completed too early.
+    decoder = ChatDecoder(think_tok, stop=["<"], min_tokens=3, max_tokens=9)
+    assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n<ab"
+    decoder = ChatDecoder(think_tok, stop=["<"], min_tokens=2)
+    assert text_of(run(decoder, [[10], [60], [97], [98]])) == "\n"
+
+
+@pytest.mark.parametrize("min_tokens", range(7))
+def test_tokens_are_counted_alike_on_the_short_way_and_the_long_one(think_tok, min_tokens):
+    ids = think_tok.encode("<think>A<skip>é</think>b")
+    finish = run(ChatDecoder(think_tok, min_tokens=min_tokens), [[token_id] for token_id in ids])[-1]
+    assert finish.usage == Usage(0, 7, 6)
+
+
+def test_stop_token_ids_hold_under_ignore_eos_and_name_themselves(tok):
+    eos = tok.token_to_id("<eos>")
+    finish = ChatDecoder(tok, ignore_eos=True, stop_token_ids=[66]).feed([65, eos, 66])[-1]
+    assert (finish.reason, finish.stop_reason, finish.token_ids) == (FinishReason.STOP, 66, [eos, 66])
+    assert ChatDecoder(tok, stop_token_ids=[66], include_stop=True).feed([65, 66])[0] == TextDelta("AB", [65, 66])
+
+
+def test_given_eos_ids_replace_the_tokenizers(tok):
+    eos = tok.token_to_id("<eos>")
+    decoder = ChatDecoder(tok, eos_ids=[66])
+    assert [type(delta) for delta in decoder.feed([65, eos, 66])] == [TextDelta, Finish]
+    assert decoder.finished
+
+
+def test_an_end_token_that_is_ordinary_text_adds_none(tok):
+    assert text_of(ChatDecoder(tok, eos_ids=[66]).feed([65, 66])) == "A"
+
+
+@pytest.mark.parametrize(
+    ("scope", "thinking", "answer"), [("answer", "ax", "b"), ("reasoning", "a", ""), ("all", "a", "")]
+)
+def test_stop_scope(think_tok, scope, thinking, answer):
+    deltas = run(ChatDecoder(think_tok, stop=["x"], stop_scope=scope), [think_tok.encode("<think>ax</think>bx")])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == (thinking, answer)
+    assert deltas[-1].stop_reason == "x"
+
+
+def test_a_stop_does_not_reach_over_a_tag(think_tok):
+    deltas = run(ChatDecoder(think_tok, stop=["xy"], stop_scope="all"), [think_tok.encode("<think>x</think>y")])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("x", "y")
+
+
+def test_strip_drops_the_thinking_and_keeps_its_ids(think_tok):
+    ids = think_tok.encode("<think>ab</think>c")
+    assert run(ChatDecoder(think_tok, reasoning="strip"), [[token_id] for token_id in ids]) == [
+        TextDelta("c", ids),
+        Finish(FinishReason.STOP, None, Usage(0, 5, 4), []),
+    ]
+
+
+def test_reasoning_off_leaves_tags_in_the_answer(think_tok):
+    for off in (None, "off"):
+        assert text_of(run(ChatDecoder(think_tok, reasoning=off), [think_tok.encode("<think>a")])) == "<think>a"
+
+
+def test_a_style_known_from_elsewhere_replaces_detection(tok):
+    deltas = run(ChatDecoder(tok, reasoning_style="cohere"), [tok.encode("<|START_THINKING|>a<|END_THINKING|>b")])
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("a", "b")
+
+
+def test_the_prompt_opens_the_thinking_and_completes_a_character(think_tok):
+    prompt = [*think_tok.encode("hi<skip><think>"), *"👩".encode()[:2]]
+    deltas = run(
+        ChatDecoder(think_tok, prompt_ids=np.array(prompt)), [list("👩".encode()[2:]), think_tok.encode("a</think>b")]
+    )
+    assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("👩a", "b")
+    assert deltas[-1].usage.prompt_tokens == len(prompt)
+
+
+def test_what_is_held_at_the_end_goes_through_the_later_stages(think_tok):
+    # "\n<" is held by the parser; released at the end, it completes a stop.
+    deltas = run(ChatDecoder(think_tok, stop=["<"]), [[65, 10, 60]])
+    assert text_of(deltas) == "A\n"
+    assert deltas[-1].stop_reason == "<"
+
+
+def test_unfinished_bytes_come_out_at_the_end(tok):
+    assert text_of(run(ChatDecoder(tok), [[65, 0xF0, 0x9F]])) == "A\ufffd"
+
+
+@pytest.mark.parametrize("reason", ["cancelled", FinishReason.ERROR, "length"])
+def test_finish_gives_the_reason(tok, reason):
+    assert ChatDecoder(tok).finish(reason)[-1].reason is FinishReason(reason)
+
+
+def test_a_bad_id_loses_nothing_that_came_before(tok):
+    for bad in (-1, tok.vocab_size, 2**40):
+        decoder = ChatDecoder(tok, stop=["zz"])
+        with pytest.raises((TokenIdError, TypeError)):
+            decoder.feed([65, 10, 122, bad, 66])
+        assert run(decoder, [[67]]) == [
+            TextDelta("A\nzC", [65, 10, 122, 67]),
+            Finish(FinishReason.STOP, None, Usage(0, 4, 0), []),
+        ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), OPTIONS)
+def test_a_copy_and_a_reset_equal_a_new_object_in_any_state(think_tok, data, options):
+    before, after = data.draw(some_ids(think_tok)), data.draw(some_ids(think_tok))
+    decoder = ChatDecoder(think_tok, **options)
+    decoder.feed(before)
+    branch = decoder.copy()
+    rest = run(decoder, [after])
+    assert run(branch, [[token_id] for token_id in after]) == rest
+    decoder.reset([65, 0xF0])
+    assert run(decoder, [after]) == run(ChatDecoder(think_tok, **(options | {"prompt_ids": [65, 0xF0]})), [after])
+
+
+def test_index_is_that_of_every_delta(think_tok):
+    deltas = run(ChatDecoder(think_tok, index=3), [think_tok.encode("<think>a</think>b")])
+    assert {delta.index for delta in deltas} == {3}
+
+
+def test_feed_takes_arrays_tuples_and_single_ids(tok):
+    decoder = ChatDecoder(tok)
+    assert text_of([*decoder.feed(np.array([65, 66])), *decoder.feed((67,)), *decoder.feed(68)]) == "ABCD"
+    with pytest.raises(EngineError, match="the engine yielded str 'A', not a token id"):
+        decoder.feed("A")
+
+
+@pytest.mark.parametrize("bad", [1.5, "a", None, [66]])
+def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
+    decoder = ChatDecoder(tok)
+    with pytest.raises(EngineError, match=re.escape(f"the engine yielded list [65, {bad!r}], not a token id")):
+        decoder.feed([65, bad])
+    assert text_of(decoder.feed([66])) == "AB"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"tools": "xml"}, ValueError, "unknown tool style 'xml'; known are harmony, deepseek, "),
+        ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
+        ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
+        ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),
+        ({"min_tokens": -1}, ValueError, "min_tokens=-1 is below 0"),
+        ({"min_tokens": None}, TypeError, "min_tokens=None is no integer"),
+        ({"max_tokens": 2.5}, TypeError, "max_tokens=2.5 is no integer"),
+        (
+            {"reasoning": True},
+            TypeError,
+            "a reasoning style is given by its name or as an object of its own, not as bool True",
+        ),
+        ({"tools": [{}]}, TypeError, "a tool style is given by its name or as an object of its own, not as list [{}]"),
+        ({"max_tokens": -2}, ValueError, "max_tokens=-2 is below 0"),
+        ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
+        ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),
+        ({"reasoning_style": "deep"}, ValueError, "unknown reasoning style 'deep'"),
+        ({"byte_fallback": "late"}, ValueError, "byte_fallback must be one of"),
+        ({"stop_token_ids": [-1]}, TokenIdError, "stop_token_ids: token id -1 is outside the vocabulary (0 to 303)"),
+        ({"eos_ids": [304]}, TokenIdError, "eos_ids: token id 304 is outside the vocabulary (0 to 303)"),
+        ({"prompt_ids": [304]}, TokenIdError, "token id 304 is outside the vocabulary (0 to 303)"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_at_once(tok, options, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        ChatDecoder(tok, **options)
+
+
+def test_an_unknown_finish_reason_is_refused(tok):
+    with pytest.raises(
+        ValueError, match="^unknown finish reason 'abort'; known are stop, length, tool_calls, cancelled"
+    ):
+        ChatDecoder(tok).finish("abort")
+
+
+def test_usage_under_cancellation_counts_what_was_consumed_and_held(think_tok):
+    decoder = ChatDecoder(think_tok, prompt_ids=[65], stop=["xy"])
+    ids = think_tok.encode("<think>ab</think>cx")
+    deltas = decoder.feed(ids) + decoder.finish("cancelled")
+    usage = deltas[-1].usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens) == (1, len(ids), 4)
+    assert (text_of(deltas), consumed(deltas), decoder.feed([65]), decoder.ignored) == ("cx", ids, [], 1)
+
+
+# -- tool calls --------------------------------------------------------------------------------------------------------
+
+CALL = '<tool_call>{"name": "f", "arguments": {"code": "%s", "n": [1, 2.5e3, true]}}</tool_call>So'
+
+
+@pytest.mark.parametrize("reasoning", [None, "think"])
+def test_arguments_are_skimmed_and_give_what_they_give_the_long_way(think_tok, reasoning):
+    ids = list((CALL % 'if a < b:\\n\\t<think> \\"日本\\"').encode())
+    decoder, long_way = (kind(think_tok, reasoning=reasoning, tools="hermes") for kind in (ChatDecoder, LongWay))
+    given = [decoder.feed([token_id]) for token_id in ids]
+    assert given == [long_way.feed([token_id]) for token_id in ids]
+    assert decoder.finish() == long_way.finish()
+    calls = [delta for deltas in given for delta in deltas if isinstance(delta, ToolCallDelta)]
+    assert [delta.name for delta in calls if delta.name] == ["f"]
+    assert json.loads("".join(delta.arguments for delta in calls))["n"] == [1, 2500.0, True]
+    assert [delta.complete for delta in calls] == [False] * (len(calls) - 1) + [True]
+
+
+def test_a_copy_inside_arguments_goes_on_by_itself(think_tok):
+    ids = list((CALL % "a").encode())
+    for place in range(len(ids)):
+        decoder, whole = (ChatDecoder(think_tok, reasoning="think", tools="hermes") for _ in range(2))
+        decoder.feed(ids[:place])
+        branch = decoder.copy()
+        decoder.feed(list(b'"}]{,'))
+        whole.feed(ids[:place])
+        assert branch.feed(ids[place:]) == whole.feed(ids[place:])
+        assert branch.finish() == whole.finish()

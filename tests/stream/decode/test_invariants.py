@@ -1,0 +1,381 @@
+"""What holds for any ids, however they are cut, under any options: against a plain reading of the rules, one shot, slow.
+
+`EXAMPLES=50000 pytest tests/stream/decode/test_invariants.py` draws that many examples for each test instead of a few.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import anyio
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import SCOPES
+from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt
+from tokenweir.stream.delivery.merge import merge
+from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.pipeline.stages import (
+    decode_chat,
+    detokenize,
+    split_reasoning,
+    split_tool_calls,
+    stop_at,
+    strip_reasoning,
+    until_eos,
+)
+from tokenweir.templates.reasoning_styles import HARMONY, STYLES
+from tokenweir.templates.tool_styles import TOOL_STYLES
+
+ANSWER, REASONING, TOOL_CALL = Channel
+SETTINGS = settings(
+    max_examples=int(os.environ.get("EXAMPLES", "60")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
+STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
+JSON = [
+    *(
+        '{"name": "f", "arguments": {"a": [1, "é\\n"]}}',
+        '{"arguments": {}, "name": "g"}',
+        '{"name": "f", "arguments": {',
+    ),
+    *('{"tool_name": "f", "parameters": {"x": null}}', '{"a": 1}', '{"a": "Hello', '"}', "{}", "[", "]", ",", "}", "f"),
+]
+HEADERS = {
+    "deepseek": "function<｜tool▁sep｜>f\n```json\n",
+    "kimi-k2": "functions.f:0<|tool_call_argument_begin|>",
+    "plamo3": (
+        "<|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>"
+        "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
+    ),
+    "mistral": "f[CALL_ID]a1[ARGS]",
+    "functionary": "f>",
+}
+HARMONY_TEXTS = [
+    *("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", "<|end|>", "<|call|>"),
+    *(
+        '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
+        "<|start|>assistant to=f",
+        "<|message|>",
+    ),
+]
+
+
+# -- what is drawn -----------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def answers(draw, make_tok):
+    """A tokenizer, the ids of an answer, and options; markup and stops are whole, cut and mixed up, as ids or as bytes."""
+    style, tools = draw(st.sampled_from(list(STYLES.values()))), draw(st.sampled_from(list(TOOL_STYLES.values())))
+    special = draw(st.sampled_from([None, True, False]))
+    tokens = dict.fromkeys((*style.tokens, *tools.tokens) if special is not None else ())
+    tok = make_tok(*(AddedToken(token, special=special) for token in tokens))
+    marks = [mark for mark in dict.fromkeys((*style.marks, *style.enders, *tools.marks)) if mark]
+    tag = style.openers[0]
+    stops = draw(st.lists(st.sampled_from([*STOPS, tag[:2], style.closers[0][1:], tag + "x", '"']), max_size=3))
+    harmony = HARMONY_TEXTS if HARMONY in (style.name, tools.name) else []
+    texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *harmony]
+    header = HEADERS.get(tools.name, "")
+    for call in JSON[:4]:
+        opened = tools.opens[0] + tools.call_opens + draw(st.sampled_from([header, ""]))
+        texts += [
+            opened + call + "".join(tools.tails) + tools.call_closes + tools.closes,
+            opened + call[:-2],
+            header + call,
+        ]
+    thought = [f"\n{opener}hm{closer}" for opener in style.openers for closer in style.closers] + [tag, f"\n{tag}"]
+    ids = []
+    for text in draw(
+        st.lists(st.sampled_from(thought) | st.sampled_from(texts) | st.sampled_from(texts[-12:]), max_size=9)
+    ):
+        ids += draw(st.sampled_from([tok.encode(text), list(text.encode())]))
+        ids += draw(st.just([]) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=2))
+    least = draw(st.integers(0, 6))
+    options = {
+        "stop": stops,
+        "stop_scope": draw(st.sampled_from(list(SCOPES))),
+        "reasoning": draw(st.sampled_from([style, style, "strip", None])),
+        "reasoning_style": style,
+        "tools": draw(st.sampled_from([tools, tools, None])),
+        "min_tokens": least,
+        "max_tokens": draw(st.none() | st.none() | st.integers(least, 60)),
+        "include_stop": draw(st.booleans()),
+        "ignore_eos": draw(st.booleans()),
+        "stop_token_ids": draw(st.sampled_from([(), (), (65,), (260,)])),
+        "skip_special_tokens": draw(st.booleans()),
+        "prompt_ids": draw(st.sampled_from([[], [65, 0xF0], list(f"<skip>{tag}".encode()), tok.encode(tag)])),
+    }
+    return tok, ids, options
+
+
+def style_in(options):
+    return None if options["reasoning"] is None else options["reasoning_style"]
+
+
+def cut(ids, places):
+    places = sorted({0, len(ids), *(place % (len(ids) + 1) for place in places)})
+    return [ids[a:b] for a, b in pairwise(places)]
+
+
+CUTS = st.lists(st.integers(0, 200), max_size=8)
+
+
+def run(decoder, chunks):
+    return merge([delta for chunk in chunks for delta in decoder.feed(chunk)] + decoder.finish())
+
+
+# -- the plain reading -------------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """One answer by the rules, each applied to all of the text at once.
+
+    Attributes:
+        text: All of the text, markup and what a stop cuts off included.
+        ends: Where in it each id ends; one that ends no character ends with the character after it.
+        silent: The id that ended the answer and has no text, if there is one.
+        pieces: What the text consists of, each as `(piece, begin, end)`.
+        completed: Where the stop that ends the answer is complete; None if there is none.
+        deltas: What goes out, without ids and without the finish.
+
+    """
+
+    def __init__(self, tok, ids, options):
+        self.splitter, shown = find_splitter(tok, options["prompt_ids"], style_in(options), options["tools"])
+        self.decode(tok, ids, options, shown if options["skip_special_tokens"] else {})
+        self.split()
+        self.search(options)
+
+    def decode(self, tok, ids, options, shown):
+        least, most = options["min_tokens"], options["max_tokens"]
+        stream = DecodeStream(tok, prompt_ids=options["prompt_ids"], skip_special_tokens=options["skip_special_tokens"])
+        eos = {} if options["ignore_eos"] else dict.fromkeys(tok.eos_ids)
+        final = eos | {token_id: token_id for token_id in options["stop_token_ids"]}
+        self.text, self.ends, self.silent, self.stop_reason = "", [], [], None
+        self.floor = 0 if least == 0 else float("inf")
+        ended = False
+        for count, token_id in enumerate(ids[:most], 1):
+            if count == least:
+                self.floor = len(self.text)
+            ended = count >= least and token_id in final
+            self.stop_reason = final[token_id] if ended else None
+            if ended and (self.stop_reason is None or not options["include_stop"]):
+                self.silent = [token_id]
+                break
+            piece = stream.flush() + shown[token_id] if token_id in shown else stream.step(token_id)
+            self.text += piece
+            self.ends.append(len(self.text) + (not piece or stream.pending > 0))
+            if ended:
+                break
+        long = most is not None and len(ids) >= most and not ended
+        self.reason = FinishReason.LENGTH if long else FinishReason.STOP
+        self.text += stream.flush()
+
+    def split(self):
+        split = [] if self.splitter is None else self.splitter.split(self.text) + self.splitter.finish()
+        self.after = ANSWER if self.splitter is None else self.splitter.channel
+        self.pieces, at = [], 0
+        for piece in split:
+            self.pieces.append((piece, at, at + len(piece.source)))
+            at += len(piece.source)
+        if self.splitter is None:
+            self.pieces, at = [(Plainly(self.text), 0, len(self.text))], len(self.text)
+        assert at == len(self.text)
+
+    def search(self, options):
+        """Find the stop that completes first in what stands together on one channel, and cut there."""
+        stretches = []  # of text that a stop may stand in
+        for piece, begin, end in self.pieces:
+            kind = (piece.channel, piece.malformed)
+            if stretches and stretches[-1][0] == kind and piece.channel in SCOPES["all"]:
+                begin = stretches.pop()[1]
+            stretches.append((kind, begin, end))
+        matches = [
+            (end, place, stop)
+            for (channel, _), begin, stretch_end in stretches
+            if channel in SCOPES[options["stop_scope"]]
+            for place, stop in enumerate(options["stop"])
+            for end in range(begin + len(stop), stretch_end + 1)
+            if self.text.endswith(stop, begin, end) and end > self.floor
+        ]
+        self.completed, upto = None, len(self.text) + 1
+        if matches:
+            self.completed, _, self.stop_reason = min(matches)
+            upto = self.completed - (0 if options["include_stop"] else len(self.stop_reason))
+            self.reason = FinishReason.STOP
+        self.deltas, whole_call = [], False
+        for piece, begin, _ in self.pieces:
+            if self.completed is not None and begin >= self.completed:
+                break
+            if piece.channel is TOOL_CALL:
+                whole_call |= piece.complete
+                call = (piece.call, piece.complete, piece.malformed)
+                self.deltas.append(ToolCallDelta(piece.name, piece.text, [], 0, *call))
+            elif text := piece.text[: max(0, upto - begin)]:
+                if piece.channel is ANSWER:
+                    self.deltas.append(TextDelta(text, malformed=piece.malformed))
+                elif piece.channel is REASONING and options["reasoning"] != "strip":
+                    self.deltas.append(ReasoningDelta(text))
+        if self.reason is FinishReason.STOP and self.stop_reason is None and whole_call:
+            self.reason = FinishReason.TOOL_CALLS
+        self.deltas = merge(self.deltas)
+        self.upto = min(upto, len(self.text))
+
+    def reasoning_tokens(self, consumed):
+        """How many of the ids that were consumed end in thinking or its tags, or are left where thinking has not ended."""
+        total = 0
+        for end in (self.ends + [self.upto + 1] * len(self.silent))[:consumed]:
+            at = [piece.channel for piece, a, b in self.pieces if a < end <= min(b, self.upto)]
+            total += (at[0] if at else self.after) in (REASONING, None)
+        return total
+
+
+class Plainly:
+    """A piece where nothing is split."""
+
+    channel, malformed = ANSWER, None
+
+    def __init__(self, text):
+        self.source = self.text = text
+
+
+# -- the invariants ----------------------------------------------------------------------------------------------------
+
+
+@SETTINGS
+@given(st.data(), CUTS)
+def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
+    tok, ids, options = data.draw(answers(make_tok))
+    plain = Plain(tok, ids, options)
+    decoder = ChatDecoder(tok, **options)
+    one_by_one = run(decoder, [[token_id] for token_id in ids])
+    consumed = len(ids) - decoder.ignored
+
+    *deltas, finish = one_by_one
+    assert [replace(delta, token_ids=[]) for delta in deltas] == plain.deltas
+    assert [token_id for delta in one_by_one for token_id in delta.token_ids] == ids[:consumed]
+    assert (finish.reason, finish.stop_reason) == (plain.reason, plain.stop_reason)
+    if plain.completed is None:
+        assert consumed == len(plain.ends) + len(plain.silent)
+    else:
+        assert sum(end < plain.completed for end in plain.ends) < consumed <= len(plain.ends) + len(plain.silent)
+    assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
+    style = options["reasoning_style"]
+    pairs_alone = (style.unmatched_closer, style.after_closer, style.wrappers, style.enders) == ("keep", "keep", (), ())
+    if style.name != HARMONY and pairs_alone and options["tools"] is None and plain.completed is None:
+        assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
+
+    for chunks in (cut(ids, places), [ids]):
+        decoder.reset(options["prompt_ids"])
+        assert run(decoder, chunks) == one_by_one
+        assert decoder.ignored == len(ids) - consumed
+
+
+@SETTINGS
+@given(st.data(), CUTS)
+def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, places):
+    tok, ids, options = data.draw(answers(make_tok))
+    strip = options["reasoning"] == "strip"
+    options |= {"min_tokens": 0, "max_tokens": None, "include_stop": False, "ignore_eos": False, "stop_token_ids": ()}
+    options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
+    spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
+    style, tools = style_in(options), options["tools"]
+
+    async def source():
+        for chunk in cut(ids, places):
+            yield chunk
+
+    async def composed():
+        stage = detokenize(until_eos(source(), tok.eos_ids), tok, style=style, tools=tools, **spoken)
+        if style is not None:
+            inside = read_prompt(tok, options["prompt_ids"], style).inside
+            stage = (strip_reasoning if strip else split_reasoning)(stage, style, inside=inside, tools=tools)
+        elif tools is not None:
+            stage = split_tool_calls(stage, tools)
+        stage = stop_at(stage, options["stop"], scope=options["stop_scope"])
+        return as_deltas([chunk async for chunk in stage])
+
+    async def fused():
+        *deltas, finish = [delta async for delta in decode_chat(source(), tok, **options)]
+        return merge(deltas), finish.token_ids
+
+    assume(HARMONY not in (style and style.name, tools and tools.name))  # both in one, and begun by the prompt
+    deltas, rest = anyio.run(composed)
+    fused_deltas, fused_rest = anyio.run(fused)
+    assert deltas == fused_deltas
+    # A stop that shows only with the next character, because it was held as the beginning of a tag, ends the composed
+    # stages before the ids of that character reach the last of them.
+    assert rest == fused_rest[: len(rest)]
+
+
+def as_deltas(chunks):
+    """What `ChatDecoder` would make of chunks: merged deltas, and the ids that are left."""
+    deltas, carry = [], []
+    for chunk in chunks:
+        carry = [*carry, *chunk.ids]
+        if chunk.channel is TOOL_CALL and (chunk.text or chunk.name or chunk.complete or chunk.malformed):
+            says = {"call": chunk.call, "complete": chunk.complete, "malformed": chunk.malformed}
+            deltas.append(ToolCallDelta(chunk.name, chunk.text, carry, **says))
+        elif chunk.text and chunk.channel is ANSWER:
+            deltas.append(TextDelta(chunk.text, carry, malformed=chunk.malformed))
+        elif chunk.text:
+            deltas.append(ReasoningDelta(chunk.text, carry))
+        else:
+            continue
+        carry = []
+    return merge(deltas), carry
+
+
+@SETTINGS
+@given(st.data())
+def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
+    """After any ids, what has been sent is the longest text with which every continuation begins.
+
+    Where a character has begun nothing is asked, and but for one case: the stops do not know that what comes next is
+    held as the beginning of a tag, so the beginning of a stop may wait for it, though neither the tag nor this text
+    would complete the stop.
+    """
+    tok, ids, options = data.draw(answers(make_tok))
+    style, stops = options["reasoning_style"], options["stop"]
+    options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True}
+    options |= {"stop_token_ids": (), "tools": None}  # a call is held until its name is known
+    # A stop that ends with another never matches, yet its beginning is held; a header of harmony is held as a whole.
+    assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
+    assume(style.name != HARMONY)
+    marks = (*style.marks, *style.enders)
+    texts = [text.encode() for text in dict.fromkeys((*marks, *stops))]
+    endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]
+    endings += [list(rest) for rest in (b"Z", b"\n", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")]
+    late = [tok.token_to_id("<skip>")] * options["min_tokens"]
+    decoder, stream, sent = ChatDecoder(tok, **options), DecodeStream(tok), ""
+    for fed, token_id in enumerate(ids[:10]):
+        sent += on_channels(decoder.feed([token_id]))
+        stream.step(token_id)
+        if decoder.finished:
+            return
+        if stream.pending:
+            continue
+        outcomes = []
+        for rest in endings + [[*late, *rest] for rest in endings if late]:
+            branch = decoder.copy()
+            outcomes.append(sent + on_channels(branch.feed(rest) + branch.finish()))
+        common = os.path.commonprefix(outcomes)
+        assert common.startswith(sent)
+        if waiting := common[len(sent) + 1 :: 2]:
+            text = tok.decode(ids[: fed + 1], skip_special_tokens=False).replace("<skip>", "")  # tags may be special
+            assert any(stop.startswith(waiting) and stop != waiting for stop in stops)
+            assert any(text.endswith(waiting + mark[:n]) for mark in marks for n in range(1, len(mark)))
+
+
+def on_channels(deltas):
+    """The text, each character behind the letter of its channel."""
+    letters = {TextDelta: "A", ReasoningDelta: "R"}
+    return "".join(letters[type(delta)] + char for delta in deltas if type(delta) in letters for char in delta.text)

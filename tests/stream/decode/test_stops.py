@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import TextError
+from tokenweir.stream.decode.stops import StopStep, StopStrings
+
+TEXT = st.text("ab<\n", max_size=30)
+STOPS = st.lists(st.text("ab<\n", min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+def pieces_of(text, cuts):
+    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    return [text[a:b] for a, b in pairwise(places)]
+
+
+def whole(text, stops, include=False, ignore=0):
+    """The definition: the match that completes first, of those the first listed."""
+    for end in range(ignore + 1, len(text) + 1):
+        for stop in stops:
+            if text[:end].endswith(stop):
+                return text[: end if include else end - len(stop)], stop
+    return text, None
+
+
+def run(stops, pieces):
+    text = "".join(stops.step(piece).text for piece in pieces)
+    return text + stops.flush(), stops.matched
+
+
+@settings(max_examples=200)
+@given(TEXT, STOPS, st.lists(st.integers(0, 30)), st.booleans())
+def test_every_cutting_gives_the_match_that_completes_first(text, stops, cuts, include):
+    assert run(StopStrings(stops, include=include), pieces_of(text, cuts)) == whole(text, stops, include)
+
+
+@settings(max_examples=200)
+@given(TEXT, STOPS)
+def test_held_is_the_longest_suffix_that_is_a_proper_prefix_of_a_stop(text, stops):
+    matcher, sent = StopStrings(stops), ""
+    for place, char in enumerate(text, start=1):
+        sent += matcher.step(char).text
+        if matcher.matched is not None:
+            assert matcher.held == ""
+            break
+        seen = text[:place]
+        longest = max((n for stop in stops for n in range(len(stop)) if seen.endswith(stop[:n])), default=0)
+        assert matcher.held == seen[place - longest :]
+        assert sent + matcher.held == seen
+
+
+@settings(max_examples=200)
+@given(TEXT, STOPS, st.integers(0, 30))
+def test_after_ignored_matches_held_is_still_the_least(text, stops, ignore):
+    matcher = StopStrings(stops)
+    matcher.step(text, ignore=ignore)
+    longest = max((n for stop in stops for n in range(len(stop)) if text.endswith(stop[:n])), default=0)
+    assert matcher.matched is not None or len(matcher.held) == longest
+
+
+@settings(max_examples=200)
+@given(TEXT, STOPS, st.integers(0, 30))
+def test_ignored_matches_stay_in_the_text_and_may_overlap_the_one_that_counts(text, stops, ignore):
+    matcher = StopStrings(stops)
+    step = matcher.step(text, ignore=ignore)
+    assert (step.text + matcher.flush(), step.matched) == whole(text, stops, ignore=ignore)
+
+
+def test_a_stop_inside_another_ends_the_text_first():
+    assert run(StopStrings(["abcd", "bc"]), ["xab", "cd"]) == ("xa", "bc")
+
+
+def test_of_two_that_complete_together_the_first_listed_wins():
+    assert run(StopStrings(["abc", "bc"]), ["xabc"]) == ("x", "abc")
+    assert run(StopStrings(["bc", "abc"]), ["xabc"]) == ("xa", "bc")
+
+
+def test_a_failed_prefix_is_released_from_the_left():
+    stops = StopStrings(["<<end"])
+    assert [stops.step("<").text for _ in range(4)] == ["", "", "<", "<"]
+    assert stops.held == "<<"
+    assert stops.step("x") == StopStep("<<x")
+
+
+def test_text_after_the_stop_is_dropped():
+    stops = StopStrings(["END"])
+    assert stops.step("aEN") == StopStep("a")
+    assert stops.step("Dtail") == StopStep("", "END")
+    assert stops.step("more") == StopStep("", "END")
+    assert stops.flush() == ""
+
+
+def test_a_flush_in_the_middle_begins_a_new_text():
+    stops = StopStrings(["ab"])
+    assert stops.step("a").text == ""
+    assert stops.flush() == "a"
+    assert stops.step("b") == StopStep("b")
+
+
+def test_stops_of_characters_that_mean_something_in_a_pattern():
+    for stop in ["]", "^", "-", "\\", "[[", "|", "&&", "~~", "."]:
+        assert run(StopStrings([stop, "x-"]), ["a" + stop + "b"]) == ("a", stop)
+
+
+def test_no_stops_pass_everything():
+    assert run(StopStrings([]), ["a", "b"]) == ("ab", None)
+
+
+def test_a_single_string_is_one_stop():
+    assert run(StopStrings("ab"), ["b", "ab"]) == ("b", "ab")
+
+
+def test_bad_stops_are_refused():
+    with pytest.raises(ValueError, match=r"^stop string 1 of 2 is empty; it would end every text at once$"):
+        StopStrings(["a", ""])
+    with pytest.raises(TypeError, match=r"^stop string 0 is int 7, not a str$"):
+        StopStrings([7])
+    with pytest.raises(TextError, match=r"^stop string 1 has a lone surrogate U\+D800 at character 1$"):
+        StopStrings(["a", "b\ud800"])
+
+
+@settings(max_examples=200)
+@given(st.text("aéà日旦👩", max_size=20), st.lists(st.text("aéà日旦👩", min_size=1, max_size=3), max_size=3), st.data())
+def test_characters_that_share_bytes_are_not_mixed_up(text, stops, data):
+    ignore = data.draw(st.integers(0, 20))
+    matcher = StopStrings(stops)
+    step = matcher.step(text, ignore=ignore)
+    longest = max((n for stop in stops for n in range(len(stop)) if text.endswith(stop[:n])), default=0)
+    assert step.matched is not None or matcher.held == text[len(text) - longest :]
+    assert (step.text + matcher.flush(), step.matched) == whole(text, stops, ignore=ignore)
+
+
+def test_long_stops_are_matched_in_linear_time():
+    matcher = StopStrings(["a" * 100_000 + "b", "b" * 100_000])
+    for _ in range(200):
+        matcher.step("a" * 99_999 + "c")
+    assert matcher.step("a" * 100_001 + "b").matched == "a" * 100_000 + "b"
+
+
+def test_where_the_stop_is_kept_nothing_is_held_back():
+    stops = StopStrings(["<end>", "d>x"], include=True)
+    assert [stops.step(text).text for text in ("a<", "en", "d")] == ["a<", "en", "d"]
+    assert stops.held == ""
+    assert stops.step("> b") == StopStep(">", "<end>")

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import anyio
+import numpy as np
+import pytest
+from anyio.lowlevel import checkpoint
+
+from tokenweir.encode.errors import TextError
+from tokenweir.stream.prompts.batcher import PromptBatcher
+from tokenweir.stream.prompts.prompt_encoding import encode_prompts
+from tokenweir.templates import Prompt
+
+TEXTS = ["Hello world", "", "boxes", "日本 👩", "Question: a<eos>b"]
+
+pytestmark = pytest.mark.anyio
+
+
+async def collect(prompts, encoder, **options):
+    return [ids async for ids in encode_prompts(prompts, encoder, **options)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+async def test_prompts_are_encoded_in_order(tok, batch_size):
+    prompts = [*TEXTS, Prompt("Hello<eos>", guarded=(5, 6, 7, 8, 9))]
+    encoded = await collect(prompts, tok, batch_size=batch_size)
+    assert all(ids.dtype == np.int32 for ids in encoded)
+    assert [ids.tolist() for ids in encoded] == [*map(tok.encode, TEXTS), [*tok.encode("Hello"), *b"<eos>"]]
+
+
+async def test_an_async_source_is_closed_when_the_reader_leaves(tok):
+    closed = False
+
+    async def source():
+        nonlocal closed
+        try:
+            for text in TEXTS:
+                yield text
+        finally:
+            closed = True
+
+    stage = encode_prompts(source(), tok, batch_size=1)
+    assert (await anext(stage)).tolist() == tok.encode(TEXTS[0])
+    await stage.aclose()
+    assert closed
+
+
+@pytest.mark.parametrize("batched", [False, True])
+async def test_it_reads_no_further_ahead_than_a_batch(tok, batched):
+    read = given = 0
+
+    def source():
+        nonlocal read
+        for number in range(20):
+            assert read - given < 3
+            read += 1
+            yield str(number)
+
+    async with PromptBatcher(tok) as batcher:
+        async for ids in encode_prompts(source(), batcher if batched else tok, batch_size=3):
+            assert ids.tolist() == tok.encode(str(given))
+            given += 1
+    assert given == 20
+
+
+@pytest.mark.parametrize("steps", range(16))
+async def test_a_reader_cancelled_after_any_number_of_steps_leaves_source_and_batcher_clean(tok, steps):
+    ended = 0
+    texts = []
+
+    async def source():
+        nonlocal ended
+        try:
+            for number in range(100):
+                await checkpoint()
+                yield str(number)
+        finally:
+            ended += 1
+
+    async def reader():
+        async for ids in encode_prompts(source(), batcher, batch_size=3):
+            texts.append(tok.decode(ids))
+
+    with anyio.fail_after(20):
+        async with PromptBatcher(tok) as batcher:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(reader)
+                for _ in range(steps):
+                    await checkpoint()
+                tasks.cancel_scope.cancel()
+            assert (await batcher.encode("after")).tolist() == tok.encode("after")
+    assert ended == 1 or (ended, texts) == (0, [])  # cancelled before its first step
+    assert texts == [str(number) for number in range(len(texts))]
+
+
+async def test_an_encoder_of_batches_runs_in_a_thread_and_may_answer_from_a_device(tok):
+    class OnDevice:
+        def __init__(self, ragged):
+            self.ragged = ragged
+
+        def to_host(self):
+            return self.ragged
+
+    sizes = []
+
+    class BatchEncoder:
+        def encode_batch(self, prompts):
+            with pytest.raises(RuntimeError):
+                anyio.lowlevel.current_token()
+            sizes.append(len(prompts))
+            return OnDevice(tok.encode_batch(prompts))
+
+    assert [ids.tolist() for ids in await collect(TEXTS, BatchEncoder(), batch_size=2)] == list(map(tok.encode, TEXTS))
+    assert sizes == [2, 2, 1]
+
+
+async def test_an_async_encoder_gets_the_prompts_of_a_batch_together(tok):
+    class Batcher:
+        waiting = most = 0
+
+        async def encode(self, prompt):
+            self.waiting += 1
+            self.most = max(self.most, self.waiting)
+            await anyio.sleep(0.01 * len(prompt))
+            self.waiting -= 1
+            return tok.encode(prompt)
+
+    encoder = Batcher()
+    assert [ids.tolist() for ids in await collect(TEXTS, encoder, batch_size=3)] == list(map(tok.encode, TEXTS))
+    assert encoder.most == 3
+
+
+async def test_a_failure_comes_as_it_is_after_the_batches_before(tok):
+    class Batcher:
+        async def encode(self, prompt):
+            return tok.encode(prompt)
+
+    async with PromptBatcher(tok) as batcher:
+        for encoder in (tok, Batcher(), batcher):
+            got = []
+            with pytest.raises(TextError):
+                async for ids in encode_prompts(["a", "b\ud800"], encoder, batch_size=1):
+                    got.append(ids.tolist())
+            assert got == [[97]]
+
+
+async def test_an_encoder_that_gives_too_few_is_found_out():
+    class Short:
+        def encode_batch(self, prompts):
+            return [[1]]
+
+    with pytest.raises(RuntimeError, match=r"^Short\.encode_batch\(\) gave 1 for 5 prompts$"):
+        await collect(TEXTS, Short())
+
+
+async def test_batch_size_must_be_positive(tok):
+    with pytest.raises(ValueError, match="^batch_size=0 is below 1$"):
+        await collect(TEXTS, tok, batch_size=0)
