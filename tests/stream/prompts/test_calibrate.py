@@ -7,6 +7,7 @@ from math import inf
 import pytest
 
 from tokenweir.encode.errors import DeviceError
+from tokenweir.stream.prompts import calibrate
 from tokenweir.stream.prompts.calibrate import PROMPT_BYTES, SIZES, measure_crossover
 
 
