@@ -1,5 +1,7 @@
 """Messages to prompt text, by HuggingFace's conventions for Jinja chat templates.
 
+The way of the data:
+
     files.py           finds a template beside a tokenizer; chat_template.py renders it
     environment.py     the sandbox and what templates may call; limits.py bounds what they may cost
     messages.py        checks and prepares messages; continuation.py goes on with the last one
