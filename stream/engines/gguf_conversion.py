@@ -127,5 +127,7 @@ class _Model:
         try:
             weights = dequantize(tensor.data, tensor.tensor_type)
         except NotImplementedError as error:
-            raise EngineError(f"{self._path}: tensor {name} is {tensor.tensor_type.name}, which gguf cannot read") from error
+            raise EngineError(
+                f"{self._path}: tensor {name} is {tensor.tensor_type.name}, which gguf cannot read"
+            ) from error
         return weights.reshape(tensor.shape.tolist()[::-1]).astype(np.float32, copy=False)

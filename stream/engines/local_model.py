@@ -116,4 +116,3 @@ def _check_sum(path: Path, expected: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != expected:
         raise EngineError(f"{path.name}: its SHA-256 is {found}, not {expected}; it is not used")
-
