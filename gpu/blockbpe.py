@@ -98,7 +98,7 @@ class BlockBpeBatch:
         self.block = block
         self.most = most
         self._device = device
-        self._tables = ModelTables(self.tokenizer, device, "blockbpe")
+        self._tables = ModelTables(self.tokenizer, device, "blockbpe", any_bytes=True)
         self._reasons = {bit: reason.format(most=most) for bit, reason in REASONS.items()}
 
     def encode(

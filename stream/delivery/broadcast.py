@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.delivery.merge import size_of
@@ -185,6 +185,9 @@ class View(Generic[T]):
                     raise handoff._failure
                 return []
             await handoff._filled.wait()
+            # Under asyncio a scope that is cancelled while the signal wakes this task is not delivered; the reader may
+            # never wait again.
+            await checkpoint_if_cancelled()
         if self._cut is not None:
             raise self._cut
         handoff.seal()

@@ -51,6 +51,39 @@ async def test_a_reader_that_waits_gets_each_delta_at_once():
     assert taken == [[TextDelta("a")], [TextDelta("b")], [TextDelta("c")]]
 
 
+async def test_a_reader_is_cancelled_even_if_the_end_comes_first():
+    handoff = handoff_of()
+
+    async def end(scope):
+        await anyio.wait_all_tasks_blocked()
+        handoff.close()
+        scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope, handoff.view() as view:
+            tasks.start_soon(end, scope)
+            await view.take()
+        assert scope.cancelled_caught
+
+
+async def test_a_reader_cancelled_as_a_delta_comes_leaves_it_to_the_others():
+    handoff, taken = handoff_of(), []
+
+    async def late(scope):
+        await anyio.wait_all_tasks_blocked()
+        handoff.append([TextDelta("x")])
+        scope.cancel()
+        await read(handoff, taken)
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope, handoff.view() as view:
+            tasks.start_soon(late, scope)
+            await view.take()
+        assert scope.cancelled_caught
+        handoff.close()
+    assert taken == [[TextDelta("x")]]
+
+
 async def test_a_full_slot_holds_the_producer_back():
     handoff, put = handoff_of(max_ahead=2 * LETTER), 0
 
