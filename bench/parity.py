@@ -236,7 +236,7 @@ GROUPS = {
     "corpora": ("corpus lines", "corpora whole"),
     "random ids": ("random ids",),
 }
-"""How the README sums up the kinds."""
+"""How the summary groups the kinds."""
 
 
 def summary(results: dict[str, list[Row]]) -> str:
@@ -248,6 +248,18 @@ def summary(results: dict[str, list[Row]]) -> str:
         differences = sum(len(row.differences) for row in rows)
         lines.append((name, rows[0].library, *(f"{number:,}" for number in (*numbers, differences))))
     return table(("tokenizer", "reference", *GROUPS, "differences"), lines)
+
+
+def sentence(results: dict[str, list[Row]], refused: int) -> str:
+    """What the README says of it."""
+    rows = [row for of_file in results.values() for row in of_file]
+    strings = sum(row.strings for row in rows if row.kind != "random ids")
+    ids = sum(row.strings for row in rows if row.kind == "random ids")
+    differences = sum(len(row.differences) for row in rows)
+    return (
+        f"{len(results)} tokenizer files of every family and format, {strings:,} strings and {ids:,} lists of random ids:\n"
+        f"{differences} differences to the reference libraries, {refused} files refused."
+    )
 
 
 def main() -> int:
@@ -289,8 +301,10 @@ def main() -> int:
     for name, row, difference in differences[:40]:
         print(f"\n{name}, {row.kind}: {difference}")
     if options.write:
-        write_between(ROOT / "README.md", "parity", f"{summary(results)}\n\n{refusals}")
-        write_between(ROOT / "bench" / "RESULTS.md", "parity", f"{details(results)}\n\n{machine()}")
+        write_between(ROOT / "README.md", "parity", sentence(results, len(refused)))
+        page = ROOT / "bench" / "RESULTS.md"
+        write_between(page, "parity", f"{details(results)}\n\n{machine()}")
+        write_between(page, "parity-summary", f"{summary(results)}\n\n{refusals}")
     return 1 if differences or refused else 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
@@ -119,6 +119,8 @@ def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
             return _core.Vocabulary.plain(model.pieces)
         case Unigram():
             return _core.Vocabulary.plain([piece for piece, _ in model.vocab])
+        case _:
+            assert_never(model)
 
 
 def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *, byte_level: bool) -> _core.Model:
@@ -154,6 +156,8 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
             make = _core.SentencePieceBpe if model.algorithm == "BPE" else _core.SentencePieceUnigram
             scores = np.asarray(model.scores, np.float64)
             return make(list(model.pieces), scores, model.types, model.unk_id, model.byte_fallback, control)
+        case _:
+            assert_never(model)
 
 
 def _searchable(tokens: Iterable[tuple[AddedToken, str]]) -> _core.AddedTokens:

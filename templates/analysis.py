@@ -65,4 +65,5 @@ class _Values:
                 return self.includes(node.expr1) or self.includes(node.expr2)
             case nodes.Or():
                 return self.includes(node.left) or self.includes(node.right)
-        return False
+            case _:
+                return False

@@ -234,6 +234,8 @@ class Session:
                     conversation.think("".join(part.text for part in item.content))
                 case FunctionCallItem(status="completed"):  # templates refuse arguments that are cut short
                     conversation.call(item.call_id, item.name, item.arguments)
+                case FunctionCallItem():
+                    pass
         messages = conversation.end()
         fits = len(msgspec.json.encode(messages)) <= self._limits.max_message_bytes
         self._last = (live.stream.id, messages) if fits else None
