@@ -100,7 +100,7 @@ class BlockBpeBatch:
         self.block = block
         self.max_bytes = max_bytes
         self._device = device
-        self._tables = ModelTables(self.tokenizer, device, "blockbpe")
+        self._tables = ModelTables(self.tokenizer, device, "blockbpe", any_bytes=True)
         self._reasons = {bit: reason.format(max_bytes=max_bytes) for bit, reason in REASONS.items()}
 
     def encode(
