@@ -75,7 +75,7 @@ def main(kind: str, kernels: str = str(SOURCES)) -> int:
         texts = [d if isinstance(d, str) else d.decode("utf-8", "replace") for d in documents]
         expected = tok.encode_batch(texts)
         assert all(np.array_equal(rows[i], expected[i]) for i in range(len(documents)))
-    print(f"{kind}: {len(documents)} documents, {len(device.launches)} launches")
+    sys.stdout.write(f"{kind}: {len(documents)} documents, {len(device.launches)} launches\n")
     return 0
 
 
