@@ -6,6 +6,7 @@ import os
 import runpy
 from pathlib import Path
 
+import hypothesis
 import pytest
 from gguf_writer import gguf_bytes
 
@@ -15,6 +16,12 @@ from tokenweir.stream.engines import local_model
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
+
+# No test may depend on the machine's speed: an example has no deadline, and none is too slow to be made.
+hypothesis.settings.register_profile(
+    "tokenweir", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tokenweir")
 
 
 def data_path(name: str) -> Path:
