@@ -172,7 +172,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(WORDS, max_size=14), st.lists(st.integers(0, 200), max_size=4), st.sampled_from(["assistant", None]))
 def test_every_cutting_gives_the_same_pieces(words, places, before):
     text = "".join(words)
@@ -185,7 +185,7 @@ def test_every_cutting_gives_the_same_pieces(words, places, before):
             json.loads(arguments)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
 def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
     check_skimming(Harmony, words, '{"<|')
