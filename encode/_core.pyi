@@ -406,10 +406,12 @@ class TokenBytes:
 
     def __len__(self) -> int: ...
     def __getitem__(self, token_id: int) -> bytes: ...
-    def join(self, ids: Sequence[int]) -> bytes:
+    def join(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
         """The bytes of the tokens, one after the other."""
 
-    def decode(self, ids: Sequence[int], skip_special: bool, whole_runs: bool = False) -> str:
+    def decode(
+        self, ids: Sequence[int] | NDArray[np.integer[Any]], skip_special: bool, whole_runs: bool = False
+    ) -> str:
         """The text of the tokens; `whole_runs`: a run of bytes that is not UTF-8 is one U+FFFD a byte."""
 
 class DecodeStream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ class Tokenizer:
         if eos is None:
             eos = min(self.eos_ids, default=None)
         self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
+        self._ids_around = cache(self._affixes.ids)
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +190,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._ids_around(add_special_tokens, add_bos, add_eos)
         return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
     def encode_array(
@@ -208,7 +209,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._ids_around(add_special_tokens, add_bos, add_eos)
         return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
 
     def encode_with_offsets(
@@ -227,7 +228,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._ids_around(add_special_tokens, add_bos, add_eos)
         ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._affixes.added.trims:  # whether special tokens are added or not
@@ -274,7 +275,7 @@ class Tokenizer:
         texts = list(texts)
         if len(guarded) not in (0, len(texts)):
             raise ValueError(f"guarded has {len(guarded)} entries for {len(texts)} texts")
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._ids_around(add_special_tokens, add_bos, add_eos)
         return Ragged(*self._encoder.encode_batch(texts, parse_special, guarded, threads or 0, prefix, suffix))
 
     def count(
@@ -293,14 +294,14 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._ids_around(add_special_tokens, add_bos, add_eos)
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
     def affixes(
         self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids that go before and after those of every text; for encoders other than this one."""
-        return self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        return self._ids_around(add_special_tokens, add_bos, add_eos)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
@@ -403,10 +404,16 @@ def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
     return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))
 
 
-def _as_sequence(ids: Sequence[int] | NDArray[np.integer[Any]]) -> Sequence[int]:
+_AS_THEY_LIE = {np.dtype(name) for name in ("int32", "uint32", "int64")}
+"""Arrays of these the core reads itself."""
+
+
+def _as_sequence(ids: Sequence[int] | NDArray[np.integer[Any]]) -> Sequence[int] | NDArray[np.integer[Any]]:
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise TypeError(f"ids must be one-dimensional integers, not {ids.dtype} of shape {ids.shape}")
+        if ids.dtype in _AS_THEY_LIE and ids.flags.c_contiguous:
+            return ids
         plain: list[int] = ids.tolist()
         return plain
     return ids

@@ -1,4 +1,4 @@
-// Pieces of 16 to 127 bytes and the ids they became: a run of Chinese is one piece, and prompts repeat.
+// Pieces of 16 to 127 bytes and the ids they became: long names in code, rules of dashes.
 //
 // Bytes and ids lie in one buffer, a piece behind the other. When it is full all is forgotten; so there is nothing to free
 // and nothing to move. A look-up compares the bytes themselves.

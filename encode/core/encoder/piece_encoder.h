@@ -89,11 +89,17 @@ class PieceEncoder {
       if (guarded_) piece.key.high |= WordKey::kGuarded;
       piece.hash = piece.key.hash();
       if (words_) words_->prefetch(piece.hash);
-    } else if (piece.n <= PhraseCache::kMaxBytes) {
-      piece.hash = PhraseCache::hash(b, piece.n) ^ guarded_;
+    } else if (is_phrase(piece)) {
+      piece.hash = PhraseCache::hash(b, piece.n);
       seen_.phrases.prefetch(piece.hash);
     }
     if (n_waiting_ == kWaiting) flush();
+  }
+
+  // Whether a piece is kept among the phrases: one that can be cut is as fast without.
+  bool is_phrase(const Piece& piece) const {
+    return piece.n > WordKey::kMaxBytes && piece.n <= PhraseCache::kMaxBytes && !guarded_ &&
+           !(parts_ && is_worth_cutting(piece));
   }
 
   // Whether a token that the table has is what its bytes become; `whole`: it is, whatever merging makes of them.
@@ -107,8 +113,8 @@ class PieceEncoder {
 
   // A piece that is no token, or a long one, and not among the short ones that were seen.
   void unseen(const Piece& piece) {
-    const bool keep = piece.n > WordKey::kMaxBytes && piece.n <= PhraseCache::kMaxBytes;
-    if (keep && !guarded_) {
+    const bool keep = is_phrase(piece);
+    if (keep) {
       size_t n;
       if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, piece.hash, n)) {
         std::memcpy(ids_.room(n), found, n * sizeof *found);
@@ -116,30 +122,48 @@ class PieceEncoder {
       }
     }
     const size_t first = ids_.size();
-    if (!parts_ || piece.n < kWorthCutting || !encode_parts(piece))
+    if (parts_ && is_worth_cutting(piece))
+      encode_parts(piece);
+    else
       model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
     const size_t count = ids_.size() - first;
     const int32_t* made = ids_.data() + first;
-    if (keep && !guarded_)
+    if (keep)
       seen_.phrases.insert(piece.p, piece.n, piece.hash, made, count);
     else if (piece.n <= WordKey::kMaxBytes && count > 0 && count <= WordCache::kMaxIds)
       seen_.words.insert(piece.key, piece.hash, made, count);
   }
 
-  static constexpr size_t kWorthCutting = 6;  // two characters of Chinese
+  // Whether a piece begins with a character beyond ASCII, or has one behind a space.
+  static bool is_worth_cutting(const Piece& piece) { return piece.n >= 4 && (piece.p[0] | piece.p[1]) >= 0x80; }
 
-  // The same part by part; false, and nothing, if the piece has none.
-  bool encode_parts(const Piece& piece) {
-    const uint8_t *b = piece.p, *const e = b + piece.n;
-    if ((b[0] | b[1]) < 0x80) return false;
-    const uint8_t* cut = parts_->next(b, e);
-    if (cut == e) return false;
-    if (whole_ && model_.encode_token(b, piece.n, ids_)) return true;
-    for (;; cut = parts_->next(b, e)) {
-      encode_part(b, static_cast<size_t>(cut - b), piece.text_end);
-      if (cut == e) return true;
-      b = cut;
+  // The same part by part, most of them one character.
+  void encode_parts(const Piece& piece) {
+    const uint8_t *part = piece.p, *const end = part + piece.n;
+    if (whole_ && model_.encode_token(part, piece.n, ids_)) return;
+    uint32_t length;
+    uint32_t before = utf8_decode(part, length);
+    const uint8_t* at = part + length;
+    bool one = before < ByteCuts::kCharacters;  // the part is one character
+    const auto finish = [&] {
+      if (one)
+        ids_.advance(model_.encode_character(before, ids_.room(3)));
+      else
+        encode_part(part, static_cast<size_t>(at - part), piece.text_end);
+    };
+    while (at < end) {
+      const uint32_t c = utf8_decode(at, length);
+      if (parts_->may_cut(before, c)) {
+        finish();
+        part = at;
+        one = true;
+      } else {
+        one = false;
+      }
+      before = c;
+      at += length;
     }
+    finish();
   }
 
   void encode_part(const uint8_t* p, size_t n, const uint8_t* text_end) {

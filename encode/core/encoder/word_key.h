@@ -12,11 +12,11 @@ struct WordKey {
   static constexpr uint64_t kGuarded = uint64_t{16} << 56;  // no control token is to be found
   static constexpr uint64_t kPart = uint64_t{32} << 56;     // part of a piece: merging alone decides
 
-  uint64_t low = 0, high = 0;  // the top byte of `high` is the length
+  uint64_t low, high;  // the top byte of `high` is the length
 
   // `readable`: at least 16 bytes may be read from `p`.
   static WordKey of(const uint8_t* p, size_t n, bool readable) {
-    WordKey key;
+    WordKey key{};
     if (readable) {
       key.low = word(p) & word(kMasks + 16 - n);
       key.high = word(p + 8) & word(kMasks + 24 - n);

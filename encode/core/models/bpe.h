@@ -98,7 +98,7 @@ class Bpe : public Model {
       if (token.size() > WordKey::kMaxBytes) continue;
       words_->insert(token, token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])]);
     }
-    parts_->close();
+    if (!parts_->close()) parts_.reset();
   }
 
   bool guards() const override { return guards_; }
@@ -121,6 +121,8 @@ class Bpe : public Model {
     if (id != kNone) out.push(id);
     return id != kNone;
   }
+
+  size_t encode_character(uint32_t character, int32_t* out) const override { return characters_.alone(character, out); }
 
   void encode_part(const uint8_t* p, size_t n, ModelScratch& scratch, IdBuffer& out) const override {
     merge_bytes(p, n, false, scratch, out);

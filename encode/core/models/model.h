@@ -77,6 +77,9 @@ class Model {
   // Appends the id of a piece that is a token; false if it is none.
   virtual bool encode_token(const uint8_t*, size_t, IdBuffer&) const { return false; }
 
+  // Writes the ids of one character below U+10000 as such a part, at most three, and returns their number.
+  virtual size_t encode_character(uint32_t, int32_t*) const { return 0; }
+
   // Appends the ids of a part of a piece, by merging alone.
   virtual void encode_part(const uint8_t*, size_t, ModelScratch&, IdBuffer&) const {}
 
