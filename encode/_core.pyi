@@ -148,6 +148,9 @@ class PreTokenizer:
 def byte_alphabet() -> str:
     """GPT-2's 256 letters, in the order of the bytes that they stand for."""
 
+def utf8_bytes() -> bytes:
+    """The bytes that UTF-8 can contain, in order: all but C0, C1 and F5 to FF."""
+
 class TokenIds(Mapping[str, int]):
     """A vocabulary as a mapping of tokens to ids, in the order of ids, that is no Python object for each of them."""
 
@@ -664,6 +667,7 @@ class DeviceTables:
     """Priority to id; empty if that is the priority plus `merged_shift`."""
     merged_shift: int
     byte_ids: NDArray[np.uint32]
+    """By byte: its token; 0xFFFFFFFF for a byte without one, which UTF-8 does not contain."""
     ascii_pairs: NDArray[np.uint32]
     """The priority of the pair of two ASCII characters, 128 * first + second; 0xFFFFFFFF if they do not merge."""
     characters: NDArray[np.uint32]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -15,6 +15,7 @@ from tokenweir.encode.spec import (
     TokenizerSpec,
 )
 from tokenweir.encode.spec.parts import parts
+from tokenweir.encode.spec.post_processors import SinglePostProcessor
 
 Ids = tuple[int, ...]
 
@@ -23,8 +24,6 @@ MAX_PARTS = 32
 
 MAX_IDS_AROUND = 1 << 16
 """So many ids may go around a text; real ones are one or two."""
-
-_Single = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing
 
 _BLANKS = (
     "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
@@ -61,7 +60,7 @@ class Added(NamedTuple):
     trims: tuple[Trim, ...] = ()
 
 
-class Around(NamedTuple):
+class Affixes(NamedTuple):
     """The ids that may go around a text.
 
     Attributes:
@@ -102,7 +101,7 @@ def _changed(ids: Ids, token_id: int | None, wanted: bool, option: str) -> int |
     return token_id if (token_id in ids) != wanted else None
 
 
-def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Around:
+def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Affixes:
     """What goes around a text.
 
     Raises:
@@ -120,7 +119,7 @@ def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_si
             raise TokenizerFileError(
                 f"post_processor: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
             )
-    return Around(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
+    return Affixes(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
 
 
 def _added(post_processor: PostProcessor | None) -> Added:
@@ -131,8 +130,8 @@ def _added(post_processor: PostProcessor | None) -> Added:
     """
     whole = Added()
     enclosed = beside = False
-    singles = cast(Iterator[_Single], parts(post_processor))
-    for number, part in enumerate(singles):
+    part: SinglePostProcessor
+    for number, part in enumerate(parts(post_processor)):
         if number == MAX_PARTS:
             raise UnsupportedTokenizerError(f"post_processor: a Sequence of more than {MAX_PARTS} parts")
         if beside and not isinstance(part, ByteLevel):
@@ -146,7 +145,7 @@ def _added(post_processor: PostProcessor | None) -> Added:
     return whole
 
 
-def _alone(part: _Single) -> Added:
+def _alone(part: SinglePostProcessor) -> Added:
     match part:
         case TemplateProcessing():
             return _template(part)
@@ -156,6 +155,8 @@ def _alone(part: _Single) -> Added:
             return Added(trims=_trims(part))
         case RobertaProcessing():
             return Added((part.cls[1],), (part.sep[1],), _trims(part))
+        case _:
+            assert_never(part)
 
 
 def _trims(part: ByteLevel | RobertaProcessing) -> tuple[Trim, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from tokenweir.encode import _core
 from tokenweir.encode.spec import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
@@ -26,3 +27,5 @@ def token_ids(model: Model) -> Mapping[str, int]:
             return {piece: i for i, piece in enumerate(model.pieces)}
         case Unigram():
             return {piece: i for i, (piece, _) in enumerate(model.vocab)}
+        case _:
+            assert_never(model)

@@ -26,6 +26,7 @@ MAX_CELLS = 2048
 """Entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
 
 _NOT_SURE = 0x80  # beside a class: the character is not inert under form C
+_NO_ID = 0xFFFFFFFF  # kNone of core/base/hash.h
 _ODD = 1 << 31  # beside an added token's id: it is more than its content
 
 
@@ -38,13 +39,14 @@ class ModelTables:
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device, mode: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, device: Device, mode: str, *, any_bytes: bool) -> None:
         """Copy what the kernels need to a device.
 
         Args:
-            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
             device: Where the kernels run.
             mode: What errors begin with.
+            any_bytes: The kernels' ids count for bytes that are not UTF-8, too.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
@@ -53,12 +55,12 @@ class ModelTables:
         self._device = device
         self._mode = mode
         self._arrays: list[Any] = []  # that the structs point to
-        model = tok.core.model
+        model = tokenizer.core.model
         if not isinstance(model, _core.Bpe):
-            raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tok.spec.model!r:.60}")
-        searches = [search for search in (tok.core.raw, tok.core.normalized) if search.tokens]
+            raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tokenizer.spec.model!r:.60}")
+        searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
         self.added = [self._added(search) for search in searches]
-        self.bpe = self._bpe(model, [token for search in searches for token in search.tokens])
+        self.bpe = self._bpe(model, [token for search in searches for token in search.tokens], any_bytes)
 
     def _added(self, search: _core.AddedTokens) -> Any:
         first = np.zeros(256, np.bool_)
@@ -71,12 +73,17 @@ class ModelTables:
             max(len(content) for content, _, _ in search.tokens),
         )
 
-    def _bpe(self, model: _core.Bpe, searched: list[tuple[bytes, int, bool]]) -> Any:
+    def _bpe(self, model: _core.Bpe, searched: list[tuple[bytes, int, bool]], any_bytes: bool) -> Any:
         try:
             tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
         except UnsupportedTokenizerError as error:
             raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
         pairs, pieces = tables.pairs, tables.pieces
+        missing = np.flatnonzero(tables.byte_ids == _NO_ID)
+        if missing.size and any_bytes:
+            raise UnsupportedTokenizerError(f"{self._mode}: a vocabulary without a token for byte {missing[0]}")
+        # Only documents that are refused have such bytes. Any token of one byte keeps kernels inside their tables.
+        byte_ids = np.where(tables.byte_ids == _NO_ID, tables.byte_ids[0], tables.byte_ids)
         return self._struct(
             pieces,
             tables.rest,
@@ -86,7 +93,7 @@ class ModelTables:
             len(pairs) - 1,
             tables.merged_ids if tables.merged_ids.size else 0,
             tables.merged_shift,
-            tables.byte_ids,
+            byte_ids,
             tables.ascii_pairs,
             tables.characters,
             tables.lengths,
@@ -112,24 +119,24 @@ class ExactTables(ModelTables):
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device) -> None:
+    def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         """Copy what the kernels need to a device.
 
         Args:
-            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
             device: Where the kernels run.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
 
         """
-        super().__init__(tok, device, "exact mode")
-        nfc = _needs_nfc(tok.spec.normalizer)
-        stages = tok.core.pre_tokenizer
+        super().__init__(tokenizer, device, "exact mode", any_bytes=False)
+        nfc = _needs_nfc(tokenizer.spec.normalizer)
+        stages = tokenizer.core.pre_tokenizer
         if not stages.isolates or not stages.automata:
             raise UnsupportedTokenizerError(
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
-                f"{tok.spec.pre_tokenizer!r:.200}"
+                f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]

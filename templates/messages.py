@@ -120,12 +120,21 @@ def flatten_parts(messages: Iterable[Message]) -> None:
             message["content"] = "\n".join(texts)
 
 
-def parse_arguments(messages: Iterable[Message]) -> None:
+def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) -> None:
     """Turn tool-call arguments that are the JSON text of an object into the object, in place.
 
     OpenAI's clients send text; most templates take the object and write JSON themselves. vLLM does the same.
+
+    Args:
+        messages: The messages.
+        clean: Applied to every string of the object, since JSON's escapes may hide any character.
+
+    Raises:
+        TemplateError: The object is nested too deep.
+        TextError: A string of it has a lone surrogate.
+
     """
-    for message in messages:
+    for index, message in enumerate(messages):
         for call in message.get("tool_calls") or ():
             function = call.get("function", call) if isinstance(call, dict) else None
             if isinstance(function, dict) and isinstance(function.get("arguments"), str):
@@ -134,7 +143,7 @@ def parse_arguments(messages: Iterable[Message]) -> None:
                 except (ValueError, RecursionError):
                     continue
                 if isinstance(arguments, dict):
-                    function["arguments"] = arguments
+                    function["arguments"] = read_value(arguments, f"the arguments of messages[{index}]", clean)
 
 
 def _items(values: object, name: str) -> Iterable[tuple[object, str]]:

@@ -68,7 +68,8 @@ def read_bytes(
             return tekken.read(data)
         case "gguf":
             return gguf.read_bytes(data, **given)
-    return tiktoken.read(data, **given)
+        case _:
+            return tiktoken.read(data, **given)
 
 
 def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:

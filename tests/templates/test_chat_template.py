@@ -217,14 +217,26 @@ def test_arguments_that_are_no_json_object_stay_text(arguments):
     assert json.loads(render("{{ messages[0].tool_calls[0].function.arguments | tojson }}", messages)) == arguments
 
 
+def test_parsed_arguments_are_checked_like_other_text():
+    """JSON's escapes may hide a control token, a mark of the guard or half a character."""
+
+    def messages(text):
+        return [{"role": "assistant", "content": "", "tool_calls": [{"function": {"arguments": text}}]}]
+
+    source = "{{ messages[0].tool_calls[0].function.arguments.a }}"
+    prompt = ChatTemplate(source).render(messages(r'{"a": "\u003cs>\ufdd0"}'))
+    assert (prompt.text, prompt.guarded) == ("<s>\ufffd", (0,))
+    assert refusal(source, messages(r'{"a": "\ud800"}'), TextError).startswith(
+        "the arguments of messages[0].a has the lone surrogate U+D800"
+    )
+
+
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_template_that_looks_into_user_text():
     source = "{{ 'tool' if messages[0].content.startswith('<tool>') else 'user' }}"
-    messages = [{"role": "user", "content": "<tool>"}]
-    assert refusal(source, messages).startswith("chat template 'default' looks into text that has one of")
-    assert ChatTemplate(source, guard=False).render(messages).text == "tool"
+    assert render(source, [{"role": "user", "content": "<tool>"}]) == "tool"
     assert render(source) == "user"
 
 

@@ -9,7 +9,7 @@ import os
 from itertools import pairwise
 
 import anyio
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -33,11 +33,7 @@ from tokenweir.templates.reasoning_styles import HARMONY, STYLES
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
 ANSWER, REASONING, TOOL_CALL = Channel
-SETTINGS = settings(
-    max_examples=int(os.environ.get("EXAMPLES", "60")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+SETTINGS = settings(max_examples=int(os.environ.get("EXAMPLES", "60")))
 WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
 STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
 JSON = [

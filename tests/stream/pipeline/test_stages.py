@@ -89,7 +89,7 @@ def as_deltas(chunks):
     return merge(deltas), carry
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(WORDS), max_size=14),
     st.lists(st.integers(0, 60), max_size=5),
@@ -141,7 +141,7 @@ CALLS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(CALLS), max_size=10),
     st.lists(st.integers(0, 60), max_size=5),

@@ -139,7 +139,7 @@ WORDS = {
 }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(STYLES), st.data())
 def test_every_cutting_gives_the_same_pieces(style, data):
     words = data.draw(st.lists(st.sampled_from(WORDS[style.name]), max_size=8))
@@ -153,7 +153,7 @@ def test_every_cutting_gives_the_same_pieces(style, data):
             json.loads(arguments)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(STYLES), st.data())
 def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(style, data):
     words = data.draw(st.lists(st.sampled_from([*WORDS[style.name], "so it is", "line\n"]), max_size=8))
