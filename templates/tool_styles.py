@@ -173,9 +173,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<parameter=",),
         ),
         _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
-        ToolStyle(
-            name="llama3", opens=("<|python_tag|>",), bare="{", separators=(";", ""), tokens=("<|python_tag|>",)
-        ),
+        ToolStyle(name="llama3", opens=("<|python_tag|>",), bare="{", separators=(";", ""), tokens=("<|python_tag|>",)),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""

@@ -130,7 +130,7 @@ class ChatDecoder:
         """Return the state, from which `from_state` goes on; it has no more than 1 KB but for text that is held."""
         self._show_unseen()
         said = DecoderState(
-            styles=tuple(style and style.name for style in self._styles),
+            styles=self._styles.names,
             core=self._detok.state(),
             splitter=self._splitter.state() if self._splitter else None,
             router=self._router.state(),
@@ -164,10 +164,9 @@ class ChatDecoder:
 
     def _restore(self, said: DecoderState) -> None:
         settings = self._settings
-        thinking, calls = said.styles
-        found = styles_named(self._tokenizer, thinking, calls)
-        asked = settings.reasoning, settings.tool_style
-        styles = Styles(*(of if want == "auto" else want for want, of in zip(asked, found, strict=True)))
+        found = styles_named(self._tokenizer, *said.styles)
+        thinking, calls = settings.reasoning, settings.tool_style
+        styles = Styles(found.thinking if thinking == "auto" else thinking, found.calls if calls == "auto" else calls)
         self._begin((), make_splitter(styles, settings.tool_schemas), styles)
         self._detok.restore(said.core)
         if self._splitter is not None:

@@ -69,9 +69,14 @@ class Styles(NamedTuple):
     calls: ToolStyle | None
 
     @property
+    def names(self) -> tuple[str | None, str | None]:
+        """The names of both."""
+        return self.thinking.name if self.thinking else None, self.calls.name if self.calls else None
+
+    @property
     def harmony(self) -> bool:
         """Whether it writes channels, which are both."""
-        return HARMONY in (self.thinking and self.thinking.name, self.calls and self.calls.name)
+        return HARMONY in self.names
 
 
 def find_splitter(
@@ -107,9 +112,7 @@ def find_splitter(
     return make_splitter(styles, tool_schemas, inside=inside), styles
 
 
-def make_splitter(
-    styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False
-) -> Splitter | None:
+def make_splitter(styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False) -> Splitter | None:
     """Make what splits text of known styles, from its beginning or `inside` the thinking; None where nothing is split."""
     if styles.harmony:
         return Harmony()

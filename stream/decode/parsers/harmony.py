@@ -16,7 +16,16 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Passage, Piece, Saved, check_channel, first_match, mark_at, markup, plain
+from tokenweir.stream.decode.parsers.base import (
+    Passage,
+    Piece,
+    Saved,
+    check_channel,
+    first_match,
+    mark_at,
+    markup,
+    plain,
+)
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.events import Channel
 

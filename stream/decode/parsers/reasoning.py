@@ -167,9 +167,8 @@ class ReasoningParser(Saved):
         return None, partial
 
 
-_Compiled = tuple[
-    dict[Channel, list[_Rule]], dict[Channel, Callable[[str, int], re.Match[str] | None]], dict[Channel, Passage]
-]
+_Search = Callable[[str, int], re.Match[str] | None]
+_Compiled = tuple[dict[Channel, list[_Rule]], dict[Channel, _Search], dict[Channel, Passage]]
 
 
 @cache
@@ -177,7 +176,9 @@ def _compiled(style: ReasoningStyle) -> _Compiled:
     """Turn a style into rules, a search for where a tag may begin, and what may pass, each by channel."""
     rules = _rules(style)
     starts = {channel: "".join(sorted({rule.tag[0] for rule in of})) for channel, of in rules.items()}
-    begins = {channel: re.compile("[" + re.escape(chars) + "]").search for channel, chars in starts.items()}
+    begins: dict[Channel, _Search] = {
+        channel: re.compile("[" + re.escape(chars) + "]").search for channel, chars in starts.items()
+    }
     return rules, begins, {channel: Passage(chars) for channel, chars in starts.items()}
 
 

@@ -27,7 +27,9 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
         name = function.get("name") if isinstance(function, Mapping) else None
         if function is None or not isinstance(name, str):
-            raise TypeError(f"tool_schemas[{place}] is {tool!r:.80}, not a mapping that describes a function by its name")
+            raise TypeError(
+                f"tool_schemas[{place}] is {tool!r:.80}, not a mapping that describes a function by its name"
+            )
         parameters = function.get("parameters")
         found[name] = parameters if isinstance(parameters, Mapping) else {}
     return found

@@ -19,10 +19,9 @@ import msgspec
 
 from tokenweir.stream.decode.parsers.base import Block, Passage, Piece, Saved, mark_at, plain
 from tokenweir.stream.decode.parsers.json_block import JsonBlock, first_of
-from tokenweir.stream.decode.parsers.schemas import Tools, tool_schemas_of
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
-
 
 BLOCKS: dict[str, type[Block]] = {"json": JsonBlock}
 """What reads a block of calls, by a style's `grammar`."""
@@ -31,11 +30,22 @@ BLOCKS: dict[str, type[Block]] = {"json": JsonBlock}
 class ToolParser(Saved):
     """Splits an answer's text into text and tool calls. A `Splitter`."""
 
-    __slots__ = ("_ahead", "_bare", "_begins", "_block", "_call", "_ends", "_new_block", "_passages", "_schemas", "_style")
+    __slots__ = (
+        "_ahead",
+        "_bare",
+        "_begins",
+        "_block",
+        "_call",
+        "_ends",
+        "_new_block",
+        "_passages",
+        "_schemas",
+        "_style",
+    )
 
     SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": str, "_call": int}
 
-    def __init__(self, style: str | ToolStyle, schemas: Tools = ()) -> None:
+    def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = ()) -> None:
         """Start at the beginning of an answer.
 
         Args:
@@ -50,7 +60,9 @@ class ToolParser(Saved):
         self._style = style = tool_style_of(style)
         if style.grammar not in BLOCKS:
             known = ", ".join(BLOCKS)
-            raise ValueError(f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}")
+            raise ValueError(
+                f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
+            )
         self._new_block = BLOCKS[style.grammar]
         self._schemas = tool_schemas_of(schemas)
         self._begins = first_of((*style.opens, *style.bare))

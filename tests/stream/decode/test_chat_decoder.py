@@ -403,7 +403,11 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
             TypeError,
             "a reasoning style is given by its name or as an object of its own, not as bool True",
         ),
-        ({"tool_style": [{}]}, TypeError, "a tool style is given by its name or as an object of its own, not as list [{}]"),
+        (
+            {"tool_style": [{}]},
+            TypeError,
+            "a tool style is given by its name or as an object of its own, not as list [{}]",
+        ),
         ({"max_tokens": -2}, ValueError, "max_tokens=-2 is below 0"),
         ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
         ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),

@@ -7,7 +7,14 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
-from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, read_prompt, shown_texts, shown_tokens, vocabulary_tools
+from tokenweir.stream.decode.parsers.detection import (
+    Styles,
+    find_splitter,
+    read_prompt,
+    shown_texts,
+    shown_tokens,
+    vocabulary_tools,
+)
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
 from tokenweir.stream.decode.parsers.last_turn import PART
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
