@@ -57,9 +57,7 @@ class CTranslate2Engine:
         try:
             import ctranslate2
         except ModuleNotFoundError as error:
-            raise EngineError(
-                "the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'"
-            ) from error
+            raise EngineError("the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'") from error
         folder = Path(folder)
         self.tokens = read_vocabulary(folder)
         config = read_config(folder)
