@@ -101,10 +101,14 @@ def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_nor
 
 
 def _spells_bytes(model: Model) -> bool:
-    """Whether a BPE model can take bytes: each has a token, and no character is looked at for its place in a piece."""
+    """Whether a BPE model can take bytes.
+
+    Every byte that text can contain has a token, and no character is looked at for its place in a piece.
+    """
     if not isinstance(model, BPE) or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
-    return all(letter in model.vocab for letter in _core.byte_alphabet())
+    letters = _core.byte_alphabet()
+    return all(letters[byte] in model.vocab for byte in _core.utf8_bytes())
 
 
 def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
@@ -130,7 +134,7 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
         case BPE():
             if model.dropout:
                 raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")
-            if byte_level:  # unk_token, fuse_unk and byte_fallback have no say: every byte is a token
+            if byte_level:  # unk_token, fuse_unk and byte_fallback have no say: every byte of text is a token
                 return _core.Bpe.merges(vocabulary, model.merges, model.ignore_merges, control)
             return _core.CharacterBpe(
                 vocabulary,

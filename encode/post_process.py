@@ -60,7 +60,7 @@ class Added(NamedTuple):
     trims: tuple[Trim, ...] = ()
 
 
-class Around(NamedTuple):
+class Affixes(NamedTuple):
     """The ids that may go around a text.
 
     Attributes:
@@ -74,7 +74,9 @@ class Around(NamedTuple):
     bos: tuple[int | None, bool | None]
     eos: tuple[int | None, bool | None]
 
-    def ids(self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None) -> tuple[Ids, Ids]:
+    def ids(
+        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
+    ) -> tuple[Ids, Ids]:
         """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
 
         Raises:
@@ -101,7 +103,7 @@ def _changed(ids: Ids, token_id: int | None, wanted: bool, option: str) -> int |
     return token_id if (token_id in ids) != wanted else None
 
 
-def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Around:
+def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Affixes:
     """What goes around a text.
 
     Raises:
@@ -119,7 +121,7 @@ def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_si
             raise TokenizerFileError(
                 f"post_processor: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
             )
-    return Around(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
+    return Affixes(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
 
 
 def _added(post_processor: PostProcessor | None) -> Added:

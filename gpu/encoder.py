@@ -7,18 +7,19 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode.options import AffixOptions
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.exact import ExactBatch
-from tokenweir.gpu.join import Around, join
+from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
 
@@ -60,6 +61,21 @@ class Mode(Protocol):
         ...
 
 
+class ModeOptions(TypedDict, total=False):
+    """The options of a mode.
+
+    Attributes:
+        max_bytes: What the mode's kernels take at most; see `ExactBatch` and `BlockBpeBatch`.
+        workers: Of "exact": how many blocks share the pieces that wait for merging.
+        block: Of "blockbpe": threads of a block.
+
+    """
+
+    max_bytes: int
+    workers: int
+    block: int
+
+
 MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
 
 
@@ -99,22 +115,22 @@ class GpuEncoder:
 
     def __init__(
         self,
-        tok: Tokenizer,
+        tokenizer: Tokenizer,
         *,
         mode: Literal["exact", "blockbpe"] = "exact",
         device: Device | None = None,
         max_batch_bytes: int | None = None,
-        **options: Any,
+        **options: Unpack[ModeOptions],
     ) -> None:
         """Copy a tokenizer's tables to a device.
 
         Args:
-            tok: A byte-level BPE tokenizer.
+            tokenizer: A byte-level BPE tokenizer.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or
                 less if memory is short.
-            options: Of the mode: `block` and `most` of `BlockBpeBatch`.
+            options: Of the mode; see `ModeOptions`.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
@@ -133,28 +149,23 @@ class GpuEncoder:
         self._lock = Lock()
         make: Any = MODES[mode]
         with self.device.use():
-            self._mode: Mode = make(tok, self.device, **options)
+            self._mode: Mode = make(tokenizer, self.device, **options)
         self.tokenizer = self._mode.tokenizer
 
     def encode_batch(
         self,
         texts: Iterable[str | bytes | GuardedText],
         *,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
         parse_special: bool = True,
+        **options: Unpack[AffixOptions],
     ) -> DeviceRagged:
         """Encode many texts.
 
         Args:
             texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
                 Arrow: whatever has `__arrow_c_array__` or `__arrow_c_stream__`.
-            add_special_tokens: As in `Tokenizer.encode`, like the rest. Nothing is added to prompts, which are encoded as
-                by `Prompt.encode`.
-            add_bos: See there.
-            add_eos: See there.
-            parse_special: See there; it must be True if there are prompts.
+            parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
+            options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
@@ -168,14 +179,12 @@ class GpuEncoder:
             raise ValueError(
                 f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
             )
-        prefix, suffix = self.tokenizer.ids_around(
-            add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos
-        )
+        prefix, suffix = self.tokenizer.affixes(**options)
         with self.device.use(), self._lock:
             parts = self._encode_parts(found, parse_special)
             refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
             on_cpu = self._encode_refused(found, [i for i, _ in refused], parse_special)
-            result = join(self.device, parts, on_cpu, Around(prefix, suffix, found.prompts))
+            result = join(self.device, parts, on_cpu, Affixes(prefix, suffix, found.prompts))
             self.stats.batches += sum(part.encoded is not None for part in parts)
             self.stats.on_cpu.update(reason for _, reason in refused)
             self.stats.documents += len(found)
