@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DecodeBatch(_core.DecodeBatch):
-    """Many `DecodeStream`s, one a slot, that are stepped together; a step is one call whatever their number.
+    """Decodes many sequences, one a slot, as `DecodeStream` does one; a step is one call whatever their number.
 
     A slot is a small integer, and one that has been removed is used again. `len` is the number of sequences.
 

@@ -16,6 +16,8 @@ Each is also the builtin that a Python user would catch. Messages name what was 
 
 from typing import Literal
 
+EngineFailure = Literal["failed", "overloaded", "refused", "timeout", "unreachable", "unsupported"]
+
 
 class TokenweirError(Exception):
     """The base of every error that tokenweir raises on purpose."""
@@ -42,7 +44,18 @@ class TemplateError(TokenweirError, ValueError):
 
 
 class EngineError(TokenweirError, RuntimeError):
-    """An engine that failed, or that yielded what is not token ids."""
+    """An engine that failed, that cannot do what is asked, or that yielded what is not token ids.
+
+    Attributes:
+        kind: "unsupported" if it cannot do what is asked of it; "refused" if a server refuses the request, and would
+            again; "overloaded" if it has no room at the moment; "unreachable" if it does not answer, or the connection
+            breaks; "timeout" if it takes too long; "failed" for everything else.
+
+    """
+
+    def __init__(self, message: str, *, kind: EngineFailure = "failed") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class ProtocolError(TokenweirError, ValueError):

@@ -148,7 +148,7 @@ class GpuEncoder:
         """Encode many texts.
 
         Args:
-            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt`s, or a string array of
+            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
                 Arrow: whatever has `__arrow_c_array__` or `__arrow_c_stream__`.
             add_special_tokens: As in `Tokenizer.encode`, like the rest. Nothing is added to prompts, which are encoded as
                 by `Prompt.encode`.

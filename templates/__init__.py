@@ -1,4 +1,13 @@
-"""Messages to prompt text."""
+"""Messages to prompt text, by HuggingFace's conventions for Jinja chat templates.
+
+The way of the data:
+
+    files.py           finds a template beside a tokenizer; chat_template.py renders it
+    environment.py     the sandbox and what templates may call; limits.py bounds what they may cost
+    messages.py        checks and prepares messages; continuation.py goes on with the last one
+    guard.py           tells user text from the template's own; prompt.py is the result
+    *_styles.py        how models mark thinking and write tool calls, as data: a template shows them
+"""
 
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt, Segment

@@ -111,12 +111,13 @@ def _ranks(data: bytes) -> dict[bytes, int]:
             continue
         try:
             text, rank_text = line.split()
-            token, rank = a2b_base64(text, strict_mode=True), int(rank_text)
+            token = b"" if text == b"=" else a2b_base64(text, strict_mode=True)  # Whisper's file writes no bytes as `=`
+            rank = int(rank_text)
         except (ValueError, Base64Error) as error:
             raise TokenizerFileError(f"line {number} is not a base64 token and a rank: {line[:40]!r}") from error
-        if not token or token in ranks or rank < 0 or rank in seen:
+        if token in ranks or rank < 0 or rank in seen:
             raise TokenizerFileError(
-                f"line {number}: token {token!r:.60} or rank {rank} is empty, negative or there already"
+                f"line {number}: token {token!r:.60} or rank {rank} is there already, or the rank is negative"
             )
         ranks[token] = rank
         seen.add(rank)

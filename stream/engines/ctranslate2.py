@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import Any
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 
 DEFAULT_MAX_TOKENS = 512  # CTranslate2's own
@@ -28,12 +28,14 @@ class CTranslate2Engine:
     """Generate with a decoder-only CTranslate2 model.
 
     Sampling: `temperature`, `top_p`, `top_k`, `max_tokens` (512 if None), `min_tokens`, `ignore_eos` and
-    `stop_token_ids` are honoured; with none of the first three set, CTranslate2 is greedy. `seed` is refused unless the
+    `stop_token_ids` are honoured, and `repetition_penalty`; with none of the first three set, CTranslate2 is greedy. `seed` is refused unless the
     choice is greedy, since CTranslate2 seeds its threads once for the whole process; so is `n` above 1.
 
     Closing the generator ends the generation at the model's next token. While a long prompt is being read there is no
     next token yet; the engine is free again when that is done.
     """
+
+    supports = frozenset({"temperature", "top_p", "top_k", "seed", "repetition_penalty"})
 
     def __init__(self, folder: str | Path, **options: Any) -> None:
         """Load the model.
@@ -114,6 +116,7 @@ class CTranslate2Engine:
         return [self.tokens[token_id] for token_id in prompt_ids]
 
     def _options(self, sampling: Sampling) -> dict[str, Any]:
+        refuse_unsupported("CTranslate2", sampling, self.supports)
         temperature, top_p, top_k = sampling.temperature, sampling.top_p, sampling.top_k
         greedy = temperature == 0 or top_k == 1 or (temperature is None and top_p is None and top_k is None)
         if sampling.n != 1:
@@ -131,12 +134,16 @@ class CTranslate2Engine:
         max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         if max_tokens < 0:
             raise EngineError(f"max_tokens={max_tokens} is below 0")
+        repetition_penalty = 1.0 if sampling.repetition_penalty is None else sampling.repetition_penalty
+        if not 0 < repetition_penalty < float("inf"):
+            raise EngineError(f"repetition_penalty={repetition_penalty} is not a finite number above 0")
         end_ids = (*(() if sampling.ignore_eos else self.eos_ids), *sampling.stop_token_ids)
         options: dict[str, Any] = {
             "max_length": max_tokens,
             "min_length": min(sampling.min_tokens, max_tokens),
             "end_token": [token_id for token_id in end_ids if 0 <= token_id < len(self.tokens)],
             "sampling_topk": 1,
+            "repetition_penalty": repetition_penalty,
         }
         if not greedy:
             options["sampling_topk"] = 0 if top_k is None else min(top_k, len(self.tokens))  # 0: all

@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
 
 DEFAULT_TEMPERATURE = 0.8
 DEFAULT_MAX_TOKENS = 512
@@ -35,6 +35,8 @@ class NgramEngine:
         delay: Seconds before each id.
 
     """
+
+    supports = frozenset({"temperature", "top_k", "top_p", "seed"})
 
     def __init__(self, table: NgramTable | None = None, *, delay: float = 0.0) -> None:
         """Make an engine.
@@ -68,6 +70,7 @@ class NgramEngine:
 
     def _draws(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[int]:
         table = self.table
+        refuse_unsupported("an n-gram engine", sampling, self.supports)
         check_sampling(sampling)
         for position, token_id in enumerate(prompt_ids):
             if not 0 <= token_id < table.vocab_size:

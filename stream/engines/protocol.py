@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Collection, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import fields
+
+from tokenweir.encode.errors import EngineError
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """How to generate. An engine honours what it can; the decoder enforces everything that is about text or ids.
+    """How to generate. An engine honours a field or refuses it; the decoder enforces everything that ends an answer.
 
     Attributes:
         max_tokens: Most ids to generate; None leaves it to the engine.
@@ -23,6 +26,14 @@ class Sampling(Struct, frozen=True, kw_only=True):
         ignore_eos: Go on past end tokens; `stop_token_ids` still hold.
         n: Parallel answers. An engine with a true attribute `parallel` is asked once for all of them; another one once
             for each, with `n=1` and the seeds `seed`, `seed + 1` and so on.
+        min_p: Least probability of a candidate, as a share of the likeliest one's.
+        frequency_penalty: Taken from a token's logit for each time the answer has it already.
+        presence_penalty: Taken once from the logit of every token that the answer has already.
+        repetition_penalty: Divides the logits of tokens that prompt or answer have already; 1 changes nothing.
+        logit_bias: Added to the logits of these ids.
+        json_schema: The answer is JSON that fits this schema.
+        grammar: The answer follows this grammar, in the engine's own notation.
+        extra: What only this engine knows, under its own names: LoRA adapters, `cache_salt`, `priority`.
 
     """
 
@@ -36,6 +47,43 @@ class Sampling(Struct, frozen=True, kw_only=True):
     min_tokens: int = 0
     ignore_eos: bool = False
     n: int = 1
+    min_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[int, float] = {}
+    json_schema: dict[str, Any] | None = None
+    grammar: str | None = None
+    extra: dict[str, Any] = {}
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are set to something else than their default."""
+        values = ((field.name, getattr(self, field.name), field) for field in fields(type(self)))
+        return {name: value for name, value, field in values if value not in (field.default, {})}
+
+
+ENDS = frozenset({"max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "n"})
+"""The fields that hold with any engine, since the decoder enforces them and `chat()` asks once for each answer."""
+
+NEUTRAL = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetition_penalty": 1}
+"""Values that ask for nothing; clients send them to be on the safe side."""
+
+
+def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
+    """Refuse fields that an engine cannot honour, before it generates.
+
+    Args:
+        engine: Its name, for the message.
+        sampling: What is asked of it.
+        supports: The fields that it honours, besides `ENDS`; `extra` stands for all of its keys.
+
+    Raises:
+        EngineError: Names the field and its value; its `kind` is "unsupported".
+
+    """
+    for name, value in sampling.given().items():
+        if name not in ENDS and name not in supports and NEUTRAL.get(name) != value:
+            raise EngineError(f"{engine} cannot honour {name}={value!r}", kind="unsupported")
 
 
 class EngineStep(Struct, frozen=True):
@@ -46,6 +94,8 @@ class EngineStep(Struct, frozen=True):
         logprobs: One a token, natural logarithm, if the engine has them.
         finish_reason: Set on the last step of an answer if the engine knows why it ends.
         index: Which of `Sampling.n` parallel answers the ids belong to, from 0.
+        inferred: How many ids at the beginning of `ids` the engine did not give: their text is its own, and so is their
+            number, but other ids with the same text could have been generated.
 
     """
 
@@ -53,6 +103,7 @@ class EngineStep(Struct, frozen=True):
     logprobs: Sequence[float] | None = None
     finish_reason: str | None = None
     index: int = 0
+    inferred: int = 0
 
 
 class Engine(Protocol):
@@ -60,6 +111,10 @@ class Engine(Protocol):
 
     Closing the generator (`aclose()`) cancels the generation at once. An engine that can generate several answers to one
     prompt together says so by an attribute `parallel = True`, and then tells them apart by `EngineStep.index`.
+
+    Two more attributes are read where an engine has them. `supports` is the set of `Sampling`'s fields that it honours
+    besides those that end an answer, so that others can be refused before it is asked; one without it is given everything.
+    `context_size` is the most ids that prompt and answer may have together.
     """
 
     def generate(

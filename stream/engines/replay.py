@@ -12,7 +12,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
 
 RECORDINGS = "data/recordings"  # in the package tokenweir.stream
 
@@ -84,6 +84,8 @@ class ReplayEngine:
 
     """
 
+    supports = frozenset({"temperature", "top_k", "top_p", "seed"})  # what it plays is one of the answers drawn by them
+
     def __init__(
         self, recordings: Sequence[Recording] | None = None, *, speed: float | None = 1.0, name: str | None = None
     ) -> None:
@@ -116,9 +118,11 @@ class ReplayEngine:
         """Play the next recording, up to `sampling.max_tokens` ids of it.
 
         Raises:
-            EngineError: `sampling.n` is not 1, or `sampling.max_tokens` is negative.
+            EngineError: `sampling.n` is not 1, `sampling.max_tokens` is negative, or something else is asked for that a
+                recording cannot promise.
 
         """
+        refuse_unsupported("a recording", sampling, self.supports)
         if sampling.n != 1:
             raise EngineError(f"a recording is one answer; n={sampling.n} cannot be honoured")
         if sampling.max_tokens is not None and sampling.max_tokens < 0:

@@ -76,7 +76,7 @@ async def chat(
         include_stop: As for `ChatDecoder`.
         skip_special_tokens: As for `ChatDecoder`.
         byte_fallback: As for `ChatDecoder`.
-        alignment: As for `ChatDecoder`; the logprobs are those of the engine's `EngineStep`s.
+        alignment: As for `ChatDecoder`; the logprobs are those of each `EngineStep` of the engine.
         thinking_budget: As for `ChatDecoder`.
         on_thinking_spent: As for `ChatDecoder`; it runs in the task that reads the deltas, before it gets that id's,
             and is given the `index` of the answer.

@@ -95,7 +95,7 @@ class PromptBatcher:
         """Make a batcher that is not open yet.
 
         Args:
-            encoder: What encodes batches: a `Tokenizer`, or what takes texts and `Prompt`s in its place, as a
+            encoder: What encodes batches: a `Tokenizer`, or what takes texts and `Prompt` objects in its place, as a
                 `tokenweir.gpu.GpuEncoder` does.
             cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder; None is the
                 `tokenizer` of the encoder itself, as a `GpuEncoder` has one.

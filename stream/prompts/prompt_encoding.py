@@ -45,7 +45,7 @@ def encode_prompts(
     `batch_size` prompts ahead of what it has yielded.
 
     Args:
-        prompts: Texts, encoded with the tokenizer's own special tokens, or rendered `Prompt`s, without.
+        prompts: Texts, encoded with the tokenizer's own special tokens, or each a rendered `Prompt`, without.
         encoder: The tokenizer or whatever encodes in its place. A `PromptBatcher` puts the prompts into the batches
             that it makes for everybody.
         batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.

@@ -41,6 +41,7 @@ class Bpe : public Model {
     pairs_ = std::make_unique<PairTable>(merges.size());
     merged_.reserve(merges.size());
     for (const auto& [left, right, merged] : merge_ids(merges, *vocabulary.ids.table())) {
+      if (tokens_[left].empty() || tokens_[right].empty()) continue;  // no text becomes the empty token
       pairs_->insert(left, right, static_cast<uint32_t>(merged_.size()));
       merged_.push_back(merged);
     }

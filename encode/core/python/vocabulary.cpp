@@ -116,7 +116,7 @@ void bind_vocabulary(nb::module_& m) {
                       const auto bytes = nb::cast<nb::bytes>(name);
                       named.emplace_back(std::string_view(bytes.c_str(), bytes.size()), vocabulary_id(id));
                     }
-                    return Vocabulary(TokenIds(named), Names::kBytes);
+                    return Vocabulary(TokenIds(named), Names::kPlain);
                   })
       .def_static("plain",
                   [](nb::handle tokens) {

@@ -73,12 +73,12 @@ class TokenIds {
     return made.differ_ ? std::optional(std::move(made)) : std::nullopt;
   }
 
-  // The token's id, or kNone. The empty name is not looked for.
+  // The token's id, or kNone.
   uint32_t find(std::string_view name) const { return table_->find(name); }
 
-  const TokenList& names() const { return names_; }            // empty, unless `given`: no such token
+  const TokenList& names() const { return names_; }            // empty where no token is `given`
   const std::vector<bool>& given() const { return given_; }    // there is such a token
-  const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the names that are not empty
+  const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the given names
 
  private:
   TokenIds() = default;
@@ -86,14 +86,14 @@ class TokenIds {
   void index() {
     auto table = std::make_shared<TokenTable>(names_);
     for (uint32_t id = 0; id < names_.size(); id++)
-      if (given_[id]) differ_ &= !names_[id].empty() && table->insert(id);
+      if (given_[id]) differ_ &= table->insert(id);
     table_ = std::move(table);
   }
 
   TokenList names_;
   std::vector<bool> given_;
   std::shared_ptr<const TokenTable> table_;
-  bool differ_ = true;  // no two names are equal, and none is empty
+  bool differ_ = true;  // no two names are equal
 };
 
 }  // namespace tokenweir

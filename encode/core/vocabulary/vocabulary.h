@@ -73,20 +73,19 @@ inline bool append_alphabet_bytes(std::string_view name, std::string& out) {
 // How a file spells its tokens.
 enum class Names : uint8_t {
   kAlphabet,  // in the byte alphabet
-  kBytes,     // as they are; none is empty
   kPlain,     // as they are
 };
 
 struct Vocabulary {
   TokenIds ids;                 // the tokens as the file spells them
-  TokenList bytes;              // what the decoder makes of them; empty: no such token, unless its name is empty
-  std::vector<bool> reachable;  // a piece of text can equal the token
+  TokenList bytes;              // what the decoder makes of them; empty where there is no token, or an empty one
+  std::vector<bool> reachable;  // a piece of text can equal the token, which is then not empty
 
   Vocabulary(TokenIds tokens, Names kind)
       : ids(std::move(tokens)), bytes(ids.names()), reachable(ids.given()),
         spelled_(kind == Names::kAlphabet) {
-    for (uint32_t id = 0; id < size() && kind != Names::kPlain; id++)
-      if (reachable[id] && bytes[id].empty()) throw FileError("token " + std::to_string(id) + " is empty");
+    for (uint32_t id = 0; id < size(); id++)
+      if (bytes[id].empty()) reachable[id] = false;
     if (spelled_) bytes = spelled();
   }
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import tokenizers
 
+from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import huggingface
 from tokenweir.encode.spec import NFC, AddedToken, ByteLevel, NormalizerSequence
@@ -221,6 +222,61 @@ def test_what_may_be_missing(tokenizer_json):
 
 def test_a_null_decoder_where_tokens_are_text():
     assert read({"model": MODELS["WordPiece"], "decoder": None}).decoder is None
+
+
+OVER_CHARACTERS = {"pre_tokenizer": None, "decoder": {"type": "Fuse"}}
+EMPTY_MERGES = [("a", "b"), ("", "a"), ("ab", "c"), ("b", "")]
+BEGINS = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+SUBWORDS = {"[UNK]": 0, "a": 1, "##b": 2, "": 3, "ab": 4, "##": 5, "c": 6, "##c": 7}
+SCORED = [["<unk>", 0.0], ["▁", -1.0], ["a", -2.0], ["", -30.0], ["ab", -2.5], ["b", -3.0], ["c", -3.0]]
+
+
+@pytest.mark.parametrize(
+    ("model", "components"),
+    [
+        ({}, {}),
+        ({"ignore_merges": True}, {}),
+        ({}, {"merges": EMPTY_MERGES}),
+        ({}, {"added": [{"content": "", "id": 296, "special": True}, {"content": "<x>", "id": 297}]}),
+        ({}, OVER_CHARACTERS),
+        ({}, OVER_CHARACTERS | {"decoder": {"type": "BPEDecoder", "suffix": "</w>"}}),
+        ({"unk_token": ""}, OVER_CHARACTERS),
+        ({"unk_token": ""}, OVER_CHARACTERS | {"merges": EMPTY_MERGES}),
+        ({"type": "WordPiece", "vocab": SUBWORDS}, {"pre_tokenizer": {"type": "Whitespace"}, "decoder": BEGINS}),
+        (
+            {"type": "WordPiece", "vocab": SUBWORDS, "unk_token": "", "continuing_subword_prefix": ""},
+            {"decoder": BEGINS},
+        ),
+        ({"type": "Unigram", "vocab": SCORED, "unk_id": 0}, {"pre_tokenizer": METASPACE, "decoder": METASPACE}),
+        ({"type": "Unigram", "vocab": SCORED, "unk_id": 3}, {"pre_tokenizer": METASPACE, "decoder": METASPACE}),
+    ],
+)
+def test_an_empty_token_comes_from_ids_only(tokenizer_json, model, components):
+    """Whisper's vocabulary has one, 50256; but for an `unk_token`, no text becomes it."""
+    source = tokenizer_json(vocab={"": 296}, **components)
+    if model.get("type"):
+        source["model"] = {
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 9,
+        } | model
+    else:
+        source["model"] |= model
+    ours, theirs = load(source), tokenizers.Tokenizer.from_str(json.dumps(source))
+    empty = theirs.token_to_id("")
+    assert (ours.token_to_id(""), ours.id_to_token(empty)) == (empty, "")
+    for text in ["abc ab é日本 x <m ca", "", " ", "zz\x00a", "a b c", "aab<x>bb"]:
+        encoded, expected = ours.encode_with_offsets(text), theirs.encode(text)
+        assert (encoded.ids, encoded.offsets) == (expected.ids, expected.offsets), text
+        assert ours.encode(text) == expected.ids
+    pick = random.Random(1)
+    for _ in range(200):
+        ids = [pick.choice([empty, pick.randrange(theirs.get_vocab_size())]) for _ in range(pick.randrange(6))]
+        assert ours.decode(ids, skip_special_tokens=False) == theirs.decode(ids, skip_special_tokens=False), ids
+        stream = DecodeStream(ours, skip_special_tokens=False)
+        stepped = "".join(map(stream.step, ids)) + stream.flush()
+        assert stepped == ours.decode(ids, skip_special_tokens=False), ids
 
 
 def test_random_merging_is_refused(tokenizer_json):

@@ -55,6 +55,20 @@ def test_line_ends_and_empty_lines():
     assert tiktoken.read(b"\n" + data.replace(b"\n", b"\r\n\n"), pattern=PATTERN).model.ranks == RANKS
 
 
+def test_an_empty_token_comes_from_ids_only():
+    """Whisper's multilingual.tiktoken ends with the line `= 50256`."""
+    ranks = {**RANKS, b"": 261}
+    data = rank_file(RANKS) + b"= 261\n"
+    ours = Tokenizer.from_bytes(data, "tiktoken", pattern=PATTERN)
+    theirs = reference.Encoding("x", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
+    for text in ("abc abcd bcab 1234", "", "!abc!"):
+        assert ours.encode(text) == theirs.encode(text)
+    assert ours.decode([261, 97, 261]) == theirs.decode([261, 97, 261]) == "a"
+    assert ours.token_bytes(261) == b""
+    with pytest.raises(TokenizerFileError, match=r"^line 2: token b'' or rank 2 is there already"):
+        tiktoken.read(b"= 1\n= 2\n", pattern=PATTERN)
+
+
 def test_openais_own_files_are_known_by_name():
     spec = tiktoken.read(rank_file(RANKS), name="cl100k_base.tiktoken")
     assert {token.content: token.id for token in spec.added_tokens} == {
@@ -86,9 +100,9 @@ def test_an_unknown_file_says_neither_pattern_nor_special_tokens():
         (b"Y*== 0\n", r"^line 1 is not a base64 token and a rank: b'Y\*== 0'$"),
         (b"YQ== zero\n", r"^line 1 is not a base64 token and a rank: b'YQ== zero'$"),
         (b"YQ== " + b"9" * 5000, r"^line 1 is not a base64 token and a rank: b'YQ== 9+'$"),
-        (b"YQ== -1\n", r"^line 1: token b'a' or rank -1 is empty, negative or there already$"),
-        (b"YQ== 0\nYQ== 1\n", r"^line 2: token b'a' or rank 1 is empty, negative or there already$"),
-        (b"YQ== 0\nYg== 0\n", r"^line 2: token b'b' or rank 0 is empty, negative or there already$"),
+        (b"YQ== -1\n", r"^line 1: token b'a' or rank -1 is there already, or the rank is negative$"),
+        (b"YQ== 0\nYQ== 1\n", r"^line 2: token b'a' or rank 1 is there already, or the rank is negative$"),
+        (b"YQ== 0\nYg== 0\n", r"^line 2: token b'b' or rank 0 is there already, or the rank is negative$"),
         (b"\xff\xfe 0\n", r"^line 1 is not a base64 token and a rank: b'\\xff\\xfe 0'$"),
         (b"\x00" * 100, r"^line 1 is not a base64 token and a rank: "),
     ],

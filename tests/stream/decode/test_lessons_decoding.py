@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode import DecodeStream
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events import ReasoningDelta, TextDelta
 from tokenweir.stream.server.wire.requests import ResponseCreate

@@ -64,6 +64,17 @@ async def test_temperature_and_top_k_sample(engine):
 
 
 @pytest.mark.anyio
+async def test_a_repetition_penalty_ends_repetitions(engine, tiny_model):
+    import ctranslate2
+
+    prompt = [str(token_id) for token_id in PROMPT]
+    (expected,) = ctranslate2.Generator(str(tiny_model), intra_threads=1).generate_batch(
+        [prompt], max_length=20, include_prompt_in_result=False, repetition_penalty=1.5
+    )
+    assert await ids(engine, max_tokens=20, repetition_penalty=1.5) == expected.sequences_ids[0]
+
+
+@pytest.mark.anyio
 async def test_the_last_step_says_why(engine):
     by_length = await steps(engine, max_tokens=5)
     assert [step.finish_reason for step in by_length] == [None] * 4 + ["length"]
@@ -113,6 +124,8 @@ async def test_no_tokens_asked_none_given(engine):
         (PROMPT, {"temperature": float("nan")}, "temperature=nan is not a finite number of at least 0"),
         (PROMPT, {"top_p": 0.0}, r"top_p=0.0 is not in \(0, 1\]"),
         (PROMPT, {"top_k": 0}, "top_k=0 is below 1"),
+        (PROMPT, {"repetition_penalty": 0}, "repetition_penalty=0 is not a finite number above 0"),
+        (PROMPT, {"min_p": 0.1}, "CTranslate2 cannot honour min_p=0.1"),
         (PROMPT, {"max_tokens": -1}, "max_tokens=-1 is below 0"),
     ],
 )

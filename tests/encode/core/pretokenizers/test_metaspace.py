@@ -16,7 +16,7 @@ from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import Metaspace, RankBPE
 
-cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))
+cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "pre_tokenizers.py")))
 
 MARK = "\u2581"
 TEXTS = [" a", "a b", "  a  b ", "a", MARK, f"{MARK}a {MARK}b", "\u00e9 \u00e9", "\u4e2d", "\ta b", "_a b_", " "]

@@ -18,7 +18,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.pattern import compile_pattern
 
-FAMILIES = json.loads((Path(__file__).parent / "pattern" / "patterns.json").read_text())
+FAMILIES = json.loads((Path(__file__).parents[2] / "pattern" / "patterns.json").read_text())
 DEEPSEEK_V3 = ["DeepSeek-V3, first", "DeepSeek-V3, second", "DeepSeek-V3, third"]
 DEEPSEEK_LLM = ["line ends", "words", "punctuation", "trailing space", "CJK"]
 ASCII = [chr(c) for c in range(128)]

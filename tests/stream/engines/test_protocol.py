@@ -1,0 +1,55 @@
+"""What is asked of an engine: which fields are given, and that one it cannot honour is refused by name."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+import pytest
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.ngram import NgramEngine
+from tokenweir.stream.engines.protocol import ENDS, NEUTRAL, Sampling, refuse_unsupported
+from tokenweir.stream.engines.replay import ReplayEngine
+
+ASKED = {
+    "min_p": 0.1,
+    "frequency_penalty": 0.5,
+    "presence_penalty": -1.0,
+    "repetition_penalty": 1.1,
+    "logit_bias": {5: -100.0},
+    "json_schema": {"type": "object"},
+    "grammar": 'root ::= "yes"',
+    "extra": {"cache_salt": "a"},
+}
+
+
+def test_given_is_what_differs_from_the_default():
+    assert Sampling().given() == {}
+    assert Sampling(temperature=0.0, n=1, stop=(), seed=0, logit_bias={}).given() == {"temperature": 0.0, "seed": 0}
+    assert Sampling(**ASKED).given() == ASKED
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_unsupported_field_is_named_with_its_value(name):
+    sampling = Sampling(max_tokens=5, stop=("x",), **{name: ASKED[name]})
+    refuse_unsupported("a toy", sampling, {name})
+    with pytest.raises(EngineError) as refusal:
+        refuse_unsupported("a toy", sampling, set(ASKED) - {name})
+    assert str(refusal.value) == f"a toy cannot honour {name}={ASKED[name]!r}"
+    assert refusal.value.kind == "unsupported"
+
+
+def test_what_changes_nothing_and_what_the_decoder_enforces_is_accepted():
+    refuse_unsupported("a toy", Sampling(**NEUTRAL), ())
+    ends = Sampling(max_tokens=1, min_tokens=1, stop=("x",), stop_token_ids=(1,), ignore_eos=True, n=2)
+    assert set(ends.given()) == ENDS
+    refuse_unsupported("a toy", ends, ())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("engine", [NgramEngine, ReplayEngine])
+async def test_the_toys_refuse_what_they_cannot(engine, name):
+    async with aclosing(engine().generate([5], Sampling(**{name: ASKED[name]}))) as ids:
+        with pytest.raises(EngineError, match=rf"^an? .+ cannot honour {name}="):
+            await anext(ids)
