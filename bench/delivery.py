@@ -22,10 +22,8 @@ from report import ROOT, machine, table, write_between
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.delivery.broadcast import Handoff
+from tokenweir.stream.delivery.broadcast import Broadcast
 from tokenweir.stream.delivery.fan_out import fan_out
-from tokenweir.stream.delivery.merge import merge, size_of
-from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import TextDelta
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.serve import serve
@@ -82,8 +80,8 @@ async def memory_stream(count: int, waits: bool) -> None:
             pass
 
 
-async def handoff(count: int, waits: bool) -> None:
-    slot = Handoff(ReplayBuffer(0, merge, size_of), merge, max_ahead=1 << 18)
+async def broadcast(count: int, waits: bool) -> None:
+    slot = Broadcast.of_deltas(max_ahead=1 << 18)
 
     async def produce() -> None:
         async for delta in source(count, waits):
@@ -92,15 +90,15 @@ async def handoff(count: int, waits: bool) -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(produce)
-        with slot.view() as view:
-            async for _ in view:
+        with slot.subscribe() as subscription:
+            async for _ in subscription:
                 pass
 
 
 async def fanned(count: int, waits: bool, readers: int, interval: float = 0.0) -> None:
-    async def read(stream: Handoff[TextDelta]) -> None:
-        with stream.view(interval=interval) as view:
-            async for _ in view:
+    async def read(stream: Broadcast[TextDelta]) -> None:
+        with stream.subscribe(interval=interval) as subscription:
+            async for _ in subscription:
                 pass
 
     async with fan_out(source(count, waits)) as stream, anyio.create_task_group() as tasks:
@@ -112,7 +110,7 @@ WAYS: dict[str, Way] = {
     "the engine alone": alone,
     "asyncio.Queue(16)": queue,
     "anyio memory stream (16)": memory_stream,
-    "hand-off": handoff,
+    "broadcast": broadcast,
     "fan-out, one reader": partial(fanned, readers=1),
     "fan-out, 16 readers": partial(fanned, readers=16),
     "fan-out, 16 readers, a batch in 10 ms": partial(fanned, readers=16, interval=0.01),

@@ -22,7 +22,7 @@ def check_byte_fallback(mode: str) -> None:
 class DecodeStream(_core.DecodeStream):
     """Decode ids one by one; every returned piece is final.
 
-    For any ids, `"".join(step(i) for i in ids) + flush()` equals `tok.decode(ids)` with the same options, and a step
+    For any ids, `"".join(step(i) for i in ids) + flush()` equals `tokenizer.decode(ids)` with the same options, and a step
     costs the same after ten ids or a million. Only that is held back which later ids can change: the at most 3 bytes of
     an unfinished character; what a decoder's last token or the end of its text lacks; and with
     `byte_fallback="huggingface"` a run of byte tokens, until it ends or cannot be UTF-8 any more.
@@ -30,7 +30,7 @@ class DecodeStream(_core.DecodeStream):
     `flush` ends what is held as the end of the text would. If ids come after it, they go on as after a prompt.
 
     Args:
-        tok: The tokenizer whose ids these are.
+        tokenizer: The tokenizer whose ids these are.
         prompt_ids: What comes before. The output then is the decode of everything, less the characters that were
             complete in the prompt; so a leading space stays, and a character cut at the prompt's end comes out whole.
             Looked at are its first ids, until there is text, and its last, back to the last text or, with
@@ -46,14 +46,14 @@ class DecodeStream(_core.DecodeStream):
 
     def __init__(
         self,
-        tok: Tokenizer,
+        tokenizer: Tokenizer,
         *,
         prompt_ids: Sequence[int] = (),
         skip_special_tokens: bool = True,
         byte_fallback: str = "eager",
     ) -> None:
         check_byte_fallback(byte_fallback)
-        super().__init__(tok.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")
+        super().__init__(tokenizer.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")
 
     def copy(self) -> DecodeStream:
         """Return an independent stream in the same state."""

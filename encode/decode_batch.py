@@ -20,15 +20,15 @@ class DecodeBatch(_core.DecodeBatch):
     A slot is a small integer, and one that has been removed is used again. `len` is the number of sequences.
 
     Args:
-        tok: The tokenizer whose ids these are.
+        tokenizer: The tokenizer whose ids these are.
         skip_special_tokens: Control tokens decode to nothing.
         byte_fallback: How byte-fallback tokens decode; see `Tokenizer.decode`.
 
     """
 
-    def __init__(self, tok: Tokenizer, *, skip_special_tokens: bool = True, byte_fallback: str = "eager") -> None:
+    def __init__(self, tokenizer: Tokenizer, *, skip_special_tokens: bool = True, byte_fallback: str = "eager") -> None:
         check_byte_fallback(byte_fallback)
-        super().__init__(tok.token_table, skip_special_tokens, byte_fallback == "huggingface")
+        super().__init__(tokenizer.token_table, skip_special_tokens, byte_fallback == "huggingface")
 
     def add(self, prompt_ids: Sequence[int] | NDArray[Any] = ()) -> int:
         """Begin a sequence after a prompt, as `DecodeStream` does.

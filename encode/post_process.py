@@ -61,7 +61,7 @@ class Added(NamedTuple):
     trims: tuple[Trim, ...] = ()
 
 
-class Around(NamedTuple):
+class Affixes(NamedTuple):
     """The ids that may go around a text.
 
     Attributes:
@@ -102,7 +102,7 @@ def _changed(ids: Ids, token_id: int | None, wanted: bool, option: str) -> int |
     return token_id if (token_id in ids) != wanted else None
 
 
-def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Around:
+def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Affixes:
     """What goes around a text.
 
     Raises:
@@ -120,7 +120,7 @@ def around(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_si
             raise TokenizerFileError(
                 f"post_processor: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
             )
-    return Around(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
+    return Affixes(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
 
 
 def _added(post_processor: PostProcessor | None) -> Added:

@@ -17,7 +17,7 @@ from tokenweir.encode.build import build_core
 from tokenweir.encode.decode import check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.post_process import around, trim_offsets
+from tokenweir.encode.post_process import affixes_of, trim_offsets
 from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TokenizerSpec
 from tokenweir.encode.vocabulary import token_ids
 
@@ -87,7 +87,7 @@ class Tokenizer:
                 )
         if eos is None:
             eos = min(self.eos_ids, default=None)
-        self._around = around(spec, self.bos_id, eos, self.vocab_size)
+        self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
         return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
     def encode_array(
@@ -208,7 +208,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
         return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
 
     def encode_with_offsets(
@@ -227,14 +227,14 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
         ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
-        if self._around.added.trims:  # whether special tokens are added or not
+        if self._affixes.added.trims:  # whether special tokens are added or not
             names = [self._model_names.get(token_id, "") for token_id in ids]
             for i, taken in called:
                 names[i] = taken
-            for keep_prefix_space, enclosed in self._around.added.trims:
+            for keep_prefix_space, enclosed in self._affixes.added.trims:
                 enclosed = enclosed and add_special_tokens
                 spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
         nowhere = (0, 0)
@@ -274,7 +274,7 @@ class Tokenizer:
         texts = list(texts)
         if len(guarded) not in (0, len(texts)):
             raise ValueError(f"guarded has {len(guarded)} entries for {len(texts)} texts")
-        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
         return Ragged(*self._encoder.encode_batch(texts, parse_special, guarded, threads or 0, prefix, suffix))
 
     def count(
@@ -293,14 +293,14 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._around.ids(add_special_tokens, add_bos, add_eos)
+        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
-    def ids_around(
+    def affixes(
         self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids that go before and after those of every text; for encoders other than this one."""
-        return self._around.ids(add_special_tokens, add_bos, add_eos)
+        return self._affixes.ids(add_special_tokens, add_bos, add_eos)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 

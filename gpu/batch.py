@@ -32,7 +32,7 @@ class Batch:
         n: Their bytes.
         offsets: Where each begins and the last one ends; int64.
         n_documents: How many there are.
-        most: Bytes of the longest stretch that one thread or block goes through.
+        max_bytes: Bytes of the longest stretch that one thread or block goes through.
         taken: Bits of the bytes of added tokens.
         tokens: Bits of the places at which an id stands.
         ids: The ids, by place.
@@ -43,7 +43,7 @@ class Batch:
     """
 
     def __init__(
-        self, device: Device, text: Any, offsets: Any, most: int, *, bit_maps: int = 2, scratch: Sequence[int] = ()
+        self, device: Device, text: Any, offsets: Any, max_bytes: int, *, bit_maps: int = 2, scratch: Sequence[int] = ()
     ) -> None:
         """Take a batch.
 
@@ -51,7 +51,7 @@ class Batch:
             device: Where it lies.
             text: The documents and `SLACK` zero bytes, beginning at an address that is a multiple of 8.
             offsets: See the attribute.
-            most: See the attribute.
+            max_bytes: See the attribute.
             bit_maps: How many there can be, `taken` and `tokens` among them.
             scratch: The sizes of these arrays.
 
@@ -66,7 +66,7 @@ class Batch:
             raise ValueError("the text of a batch must begin at a multiple of 8")
         self.device = device
         self.n_words, self.n_tiles = -(-n // 32), -(-n // TILE)
-        self.text, self.n, self.most = text, np.uint32(n), np.uint32(most)
+        self.text, self.n, self.max_bytes = text, np.uint32(n), np.uint32(max_bytes)
         self.offsets, self.n_documents = offsets, np.uint32(n_documents)
         zeros = device.words([n_documents, _N_COUNTERS, *[self.n_words] * bit_maps], zero=True)
         self.refusals, self.counters, self.taken, self.tokens, *self._bit_maps = zeros
@@ -92,7 +92,7 @@ class Batch:
                 places,
                 np.uint32(n_guards),
                 earlier,
-                self.most,
+                self.max_bytes,
                 self.taken,
                 self.ids,
                 self.tokens,

@@ -28,24 +28,24 @@ from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.tables import ModelTables
 
-MOST = 1 << 16
+DOCUMENT_BYTES = 1 << 16
 """Bytes of a document, unless told otherwise: its time grows with the square of its length."""
 
 REASONS = {
-    4: "longer than {most} bytes",
+    4: "longer than {max_bytes} bytes",
     8: "it has an added token that takes white space along or wants no word beside it",
 }
 """Why a document is left out, by the bits of kernels/documents.cuh; of several reasons, the first here."""
 
 
-def unsplit(tok: Tokenizer) -> Tokenizer:
+def unsplit(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer whose ids are BlockBPE's: added tokens are looked up, and what is between them is merged as one.
 
     Raises:
         UnsupportedTokenizerError: It is no byte-level BPE, or changes text before it is cut.
 
     """
-    spec = tok.spec
+    spec = tokenizer.spec
     if not isinstance(spec.model, BPE | RankBPE):
         raise UnsupportedTokenizerError(f"blockbpe: {type(spec.model).__name__}; only byte-level BPE is possible")
     if spec.normalizer is not None:
@@ -71,19 +71,21 @@ class BlockBpeBatch:
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
         block: Threads a block.
-        most: Bytes of a document beyond which it is left out.
+        max_bytes: Bytes of a document beyond which it is left out.
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device, *, block: int = 256, most: int = MOST) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, device: Device, *, block: int = 256, max_bytes: int = DOCUMENT_BYTES
+    ) -> None:
         """Copy the tables to the device.
 
         Args:
-            tok: A byte-level BPE tokenizer without a normalizer.
+            tokenizer: A byte-level BPE tokenizer without a normalizer.
             device: Where the kernels run.
             block: Threads a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. The more bytes a document
                 has, the more threads it is worth; the more documents there are, the fewer.
-            most: See the attribute.
+            max_bytes: See the attribute.
 
         Raises:
             UnsupportedTokenizerError: For another tokenizer.
@@ -92,14 +94,14 @@ class BlockBpeBatch:
         """
         if block not in range(32, 1025, 32):
             raise ValueError(f"block must be a multiple of 32 up to 1024, not {block}")
-        if not 0 <= most < 1 << 31:
-            raise ValueError(f"most must be from 0 to {(1 << 31) - 1}, not {most}")
-        self.tokenizer = unsplit(tok)
+        if not 0 <= max_bytes < 1 << 31:
+            raise ValueError(f"max_bytes must be from 0 to {(1 << 31) - 1}, not {max_bytes}")
+        self.tokenizer = unsplit(tokenizer)
         self.block = block
-        self.most = most
+        self.max_bytes = max_bytes
         self._device = device
         self._tables = ModelTables(self.tokenizer, device, "blockbpe")
-        self._reasons = {bit: reason.format(most=most) for bit, reason in REASONS.items()}
+        self._reasons = {bit: reason.format(max_bytes=max_bytes) for bit, reason in REASONS.items()}
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
@@ -119,7 +121,7 @@ class BlockBpeBatch:
         """
         searches = self._tables.added if parse_special else []
         n = int(text.size) - SLACK
-        batch = Batch(self._device, text, offsets, self.most, bit_maps=3 + len(searches[1:]), scratch=[n] * 4)
+        batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3 + len(searches[1:]), scratch=[n] * 4)
         batch.find_added(searches, guards)
         added, batch.tokens = batch.tokens, batch.bit_map()
         self._device.launch(
@@ -130,7 +132,7 @@ class BlockBpeBatch:
             text,
             offsets,
             batch.n_documents,
-            batch.most,
+            batch.max_bytes,
             batch.taken,
             added,
             *batch.scratch,

@@ -18,7 +18,7 @@ from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.exact import ExactBatch
-from tokenweir.gpu.join import Around, join
+from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
 
@@ -99,7 +99,7 @@ class GpuEncoder:
 
     def __init__(
         self,
-        tok: Tokenizer,
+        tokenizer: Tokenizer,
         *,
         mode: Literal["exact", "blockbpe"] = "exact",
         device: Device | None = None,
@@ -109,12 +109,12 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device.
 
         Args:
-            tok: A byte-level BPE tokenizer.
+            tokenizer: A byte-level BPE tokenizer.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or
                 less if memory is short.
-            options: Of the mode: `block` and `most` of `BlockBpeBatch`.
+            options: Of the mode: `block` and `max_bytes` of `BlockBpeBatch`.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
@@ -133,7 +133,7 @@ class GpuEncoder:
         self._lock = Lock()
         make: Any = MODES[mode]
         with self.device.use():
-            self._mode: Mode = make(tok, self.device, **options)
+            self._mode: Mode = make(tokenizer, self.device, **options)
         self.tokenizer = self._mode.tokenizer
 
     def encode_batch(
@@ -168,14 +168,12 @@ class GpuEncoder:
             raise ValueError(
                 f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
             )
-        prefix, suffix = self.tokenizer.ids_around(
-            add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos
-        )
+        prefix, suffix = self.tokenizer.affixes(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
         with self.device.use(), self._lock:
             parts = self._encode_parts(found, parse_special)
             refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
             on_cpu = self._encode_refused(found, [i for i, _ in refused], parse_special)
-            result = join(self.device, parts, on_cpu, Around(prefix, suffix, found.prompts))
+            result = join(self.device, parts, on_cpu, Affixes(prefix, suffix, found.prompts))
             self.stats.batches += sum(part.encoded is not None for part in parts)
             self.stats.on_cpu.update(reason for _, reason in refused)
             self.stats.documents += len(found)

@@ -18,10 +18,10 @@ from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.tables import ExactTables
 
-MOST = 1 << 16
+PIECE_BYTES = 1 << 16
 """Bytes of a piece, or from one sure boundary to the next, unless told otherwise: one thread or block goes through it."""
 
-MAX_MOST = 1 << 24
+MAX_PIECE_BYTES = 1 << 24
 """Long pieces take 16 bytes of scratch for each of these, for every block that merges some."""
 
 LONG_WORKERS = 64
@@ -43,34 +43,36 @@ class ExactBatch:
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        most: Bytes of a piece, and of a stretch without a sure boundary, beyond which a document is left out.
+        max_bytes: Bytes of a piece, and of a stretch without a sure boundary, beyond which a document is left out.
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device, *, most: int = MOST, workers: int = 512) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES, workers: int = 512
+    ) -> None:
         """Copy the tables to the device.
 
         Args:
-            tok: A tokenizer with byte-level BPE.
+            tokenizer: A tokenizer with byte-level BPE.
             device: Where the kernels run.
-            most: See the attribute.
+            max_bytes: See the attribute.
             workers: How many blocks share the pieces that wait for merging.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
-            ValueError: `most` or `workers` is out of range.
+            ValueError: `max_bytes` or `workers` is out of range.
 
         """
-        if not 64 <= most <= MAX_MOST:
-            raise ValueError(f"most must be from 64 to {MAX_MOST}, not {most}")
+        if not 64 <= max_bytes <= MAX_PIECE_BYTES:
+            raise ValueError(f"max_bytes must be from 64 to {MAX_PIECE_BYTES}, not {max_bytes}")
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
-        self.tokenizer = tok
-        self.most = most
+        self.tokenizer = tokenizer
+        self.max_bytes = max_bytes
         self._device = device
         self._workers = workers
-        self._tables = ExactTables(tok, device)
-        self._far = device.empty(4 * most * min(workers, LONG_WORKERS), np.uint32)
+        self._tables = ExactTables(tokenizer, device)
+        self._far = device.empty(4 * max_bytes * min(workers, LONG_WORKERS), np.uint32)
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
@@ -94,7 +96,7 @@ class ExactBatch:
             self._device,
             text,
             offsets,
-            self.most,
+            self.max_bytes,
             bit_maps=3 + len(searches[1:]) + len(tables.cuts),
             scratch=[2 * (n // (longer + 1) + 1) for longer in (_SHORT_SYMBOLS, _MEDIUM_BYTES)],
         )
@@ -110,8 +112,8 @@ class ExactBatch:
 class _Passage(Batch):
     """A batch on its way through the kernels of exact mode."""
 
-    def __init__(self, device: Device, text: Any, offsets: Any, most: int, **sizes: Any) -> None:
-        super().__init__(device, text, offsets, most, **sizes)
+    def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, **sizes: Any) -> None:
+        super().__init__(device, text, offsets, max_bytes, **sizes)
         self._begins = self.bit_map()  # of documents, and then of pieces
 
     def mark(self) -> None:
@@ -132,7 +134,7 @@ class _Passage(Batch):
             self.n_documents,
             begins,
             self.taken,
-            self.most,
+            self.max_bytes,
             self._begins,
             self.refusals,
             self.counters,
@@ -150,7 +152,7 @@ class _Passage(Batch):
             self.n_documents,
             self._begins,
             self.taken,
-            self.most,
+            self.max_bytes,
             self.ids,
             self.tokens,
             *self.scratch,
@@ -168,7 +170,7 @@ class _Passage(Batch):
             self.text,
             *self.scratch,
             np.uint32(for_long),
-            self.most,
+            self.max_bytes,
             far,
             self.counters,
             self.ids,

@@ -16,7 +16,7 @@ _THREADS = 256
 _TILE = 2048  # ids a block, as in kernels/insert.cu
 
 
-class Around(NamedTuple):
+class Affixes(NamedTuple):
     """The ids that go around documents.
 
     Attributes:
@@ -44,12 +44,12 @@ class Inserted(NamedTuple):
     shifts: NDArray[np.int64]
 
 
-def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, around: Around) -> DeviceRagged:
+def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, affixes: Affixes) -> DeviceRagged:
     """Put the ids of all parts together, in the documents' order."""
-    if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or around.prefix or around.suffix):
+    if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or affixes.prefix or affixes.suffix):
         return DeviceRagged(only.ids, only.offsets, device)
     n = parts[-1].last if parts else 0
-    inserted = [_inserted(part, on_cpu, around) for part in parts]
+    inserted = [_inserted(part, on_cpu, affixes) for part in parts]
     sizes = [
         len(added.ids) + (part.encoded.ids.size if part.encoded else 0)
         for part, added in zip(parts, inserted, strict=True)
@@ -66,7 +66,7 @@ def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, around: Around) 
             starts,
             device.to_device(added.ids),
             device.to_device(added.shifts),
-            np.int64(len(around.prefix)),
+            np.int64(len(affixes.prefix)),
             np.int64(len(part)),
             np.int64(base),
             ids[base : base + size],
@@ -82,8 +82,8 @@ def _on_device(device: Device, part: Part) -> tuple[Any, Any]:
     return device.empty(0, np.int32), device.zeros(len(part) + 1, np.int64)
 
 
-def _inserted(part: Part, on_cpu: CpuIds, around: Around) -> Inserted:
-    prefix, suffix, bare = around
+def _inserted(part: Part, on_cpu: CpuIds, affixes: Affixes) -> Inserted:
+    prefix, suffix, bare = affixes
     enclosed = np.ones(len(part), np.bool_)
     enclosed[[i - part.first for i in bare if part.first <= i < part.last]] = False
     counts = np.where(enclosed, len(prefix) + len(suffix), 0)

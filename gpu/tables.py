@@ -38,11 +38,11 @@ class ModelTables:
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device, mode: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, device: Device, mode: str) -> None:
         """Copy what the kernels need to a device.
 
         Args:
-            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
             device: Where the kernels run.
             mode: What errors begin with.
 
@@ -53,10 +53,10 @@ class ModelTables:
         self._device = device
         self._mode = mode
         self._arrays: list[Any] = []  # that the structs point to
-        model = tok.core.model
+        model = tokenizer.core.model
         if not isinstance(model, _core.Bpe):
-            raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tok.spec.model!r:.60}")
-        searches = [search for search in (tok.core.raw, tok.core.normalized) if search.tokens]
+            raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tokenizer.spec.model!r:.60}")
+        searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
         self.added = [self._added(search) for search in searches]
         self.bpe = self._bpe(model, [token for search in searches for token in search.tokens])
 
@@ -112,24 +112,24 @@ class ExactTables(ModelTables):
 
     """
 
-    def __init__(self, tok: Tokenizer, device: Device) -> None:
+    def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         """Copy what the kernels need to a device.
 
         Args:
-            tok: A tokenizer with byte-level BPE, of a merge list or by ranks.
+            tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
             device: Where the kernels run.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
 
         """
-        super().__init__(tok, device, "exact mode")
-        nfc = _needs_nfc(tok.spec.normalizer)
-        stages = tok.core.pre_tokenizer
+        super().__init__(tokenizer, device, "exact mode")
+        nfc = _needs_nfc(tokenizer.spec.normalizer)
+        stages = tokenizer.core.pre_tokenizer
         if not stages.isolates or not stages.automata:
             raise UnsupportedTokenizerError(
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
-                f"{tok.spec.pre_tokenizer!r:.200}"
+                f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]

@@ -43,7 +43,7 @@ class Texts:
 
     """
 
-    def __init__(self, texts: Iterable[str | bytes | GuardedText], tok: Tokenizer) -> None:
+    def __init__(self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer) -> None:
         """Find the texts.
 
         Raises:
@@ -65,7 +65,7 @@ class Texts:
             if not self.prompts:
                 raise
             for prompt in self.prompts.values():
-                prompt.check(tok)
+                prompt.check(tokenizer)
             self.documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
         self.offsets = self.documents.offsets
         places = [

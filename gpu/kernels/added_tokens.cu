@@ -88,12 +88,12 @@ extern "C" __global__ void mark_documents(const uint8_t* text, const int64_t* of
 // says which count. So the first bytes of `longest` - 1 places before a match are looked at, and all of those inside.
 //
 // guards[n_guards]: sorted places that no token may cover. earlier: bits of the bytes of tokens that were found before,
-// or null. most: bytes of a cluster; the document is refused if there are more. Of a token that counts: `found` has bits
+// or null. max_bytes: bytes of a cluster; the document is refused if there are more. Of a token that counts: `found` has bits
 // for its bytes, ids[place] its id, and `tokens` a bit for the place.
 extern "C" __global__ void __launch_bounds__(256, 6)
     find_added_tokens(const tokenweir::added::AddedTokenTables* added, const uint8_t* text, uint32_t n,
                       const int64_t* offsets, uint32_t n_documents, const int64_t* guards, uint32_t n_guards,
-                      const uint32_t* earlier, uint32_t most, uint32_t* found, uint32_t* ids, uint32_t* tokens,
+                      const uint32_t* earlier, uint32_t max_bytes, uint32_t* found, uint32_t* ids, uint32_t* tokens,
                       uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::added;
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     take(at, match);
     uint32_t taken_end = match.end;
     for (uint32_t place = at + 1, cluster_end = match.end; place < cluster_end; place++) {
-      if (place - at > most) {
+      if (place - at > max_bytes) {
         documents.refuse(at, kTooLong);
         break;
       }

@@ -24,12 +24,12 @@ struct Merges {
 
 // Encodes each document by a block.
 //
-// Documents of more than `most` bytes are refused. taken: bits of the bytes of added tokens, and added: of their first ones,
+// Documents of more than `max_bytes` bytes are refused. taken: bits of the bytes of added tokens, and added: of their first ones,
 // where `ids` has them. far*: scratch, a word for each byte of text. The ids of a document go one after the other to the
 // places of its first bytes, each with a bit in `tokens`.
 extern "C" __global__ void __launch_bounds__(1024, 1)
     blockbpe(const tokenweir::DeviceBpe* tables, const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
-             uint32_t most, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,
+             uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,
              uint32_t* far1_ids, uint32_t* far1_ranks, uint32_t* ids, uint32_t* tokens, uint32_t* refusals,
              uint32_t* counters) {
   using namespace tokenweir;
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
   const Documents documents{offsets, n_documents, refusals, counters};
   const uint32_t document = blockIdx.x, begin = documents.begin(document), n_bytes = documents.end(document) - begin;
   if (refusals[document]) return;
-  if (n_bytes > most) {
+  if (n_bytes > max_bytes) {
     if (threadIdx.x == 0) documents.refuse_document(document, kTooLong);
     return;
   }

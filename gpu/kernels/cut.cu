@@ -55,10 +55,10 @@ struct Window {
 // Sets a bit in `pieces` where a piece begins, and one where an added token does after text.
 //
 // begins: bits where documents begin, or the pieces of the stage before. taken: bits of the bytes of added tokens.
-// most: bytes of a token, or of a stretch without a sure boundary; the document of one that has more is refused.
+// max_bytes: bytes of a token, or of a stretch without a sure boundary; the document of one that has more is refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
-               uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t most, uint32_t* pieces,
+               uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* pieces,
                uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::cut;
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     int32_t reached;
     window.start = at;
     bool too_far = false;  // and then what it has matched so far may not be all
-    const int32_t limit = at + static_cast<int32_t>(most) + 8;  // it looks at a character more
+    const int32_t limit = at + static_cast<int32_t>(max_bytes) + 8;  // it looks at a character more
     const auto gives_up = [&](int32_t place, uint32_t) { return too_far = place > limit; };
     const int32_t token_end = walk(window, at, INT32_MAX, gap, reached, gives_up);
     return too_far ? at : token_end;
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     for (;;) {  // a token
       const bool after_gap = gap;
       const int32_t next = walk_from(at, gap);
-      if (next <= at || next > end + static_cast<int32_t>(most)) {
+      if (next <= at || next > end + static_cast<int32_t>(max_bytes)) {
         documents.refuse(tile + static_cast<uint32_t>(at - kBefore), kTooLong);
         begin_piece(at);  // if a document begins here, the piece before it ends
         at = end;

@@ -22,15 +22,15 @@ __device__ inline uint64_t bytes_at(const uint8_t* text, uint32_t at, uint32_t n
   return n < 8 ? bytes & ((uint64_t{1} << 8 * n) - 1) : bytes;
 }
 
-// The end of the piece that begins at `place`, or a place that is more than `most` bytes away.
-__device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uint32_t n, uint32_t most) {
+// The end of the piece that begins at `place`, or a place that is more than `max_bytes` bytes away.
+__device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uint32_t n, uint32_t max_bytes) {
   uint32_t word = (place + 1) / 32;
   const uint32_t last = (n - 1) / 32;
   if (word > last) return n;
   uint32_t bits = pieces[word] & 0xFFFFFFFF << (place + 1) % 32;
   while (bits == 0) {
     if (word++ == last) return n;
-    if (word * 32 - place > most) return word * 32;
+    if (word * 32 - place > max_bytes) return word * 32;
     bits = pieces[word];
   }
   return word * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
@@ -39,10 +39,10 @@ __device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uin
 }  // namespace tokenweir::encode
 
 // A block a tile. pieces: bits where a piece begins. Those longer than a thread can merge go to `medium` and `long_pieces`;
-// the document of one of more than `most` bytes is refused.
+// the document of one of more than `max_bytes` bytes is refused.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
-                  uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t most, uint32_t* ids,
+                  uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t max_bytes, uint32_t* ids,
                   uint32_t* tokens, tokenweir::Piece* medium, tokenweir::Piece* long_pieces, uint32_t* refusals,
                   uint32_t* counters) {
   using namespace tokenweir;
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
     starts[next++] = static_cast<uint16_t>(thread * 32 + bit) | (skipped >> bit & 1 ? kTaken : 0);
   }
-  if (next == place.total && begins) last_end = piece_end(pieces, tile + (starts[next - 1] & ~kTaken), n, most);
+  if (next == place.total && begins) last_end = piece_end(pieces, tile + (starts[next - 1] & ~kTaken), n, max_bytes);
   __syncthreads();
 
   const uint32_t count = place.total;
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   for (uint32_t i = thread; i < count; i += kThreads) {
     if (starts[i] & kTaken) continue;
     const uint32_t begin = begin_of(i), size = end_of(i) - begin;
-    if (size > most) {
+    if (size > max_bytes) {
       documents.refuse(begin, kTooLong);
       continue;
     }

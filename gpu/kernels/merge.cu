@@ -106,11 +106,11 @@ __device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, con
 
 }  // namespace tokenweir::merging
 
-// medium, long_pieces: as many as the counters say, of up to kMediumBytes and `most` bytes. The first `n_long` blocks merge
-// the long ones, each with 4 * `most` words of `far`. ids, tokens: as in encode_pieces.
+// medium, long_pieces: as many as the counters say, of up to kMediumBytes and `max_bytes` bytes. The first `n_long` blocks merge
+// the long ones, each with 4 * `max_bytes` words of `far`. ids, tokens: as in encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
     merge_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* medium,
-                 const tokenweir::Piece* long_pieces, uint32_t n_long, uint32_t most, uint32_t* far,
+                 const tokenweir::Piece* long_pieces, uint32_t n_long, uint32_t max_bytes, uint32_t* far,
                  const uint32_t* counters, uint32_t* ids, uint32_t* tokens) {
   using namespace tokenweir;
   using namespace tokenweir::merging;
@@ -125,8 +125,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     return merge_medium(bpe, text, medium, counters[kMediumPieces], worker, (gridDim.x - n_long) * kWarps,
                         shared.of_warps[warp], ids, tokens);
   }
-  uint32_t* const own = far + uint64_t{blockIdx.x} * 4 * most;
+  uint32_t* const own = far + uint64_t{blockIdx.x} * 4 * max_bytes;
   const block::Buffers buffers{{{shared.near[0], shared.near[1]}, {shared.near[2], shared.near[3]}},
-                               {{own, own + most}, {own + uint64_t{most} * 2, own + uint64_t{most} * 3}}};
+                               {{own, own + max_bytes}, {own + uint64_t{max_bytes} * 2, own + uint64_t{max_bytes} * 3}}};
   merge_long(bpe, text, long_pieces, counters[kLongPieces], blockIdx.x, n_long, buffers, words, ids, tokens);
 }

@@ -1,4 +1,4 @@
-"""The hand-off from those who produce deltas to those who read them: bounded, merging, for one reader or several.
+"""What leads from those who produce deltas to those who read them: bounded, merging, for one reader or several.
 
 A queue of deltas would grow with a slow reader, or send ever more, ever smaller messages. Here the deltas that nobody
 has taken wait in one slot. Whoever of the readers comes first takes all of them, merged; that numbers them, and they stay
@@ -20,7 +20,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import DeliveryError
-from tokenweir.stream.delivery.merge import size_of
+from tokenweir.stream.delivery.merge import merge, size_of
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
 
@@ -31,7 +31,7 @@ BREATH = 0.0005
 goes at once."""
 
 
-class Handoff(Generic[T]):
+class Broadcast(Generic[T]):
     """Deltas from producers to readers, under asyncio and trio.
 
     Args:
@@ -59,18 +59,31 @@ class Handoff(Generic[T]):
         self._breath_due = 0.0
         self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
-        self._views: set[View[T]] = set()
-        self._viewed = False  # whether there was a reader, even one that has left
+        self._subscriptions: set[Subscription[T]] = set()
+        self._had_readers = False  # whether there was a reader, even one that has left
         self._closed = False
         self._failure: Exception | None = None
         self._filled = _Signal()
         self._emptied = _Signal()
         self._audience = _Signal()
 
+    @classmethod
+    def of_deltas(cls, *, max_ahead: int, max_replay: int = 0, stall_timeout: float = math.inf) -> Broadcast[Delta]:
+        """Make one whose readers get deltas, merged.
+
+        Args:
+            max_ahead: See the class.
+            max_replay: Bytes of deltas that are kept for the readers behind.
+            stall_timeout: See the class.
+
+        """
+        replay = ReplayBuffer(max_replay, merge, size_of)
+        return Broadcast(replay, merge, max_ahead=max_ahead, stall_timeout=stall_timeout)
+
     @property
     def watched(self) -> bool:
         """Whether there is a reader."""
-        return bool(self._views)
+        return bool(self._subscriptions)
 
     async def put(self, delta: Delta) -> None:
         """Add a delta; waits while `max_ahead` bytes or more are waiting already."""
@@ -84,13 +97,13 @@ class Handoff(Generic[T]):
             self._breath_due = monotonic() + BREATH
 
     async def _wait_for_room(self) -> None:
-        timeout = self._stall_timeout if self._views else math.inf
+        timeout = self._stall_timeout if self._subscriptions else math.inf
         with anyio.move_on_after(timeout) as waiting:
             await self._emptied.wait()
         if waiting.cancelled_caught:
             deadline = monotonic() - timeout
-            for view in [view for view in self._views if view._taken_at <= deadline]:
-                view._cut_off(DeliveryError(f"stalled: nothing was taken for {timeout:g} s", "stalled"))
+            for stalled in [each for each in self._subscriptions if each._taken_at <= deadline]:
+                stalled._cut_off(DeliveryError(f"stalled: nothing was taken for {timeout:g} s", "stalled"))
 
     def seal(self) -> None:
         """Number what waits, so that nothing is merged into it any more."""
@@ -115,7 +128,7 @@ class Handoff(Generic[T]):
             self._closed, self._failure = True, failure
             self._filled.fire()
 
-    def view(self, start: int = 0, *, interval: float = 0.0) -> View[T]:
+    def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[T]:
         """Add a reader.
 
         Args:
@@ -128,19 +141,19 @@ class Handoff(Generic[T]):
 
         """
         self._replay.check(start)
-        view = View(self, start, interval)
-        self._views.add(view)
-        self._viewed = True
+        subscription = Subscription(self, start, interval)
+        self._subscriptions.add(subscription)
+        self._had_readers = True
         self._audience.fire()
         self._emptied.fire()  # who waits for room, waits no longer than this reader may now
-        return view
+        return subscription
 
     async def abandoned(self, grace: float = 0.0) -> None:
         """Wait until there was a reader and, for so many seconds, none is left."""
-        while not self._viewed:
+        while not self._had_readers:
             await self._audience.wait()
         while True:
-            while self._views:
+            while self._subscriptions:
                 await self._audience.wait()
             with anyio.move_on_after(grace) as waiting:
                 await self._audience.wait()
@@ -148,21 +161,21 @@ class Handoff(Generic[T]):
                 return
 
 
-class View(Generic[T]):
-    """A reader of a hand-off: an asynchronous iterator of batches, and a context that makes the reader leave.
+class Subscription(Generic[T]):
+    """A reader of a broadcast: an asynchronous iterator of batches, and a context that makes the reader leave.
 
-        with handoff.view() as view:
-            async for deltas in view:
+        with broadcast.subscribe() as batches:
+            async for batch in batches:
                 ...
 
     Attributes:
-        position: The number of the next item; a view that starts there misses nothing.
+        position: The number of the next item; a subscription that starts there misses nothing.
 
     """
 
-    def __init__(self, handoff: Handoff[T], start: int, interval: float) -> None:
+    def __init__(self, broadcast: Broadcast[T], start: int, interval: float) -> None:
         self.position = start
-        self._handoff = handoff
+        self._broadcast = broadcast
         self._interval = interval
         self._taken_at = monotonic()
         self._due = -math.inf  # when the next batch may go
@@ -176,18 +189,18 @@ class View(Generic[T]):
             Exception: What the producers failed with, once everything before it has been taken.
 
         """
-        handoff, replay = self._handoff, self._handoff._replay
-        if self._interval and (early := self._due - monotonic()) > 0 and not handoff._closed:
+        broadcast, replay = self._broadcast, self._broadcast._replay
+        if self._interval and (early := self._due - monotonic()) > 0 and not broadcast._closed:
             await anyio.sleep(early)
-        while not handoff._waiting and self.position == replay.next and self._cut is None:
-            if handoff._closed:
-                if handoff._failure is not None:
-                    raise handoff._failure
+        while not broadcast._waiting and self.position == replay.next and self._cut is None:
+            if broadcast._closed:
+                if broadcast._failure is not None:
+                    raise broadcast._failure
                 return []
-            await handoff._filled.wait()
+            await broadcast._filled.wait()
         if self._cut is not None:
             raise self._cut
-        handoff.seal()
+        broadcast.seal()
         try:
             items = replay.since(self.position)
         except DeliveryError as error:
@@ -195,23 +208,23 @@ class View(Generic[T]):
             raise
         self.position = replay.next
         self._taken_at = monotonic()
-        if handoff._begun:
+        if broadcast._begun:
             self._due = self._taken_at + self._interval
-        handoff._furthest = max(handoff._furthest, self.position)
-        replay.trim(handoff._furthest)
+        broadcast._furthest = max(broadcast._furthest, self.position)
+        replay.trim(broadcast._furthest)
         return items
 
     def close(self) -> None:
         """Leave; what others read is not touched."""
-        self._cut_off(DeliveryError("this view is closed", "closed"))
+        self._cut_off(DeliveryError("this subscription is closed", "closed"))
 
     def _cut_off(self, why: DeliveryError) -> None:
         self._cut = self._cut or why
-        if self in self._handoff._views:
-            self._handoff._views.discard(self)
-            self._handoff._audience.fire()
+        if self in self._broadcast._subscriptions:
+            self._broadcast._subscriptions.discard(self)
+            self._broadcast._audience.fire()
 
-    def __enter__(self) -> View[T]:
+    def __enter__(self) -> Subscription[T]:
         return self
 
     def __exit__(

@@ -8,12 +8,21 @@ from contextlib import asynccontextmanager
 import anyio
 
 from tokenweir.encode.errors import DeliveryError
-from tokenweir.stream.delivery.broadcast import Handoff
-from tokenweir.stream.delivery.merge import merge, size_of
-from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
+from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.multiplex import move
 from tokenweir.stream.pipeline.task_scope import background_tasks
+
+
+class FanOut:
+    """What `fan_out` gives: the readers' end of a stream. Its producer's end is out of their reach."""
+
+    def __init__(self, broadcast: Broadcast[Delta]) -> None:
+        self._broadcast = broadcast
+
+    def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[Delta]:
+        """Add a reader; arguments and errors are those of `Broadcast.subscribe`."""
+        return self._broadcast.subscribe(start, interval=interval)
 
 
 @asynccontextmanager
@@ -24,17 +33,17 @@ async def fan_out(
     max_replay: int = 1 << 20,
     stall_timeout: float = 30.0,
     grace: float = 0.0,
-) -> AsyncIterator[Handoff[Delta]]:
+) -> AsyncIterator[FanOut]:
     """Give a stream to any number of readers, as a context in which they come and go.
 
         async with fan_out(deltas) as stream:
-            with stream.view() as view:     # in each reader's task
-                async for batch in view:
+            with stream.subscribe() as subscription:     # in each reader's task
+                async for batch in subscription:
                     ...
 
     The stream is as fast as its fastest reader, and a slow one delays nobody: it gets what it missed merged, or is cut
     off with a `DeliveryError` once that has been dropped. A reader that comes late gets the stream from its start, merged;
-    one that lost its connection comes again with the `position` that its view had.
+    one that lost its connection comes again with the `position` that its subscription had.
 
     When the last reader has left, or the context is left, `deltas` is closed at once.
 
@@ -49,21 +58,21 @@ async def fan_out(
         Exception: To each reader, what the stream failed with, after all that came before.
 
     """
-    handoff = Handoff(ReplayBuffer(max_replay, merge, size_of), merge, max_ahead=max_ahead, stall_timeout=stall_timeout)
+    broadcast = Broadcast.of_deltas(max_ahead=max_ahead, max_replay=max_replay, stall_timeout=stall_timeout)
     async with background_tasks() as tasks:
-        tasks.start_soon(_pump, deltas, handoff, grace)
-        yield handoff
+        tasks.start_soon(_pump, deltas, broadcast, grace)
+        yield FanOut(broadcast)
 
 
-async def _pump(deltas: AsyncIterable[Delta], handoff: Handoff[Delta], grace: float) -> None:
-    """Move the stream into the hand-off until it ends or nobody is left to read it."""
+async def _pump(deltas: AsyncIterable[Delta], broadcast: Broadcast[Delta], grace: float) -> None:
+    """Move the stream into the broadcast until it ends or nobody is left to read it."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_close_when_abandoned, handoff, grace, tasks.cancel_scope)
-        await move([deltas], handoff)
+        tasks.start_soon(_close_when_abandoned, broadcast, grace, tasks.cancel_scope)
+        await move([deltas], broadcast)
         tasks.cancel_scope.cancel()
 
 
-async def _close_when_abandoned(handoff: Handoff[Delta], grace: float, moving: anyio.CancelScope) -> None:
-    await handoff.abandoned(grace)
-    handoff.close(DeliveryError(f"abandoned: nobody has read this stream for {grace:g} s", "abandoned"))
+async def _close_when_abandoned(broadcast: Broadcast[Delta], grace: float, moving: anyio.CancelScope) -> None:
+    await broadcast.abandoned(grace)
+    broadcast.close(DeliveryError(f"abandoned: nobody has read this stream for {grace:g} s", "abandoned"))
     moving.cancel()

@@ -17,7 +17,7 @@ from tokenweir.stream.events import Delta
 class ChatStreamer:
     """Decode while `generate` runs; pass it twice, since it also says when the answer has ended.
 
-        streamer = ChatStreamer(tok, show, stop=["\\n\\n"])
+        streamer = ChatStreamer(tokenizer, show, stop=["\\n\\n"])
         model.generate(input_ids, streamer=streamer, stopping_criteria=[streamer])
 
     It takes one answer after another: each begins with the prompt, which `generate` gives first. `generate` blocks; to
@@ -28,11 +28,11 @@ class ChatStreamer:
 
     """
 
-    def __init__(self, tok: Tokenizer, emit: Callable[[list[Delta]], object], **options: Any) -> None:
+    def __init__(self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Any) -> None:
         """Make a streamer.
 
         Args:
-            tok: The tokenizer of the model.
+            tokenizer: The tokenizer of the model.
             emit: Called in `generate`'s thread with every list of deltas that is not empty; the last has the `Finish`.
             options: As for `ChatDecoder`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
                 answer that just ends is cut short.
@@ -43,7 +43,7 @@ class ChatStreamer:
 
         """
         self._emit = emit
-        self.decoder = ChatDecoder(tok, **options)
+        self.decoder = ChatDecoder(tokenizer, **options)
 
     def put(self, value: Any) -> None:
         """Take a prompt, of shape (1, n), or new ids, of shape (k,).

@@ -14,9 +14,7 @@ import anyio
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import DeliveryError, EngineError
-from tokenweir.stream.delivery.broadcast import Handoff, View
-from tokenweir.stream.delivery.merge import merge, size_of
-from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
+from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.stages import Owned, Stage, close, drive, engine_error
@@ -37,28 +35,28 @@ async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[As
         answers: The streams, whose deltas have different indexes. They are owned and closed here.
 
     """
-    handoff = Handoff(ReplayBuffer(0, merge, size_of), merge, max_ahead=MAX_AHEAD)
+    broadcast = Broadcast.of_deltas(max_ahead=MAX_AHEAD)
     async with background_tasks() as tasks:
-        tasks.start_soon(move, answers, handoff)
-        with handoff.view() as view:
-            deltas = _each(view)
+        tasks.start_soon(move, answers, broadcast)
+        with broadcast.subscribe() as subscription:
+            deltas = _each(subscription)
             try:
                 yield deltas
             finally:
                 await deltas.aclose()
 
 
-async def _each(view: View[T]) -> AsyncGenerator[T, None]:
-    async for batch in view:
+async def _each(subscription: Subscription[T]) -> AsyncGenerator[T, None]:
+    async for batch in subscription:
         for item in batch:
             yield item
 
 
-async def move(sources: Iterable[AsyncIterable[Delta]], handoff: Handoff[Any]) -> None:
-    """Move all that the sources give into a hand-off, close each source, and then the hand-off.
+async def move(sources: Iterable[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
+    """Move all that the sources give into a broadcast, close each source, and then the broadcast.
 
-    What the sources fail with becomes the failure of the hand-off, once all of them have ended. Cancelling closes the
-    sources, and the hand-off with an error that says so.
+    What the sources fail with becomes the failure of the broadcast, once all of them have ended. Cancelling closes the
+    sources, and the broadcast with an error that says so.
     """
     failures: dict[int, Exception] = {}
 
@@ -66,7 +64,7 @@ async def move(sources: Iterable[AsyncIterable[Delta]], handoff: Handoff[Any]) -
         try:
             try:
                 async for delta in source:
-                    await handoff.put(delta)
+                    await broadcast.put(delta)
             finally:
                 await close(source)
         except Exception as error:  # noqa: BLE001 - a source can fail in any way
@@ -77,9 +75,9 @@ async def move(sources: Iterable[AsyncIterable[Delta]], handoff: Handoff[Any]) -
             for number, source in enumerate(sources):
                 tasks.start_soon(move_one, number, source)
     except BaseException:
-        handoff.close(DeliveryError("closed: the stream was closed before its end", "closed"))
+        broadcast.close(DeliveryError("closed: the stream was closed before its end", "closed"))
         raise
-    handoff.close(first_of(failures))
+    broadcast.close(first_of(failures))
 
 
 def first_of(failures: Mapping[int, Exception]) -> Exception | None:

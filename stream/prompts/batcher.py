@@ -121,11 +121,11 @@ class PromptBatcher:
                 raise ValueError(f"{name}={value} is below {least}")
         self._encoder = encoder
         own = encoder if isinstance(encoder, Tokenizer) else getattr(encoder, "tokenizer", None)
-        self._tok = cpu if cpu is not None else own if isinstance(own, Tokenizer) else None
+        self._tokenizer = cpu if cpu is not None else own if isinstance(own, Tokenizer) else None
         self._max_batch = max_batch
         self._max_delay = max_delay
         self._max_waiting = max_waiting
-        self.crossover = inf if isinstance(encoder, Tokenizer) else 0.0 if self._tok is None else crossover
+        self.crossover = inf if isinstance(encoder, Tokenizer) else 0.0 if self._tokenizer is None else crossover
         self.batches = self.cpu_batches = self.failed_batches = 0
         self._line: OrderedDict[_Caller, None] = OrderedDict()
         self._callers = 0  # in `encode`, whether in line or not
@@ -144,8 +144,8 @@ class PromptBatcher:
         if self._tasks is not None:
             raise RuntimeError("a PromptBatcher is entered once")
         self._tasks = anyio.create_task_group()
-        if self.crossover is None and self._tok is not None:
-            self.crossover = await to_thread.run_sync(measure_crossover, self._encoder, self._tok)
+        if self.crossover is None and self._tokenizer is not None:
+            self.crossover = await to_thread.run_sync(measure_crossover, self._encoder, self._tokenizer)
         self._room = anyio.Semaphore(self._max_waiting, fast_acquire=True)
         self._thread = anyio.CapacityLimiter(1)  # of its own: the shared ones may all be busy for long
         self._changed = anyio.Event()
@@ -265,15 +265,15 @@ class PromptBatcher:
     # -- in the worker thread ------------------------------------------------------------------------------------------
 
     def _encode(self, prompts: Sequence[str | Prompt]) -> Sequence[Outcome]:
-        tok, encoder = self._tok, self._encoder
+        tokenizer, encoder = self._tokenizer, self._encoder
         self.batches += 1
-        if tok is not None and sum(map(_size, prompts)) < (self.crossover or 0):
+        if tokenizer is not None and sum(map(_size, prompts)) < (self.crossover or 0):
             self.cpu_batches += 1
-            encoder = tok
+            encoder = tokenizer
         try:
             for prompt in prompts:
-                if tok is not None and isinstance(prompt, Prompt):
-                    prompt.check(tok)
+                if tokenizer is not None and isinstance(prompt, Prompt):
+                    prompt.check(tokenizer)
             # Copies: an array of its own does not keep the ids of the whole batch alive.
             return [ids.copy() for ids in encode_batch(prompts, encoder)]
         except Exception as error:  # noqa: BLE001 - an encoder can fail in any way
@@ -290,9 +290,9 @@ class PromptBatcher:
 
     def _encode_alone(self, prompt: str | Prompt) -> Outcome:
         try:
-            if self._tok is None:
+            if self._tokenizer is None:
                 return encode_batch([prompt], self._encoder)[0].copy()
-            ids = prompt.encode(self._tok) if isinstance(prompt, Prompt) else self._tok.encode_array(prompt)
+            ids = prompt.encode(self._tokenizer) if isinstance(prompt, Prompt) else self._tokenizer.encode_array(prompt)
             return np.asarray(ids, dtype=np.int32)
         except Exception as error:  # noqa: BLE001 - likewise
             return error

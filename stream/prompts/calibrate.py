@@ -24,8 +24,8 @@ SAMPLE = (
 """The words come again, as they do in what people write: a tokenizer that remembers words is measured as it will be."""
 
 
-def measure_crossover(encoder: Tokenizer | BatchEncoder, tok: Tokenizer) -> float:
-    """The size of the smallest batch that `encoder` encodes sooner than `tok`, in bytes; infinite if none is found.
+def measure_crossover(encoder: Tokenizer | BatchEncoder, tokenizer: Tokenizer) -> float:
+    """The size of the smallest batch that `encoder` encodes sooner than `tokenizer`, in bytes; infinite if none is found.
 
     Blocks: two tiny batches, then sizes one after the other until one is found or half a second has passed.
 
@@ -35,13 +35,13 @@ def measure_crossover(encoder: Tokenizer | BatchEncoder, tok: Tokenizer) -> floa
     """
     prompts = [_prompt(number) for number in range(SIZES[-1] // PROMPT_BYTES)]
     encode_batch(prompts[:1], encoder)
-    encode_batch(prompts[:1], tok)
+    encode_batch(prompts[:1], tokenizer)
     deadline = perf_counter() + PATIENCE
     for size in SIZES:
         if perf_counter() > deadline:
             break
         batch = prompts[: size // PROMPT_BYTES]
-        if _seconds(batch, encoder) < _seconds(batch, tok):
+        if _seconds(batch, encoder) < _seconds(batch, tokenizer):
             return size
     return inf
 

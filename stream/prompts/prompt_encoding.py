@@ -126,14 +126,14 @@ def encode_batch(prompts: Sequence[str | Prompt], encoder: Tokenizer | BatchEnco
     return results
 
 
-def _encode(prompts: Sequence[str | Prompt], tok: Tokenizer) -> list[NDArray[np.int32]]:
-    """What `tok.encode` makes of texts and `Prompt.encode` of prompts, on several threads."""
+def _encode(prompts: Sequence[str | Prompt], tokenizer: Tokenizer) -> list[NDArray[np.int32]]:
+    """What `tokenizer.encode` makes of texts and `Prompt.encode` of prompts, on several threads."""
     rendered = [prompt for prompt in prompts if isinstance(prompt, Prompt)]
     for prompt in rendered:
-        prompt.check(tok)
-    texts = iter(tok.encode_batch(prompt for prompt in prompts if not isinstance(prompt, Prompt)))
+        prompt.check(tokenizer)
+    texts = iter(tokenizer.encode_batch(prompt for prompt in prompts if not isinstance(prompt, Prompt)))
     guarded = iter(
-        tok.encode_batch(
+        tokenizer.encode_batch(
             [prompt.text for prompt in rendered],
             add_special_tokens=False,
             guarded=[prompt.guarded for prompt in rendered],

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from tokenweir.encode.errors import DeliveryError, ProtocolError, TemplateError, TextError, TokenweirError
-from tokenweir.stream.delivery.broadcast import Handoff, View
+from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.engines.protocol import Sampling
@@ -76,17 +76,17 @@ class LiveResponse:
         self._grace = limits.resume_grace if background else 0.0
         self._interval = limits.send_interval
         replay = ReplayBuffer(limits.max_replay_bytes if background else 0, merge_events, event_size)
-        self._handoff = Handoff(replay, self._events, max_ahead=limits.max_pending_bytes)
-        self._handoff.append(stream.start())
+        self._broadcast = Broadcast(replay, self._events, max_ahead=limits.max_pending_bytes)
+        self._broadcast.append(stream.start())
 
     @property
     def watched(self) -> bool:
         """Whether anybody reads it."""
-        return self._handoff.watched
+        return self._broadcast.watched
 
-    def view(self, start: int = 0) -> View[ResponseEvent]:
-        """Read its events from a sequence number on; raises as `Handoff.view`."""
-        return self._handoff.view(start, interval=self._interval)
+    def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
+        """Read its events from a sequence number on; raises as `Broadcast.subscribe`."""
+        return self._broadcast.subscribe(start, interval=self._interval)
 
     def cancel(self) -> None:
         """Stop the engine; the text that was held, the usage and the events that say so can still be read."""
@@ -95,7 +95,7 @@ class LiveResponse:
         else:
             self._ending = True
             self._deltas.cancel()
-            self._handoff.seal()  # makes room, or the engine would stay open until a slow reader has taken something
+            self._broadcast.seal()  # makes room, or the engine would stay open until a slow reader has taken something
 
     def drop(self) -> None:
         """Stop the engine and let nobody read any more."""
@@ -107,14 +107,14 @@ class LiveResponse:
             with self._dropped:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._produce)
-                    await self._handoff.abandoned(self._grace)
+                    await self._broadcast.abandoned(self._grace)
                     tasks.cancel_scope.cancel()
         finally:
-            self._handoff.close(DeliveryError("closed: the response was closed before its end", "closed"))
+            self._broadcast.close(DeliveryError("closed: the response was closed before its end", "closed"))
             self.ended.set()
 
     async def _produce(self) -> None:
-        """Move the deltas into the hand-off; a failure becomes the last events."""
+        """Move the deltas into the broadcast; a failure becomes the last events."""
         failure: tuple[str, Literal["server_error", "invalid_prompt"]] | None = None
         try:
             with self._cancelled:
@@ -124,8 +124,8 @@ class LiveResponse:
                             self._usage = delta.usage  # the error itself is raised next
                         else:
                             if self._ending:
-                                self._handoff.seal()
-                            await self._handoff.put(delta)
+                                self._broadcast.seal()
+                            await self._broadcast.put(delta)
         except (TemplateError, TextError) as error:
             failure = str(error), "invalid_prompt"
         except TokenweirError as error:
@@ -134,15 +134,15 @@ class LiveResponse:
         except Exception as error:
             logger.exception("response %s failed", self.stream.id)
             failure = f"internal error: {type(error).__name__}; the server's log has more", "server_error"
-        self._handoff.seal()
+        self._broadcast.seal()
         if not self.stream.finished:
             if failure is not None:
-                self._handoff.append(self.stream.fail(*failure, usage=self._usage))
+                self._broadcast.append(self.stream.fail(*failure, usage=self._usage))
             elif self._cancelled.cancelled_caught:
-                self._handoff.append(self.stream.cancel())
+                self._broadcast.append(self.stream.cancel())
             else:
-                self._handoff.append(self.stream.fail("the answer ended without a finish"))
-        self._handoff.close()
+                self._broadcast.append(self.stream.fail("the answer ended without a finish"))
+        self._broadcast.close()
 
     def _events(self, deltas: Iterable[Delta]) -> list[ResponseEvent]:
         events: list[ResponseEvent] = []
@@ -177,7 +177,7 @@ class LiveResponses:
     def start(
         self, request: ResponseCreate, *, model: str, max_tokens: int, conversation: list[ChatMessage]
     ) -> LiveResponse:
-        """Start a response; it ends by itself once those that `view` it have left."""
+        """Start a response; it ends by itself once those that `subscribe` it have left."""
         system = [] if request.instructions is None else [{"role": "system", "content": request.instructions}]
         answer = self._answer(
             model,

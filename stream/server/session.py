@@ -17,7 +17,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from tokenweir.encode.errors import DeliveryError
-from tokenweir.stream.delivery.broadcast import View
+from tokenweir.stream.delivery.broadcast import Subscription
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.response_task import LiveResponse, LiveResponses
 from tokenweir.stream.server.wire.events import (
@@ -89,7 +89,7 @@ class Session:
         self._limits = limits or Limits()
         self._heartbeat = heartbeat
         self._live: LiveResponse | None = None  # the one whose events are being sent
-        self._view: View[ResponseEvent] | None = None
+        self._subscription: Subscription[ResponseEvent] | None = None
         self._last: tuple[str, list[ChatMessage]] | None = None  # what previous_response_id can continue
         self._draining = False
         self._tasks: TaskGroup | None = None
@@ -175,12 +175,12 @@ class Session:
 
     def _follow(self, live: LiveResponse, start: int, tasks: TaskGroup) -> None:
         try:
-            self._view = live.view(start)
+            self._subscription = live.subscribe(start)
         except (DeliveryError, ValueError) as error:
             code = error.outcome if isinstance(error, DeliveryError) else "invalid_value"
             raise RequestError(f"starting_after={start - 1}: {error}", code=code, param="starting_after") from error
         self._live = live
-        tasks.start_soon(self._send_events, live, self._view)
+        tasks.start_soon(self._send_events, live, self._subscription)
 
     def _continued(self, response_id: str | None) -> list[ChatMessage]:
         if response_id is None:
@@ -200,11 +200,11 @@ class Session:
             raise RequestError(f"no response{wanted} is in flight", code="response_not_in_flight", param="response_id")
         self._live.cancel()
 
-    async def _send_events(self, live: LiveResponse, view: View[ResponseEvent]) -> None:
+    async def _send_events(self, live: LiveResponse, subscription: Subscription[ResponseEvent]) -> None:
         """Send the events of one response as they come."""
         try:
-            with view:
-                async for events in view:
+            with subscription:
+                async for events in subscription:
                     for event in events:
                         if isinstance(event, LAST_EVENTS):  # the client's next request may follow it at once
                             self._keep(live)
@@ -218,8 +218,8 @@ class Session:
             await self._go_away()
 
     def _leave(self) -> None:
-        if self._view is not None:
-            self._view.close()
+        if self._subscription is not None:
+            self._subscription.close()
 
     def _keep(self, live: LiveResponse) -> None:
         """Remember the conversation for `previous_response_id`; a failed response leaves the one before it."""

@@ -237,7 +237,7 @@ def test_guarded_characters(device_of):
 
 
 def test_long_strings_are_the_hosts(device):
-    batch = BlockBpeBatch(Tokenizer.default(), device, block=32, most=5)
+    batch = BlockBpeBatch(Tokenizer.default(), device, block=32, max_bytes=5)
     encoded = run(batch, device, ["hello", "hello!", "", "日本"])
     assert encoded.refused.tolist() == [1, 3]
     assert encoded.reasons == ("longer than 5 bytes",) * 2
@@ -280,7 +280,9 @@ def test_what_is_refused(change, error):
         unsplit(Tokenizer.from_spec(spec))
 
 
-@pytest.mark.parametrize(("options", "error"), [({"block": 100}, "block must be"), ({"most": -1}, "most must be")])
+@pytest.mark.parametrize(
+    ("options", "error"), [({"block": 100}, "block must be"), ({"max_bytes": -1}, "max_bytes must be")]
+)
 def test_bad_options(device, options, error):
     with pytest.raises(ValueError, match=f"^{error}"):
         BlockBpeBatch(Tokenizer.default(), device, **options)

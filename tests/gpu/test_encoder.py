@@ -388,7 +388,7 @@ def test_exact_with_real_vocabularies(data, device, name):
 
 
 def test_blockbpe(tok, device):
-    gpu = GpuEncoder(tok, mode="blockbpe", device=device, block=256, most=60)
+    gpu = GpuEncoder(tok, mode="blockbpe", device=device, block=256, max_bytes=60)
     texts = [text[:40] for text in adversarial(tok, 30)] + ["the quick brown fox " * 9, "", b"\xff\xfe"]
     unsplit = gpu.tokenizer.encode_batch(texts[:-1])
     host = gpu.encode_batch(texts).to_host()

@@ -163,7 +163,7 @@ def test_stages_and_what_they_leave_over(batch_of, patterns):
     documents += ["-" * 9000 + "ab" + "-" * 50, "a" * 100, "é" * 300 + "12" * 30, "abab" * 50]
     for seed in range(2):
         check(batch_of(tok, seed), documents)
-        refused = check(batch_of(tok, seed, most=20000), documents)
+        refused = check(batch_of(tok, seed, max_bytes=20000), documents)
         assert refused == {}
 
 
@@ -177,7 +177,7 @@ def test_added_tokens_that_overlap(batch_of):
     documents = ["".join(pick.choices(parts, k=pick.randint(0, 25))) for _ in range(500)]
     for seed in range(3):
         assert not check(batch_of(tok, seed), documents)
-    assert check(batch_of(tok, most=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
+    assert check(batch_of(tok, max_bytes=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
 
 
 def test_tokens_of_normalized_text_go_between_the_others(batch_of):

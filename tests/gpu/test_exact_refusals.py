@@ -100,7 +100,7 @@ def test_form_c_counts_from_an_added_token_on(batch_of):
 
 
 def test_a_giant_piece_is_refused_and_harms_no_other_document(batch_of):
-    batch = batch_of(Tokenizer.default(), most=400)
+    batch = batch_of(Tokenizer.default(), max_bytes=400)
     documents = [
         "a",
         "b" * 401,
@@ -114,12 +114,12 @@ def test_a_giant_piece_is_refused_and_harms_no_other_document(batch_of):
         "z",
     ]
     assert check(batch, documents) == dict.fromkeys((1, 3, 6, 8), "giant piece")
-    assert batch[0].most == 400
+    assert batch[0].max_bytes == 400
 
 
 def test_options_out_of_range(batch_of):
-    with pytest.raises(ValueError, match="most must be from 64 to 16777216, not 63"):
-        batch_of(Tokenizer.default(), most=63)
+    with pytest.raises(ValueError, match="max_bytes must be from 64 to 16777216, not 63"):
+        batch_of(Tokenizer.default(), max_bytes=63)
     with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
         batch_of(Tokenizer.default(), workers=0)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tokenweir.gpu.encoded import Encoded
-from tokenweir.gpu.join import Around, join
+from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.texts import Part
 
 
@@ -29,7 +29,7 @@ def part_of(device, documents, first, last, absent):
 
 
 @pytest.mark.parametrize(
-    ("n", "longest", "cuts", "around"),
+    ("n", "longest", "cuts", "affixes"),
     [
         (1, 9, [], ([], [])),
         (1, 6000, [], ([1], [2])),
@@ -39,7 +39,7 @@ def part_of(device, documents, first, last, absent):
         (3000, 3, [1500], ([], [])),
     ],
 )
-def test_documents_of_all_sources(device, n, longest, cuts, around):
+def test_documents_of_all_sources(device, n, longest, cuts, affixes):
     pick = random.Random(n)
     documents = [document(pick, longest) for _ in range(n)]
     bounds = [0, *cuts, n]
@@ -50,6 +50,6 @@ def test_documents_of_all_sources(device, n, longest, cuts, around):
         parts.append(part_of(device, documents, first, last, absent))
     bare = [i for i, (_, _, prompt) in enumerate(documents) if prompt]
     on_cpu = {i: np.array(ids, np.int32) for i, (ids, on_cpu, _) in enumerate(documents) if on_cpu}
-    found = join(device, parts, on_cpu, Around(*around, bare)).to_host()
-    prefix, suffix = around
+    found = join(device, parts, on_cpu, Affixes(*affixes, bare)).to_host()
+    prefix, suffix = affixes
     assert [ids.tolist() for ids in found] == [ids if prompt else prefix + ids + suffix for ids, _, prompt in documents]

@@ -14,7 +14,7 @@ struct PyEncoder {
   Encoder encoder;
   ObjectCache ints;
 
-  using Around = std::vector<int32_t>;  // ids that go before or after a text
+  using Affix = std::vector<int32_t>;  // ids that go before or after a text
 
   struct Call {
     const PyEncoder& self;
@@ -32,7 +32,7 @@ struct PyEncoder {
     ~Call() { self.encoder.pool().give_back(std::move(w)); }
 
     template <bool Spans = false>
-    void run(const Around& prefix = {}, const Around& suffix = {}) {
+    void run(const Affix& prefix = {}, const Affix& suffix = {}) {
       for (const int32_t id : prefix) w->ids.push(static_cast<uint32_t>(id));
       unlocked(text.size(), [&] { self.encoder.encode<Spans>(text, options, *w); });
       for (const int32_t id : suffix) w->ids.push(static_cast<uint32_t>(id));
@@ -119,7 +119,7 @@ void bind_encoder(nb::module_& m) {
       .def(
           "encode",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
-             const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
+             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             PyEncoder::Call call(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return self.to_list(call.w->ids);
@@ -128,7 +128,7 @@ void bind_encoder(nb::module_& m) {
       .def(
           "encode_array",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
-             const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
+             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             PyEncoder::Call call(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return to_numpy(call.w->ids.data(), call.w->ids.size());
@@ -154,7 +154,7 @@ void bind_encoder(nb::module_& m) {
       .def(
           "encode_batch",
           [](PyEncoder& self, nb::list texts, bool parse_special, std::vector<std::vector<size_t>> guarded,
-             size_t threads, const PyEncoder::Around& prefix, const PyEncoder::Around& suffix) {
+             size_t threads, const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             std::vector<std::string_view> views;
             for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
             for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views.at(i), guarded[i]);

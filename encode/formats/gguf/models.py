@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats.gguf.around import around, flag, with_defaults
+from tokenweir.encode.formats.gguf.affixes import flag, with_affixes, with_defaults
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.pre import PRE, Pre, split
 from tokenweir.encode.formats.gguf.vocabulary import (
@@ -70,7 +70,7 @@ def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | No
     notes = (f"{GGML}pre = {name!r}: {pre.doubt}",) if pre.doubt else ()
     if pre.spelling == "spaces":
         spec = _bpe_over_text(metadata, vocabulary, prefix_space=False)
-        return replace(around(spec, metadata, vocabulary, pre.add_bos), notes=(*spec.notes, *notes))
+        return replace(with_affixes(spec, metadata, vocabulary, pre.add_bos), notes=(*spec.notes, *notes))
     spec = TokenizerSpec(
         model=_ranks(vocabulary)
         if pre.ranks
@@ -81,7 +81,7 @@ def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | No
         added_tokens=vocabulary.added_tokens(),
         notes=(*vocabulary.notes, *notes),
     )
-    return around(spec, metadata, vocabulary, pre.add_bos, add_sep=pre.add_sep)
+    return with_affixes(spec, metadata, vocabulary, pre.add_bos, add_sep=pre.add_sep)
 
 
 def _merges(metadata: Metadata) -> list[str | tuple[str, str]]:
@@ -110,7 +110,7 @@ def _ranks(vocabulary: Vocabulary) -> RankBPE:
 
 def bpe_over_text(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
     """`gemma4`: BPE by merges over text whose spaces are U+2581, with byte tokens for what is unknown."""
-    return around(_bpe_over_text(metadata, vocabulary, prefix_space=False), metadata, vocabulary, True)
+    return with_affixes(_bpe_over_text(metadata, vocabulary, prefix_space=False), metadata, vocabulary, True)
 
 
 def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: bool) -> TokenizerSpec:
@@ -164,7 +164,7 @@ def sentencepiece_bpe(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSp
         raise UnsupportedTokenizerError(
             f"a GGUF file with {GGML}model = 'llama' in which no two {GGML}scores differ and {GGML}merges are missing"
         )
-    return around(spec, metadata, vocabulary, True)
+    return with_affixes(spec, metadata, vocabulary, True)
 
 
 def sentencepiece_unigram(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
@@ -175,7 +175,7 @@ def sentencepiece_unigram(metadata: Metadata, vocabulary: Vocabulary) -> Tokeniz
     vocabulary = with_defaults(vocabulary, eos_token=1, unk_token=2, pad_token=0)
     prefix_space = flag(metadata, "add_space_prefix", False)
     spec = _sentencepiece(metadata, vocabulary, scores, "Unigram", prefix_space=prefix_space)
-    return around(spec, metadata, vocabulary, False, add_eos=True)
+    return with_affixes(spec, metadata, vocabulary, False, add_eos=True)
 
 
 def _sentencepiece(

@@ -7,7 +7,7 @@ import re
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats.gguf.around import template
+from tokenweir.encode.formats.gguf.affixes import template
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.vocabulary import CONTROL, GGML, NORMAL, ROLE_KEYS, UNKNOWN, Vocabulary
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, TokenizerSpec, WordPiece, WordPieceDecoder

@@ -42,16 +42,16 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
         sys.stdout.write(visible(_text(tok, facts)))
 
 
-def describe(tok: Tokenizer) -> dict[str, Any]:
+def describe(tokenizer: Tokenizer) -> dict[str, Any]:
     """Collect the facts, as JSON has them; large tables only by their sizes."""
     from tokenweir.stream.decode.parsers.detection import read_prompt
 
-    spec = tok.spec
-    style = read_prompt(tok).style
+    spec = tokenizer.spec
+    style = read_prompt(tokenizer).style
     return {
         "source": spec.source,
         "notes": list(spec.notes),
-        "vocab_size": tok.vocab_size,
+        "vocab_size": tokenizer.vocab_size,
         "model": _component(spec.model),
         "normalizer": _component(spec.normalizer),
         "pre_tokenizer": _component(spec.pre_tokenizer),
@@ -62,21 +62,21 @@ def describe(tok: Tokenizer) -> dict[str, Any]:
                 "states": automaton.n_states,
                 "classes": automaton.n_classes,
             }
-            for automaton in tok.automata
+            for automaton in tokenizer.automata
         ],
         "post_processor": _component(spec.post_processor),
-        "around": tok.encode(""),
+        "around": tokenizer.encode(""),
         "decoder": _component(spec.decoder),
         "added_tokens": [
             {name: value for name, value in _component(token).items() if value is not False}
-            for token in tok.added_tokens
+            for token in tokenizer.added_tokens
         ],
         "special_roles": dict(spec.special_roles),
         "add_bos": spec.add_bos,
         "add_eos": spec.add_eos,
         "eos": {
-            "tokens": {token_id: tok.id_to_token(token_id) for token_id in sorted(tok.eos_ids)},
-            "inferred": tok.eos_inferred,
+            "tokens": {token_id: tokenizer.id_to_token(token_id) for token_id in sorted(tokenizer.eos_ids)},
+            "inferred": tokenizer.eos_inferred,
         },
         "reasoning": None if style is None else style.name,
         "chat_templates": {name: {"characters": len(source)} for name, source in spec.chat_templates.items()},
@@ -103,7 +103,7 @@ def _component(value: Any) -> Any:
     return value
 
 
-def _text(tok: Tokenizer, facts: Mapping[str, Any]) -> str:
+def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
     """The facts for people: a name in front, one line for each part, and no more of a long list than they read."""
     ends = [f"{token_id} {token}" for token_id, token in facts["eos"]["tokens"].items()]
     added = [
@@ -116,14 +116,14 @@ def _text(tok: Tokenizer, facts: Mapping[str, Any]) -> str:
         "source": [facts["source"]],
         "notes": facts["notes"],
         "ids": [facts["vocab_size"]],
-        "model": _parts(tok.spec.model),
-        "normalizer": _parts(tok.spec.normalizer),
-        "pre-tokenizer": _parts(tok.spec.pre_tokenizer),
+        "model": _parts(tokenizer.spec.model),
+        "normalizer": _parts(tokenizer.spec.normalizer),
+        "pre-tokenizer": _parts(tokenizer.spec.pre_tokenizer),
         "automata": [f"{a['states']} states by {a['classes']} classes, {a['dialect']}" for a in facts["patterns"]],
         "patterns": [a["pattern"] for a in facts["patterns"]],
-        "post-processor": _parts(tok.spec.post_processor),
-        "puts around": [f"{token_id} {tok.id_to_token(token_id)}" for token_id in facts["around"]],
-        "decoder": _parts(tok.spec.decoder),
+        "post-processor": _parts(tokenizer.spec.post_processor),
+        "puts around": [f"{token_id} {tokenizer.id_to_token(token_id)}" for token_id in facts["around"]],
+        "decoder": _parts(tokenizer.spec.decoder),
         "added tokens": added,
         "roles": [f"{role} {token}" for role, token in facts["special_roles"].items()],
         "end tokens": [f"{end} (by its name: no file says)" if facts["eos"]["inferred"] else end for end in ends],

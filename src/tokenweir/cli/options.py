@@ -69,11 +69,11 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
     return Tokenizer.default() if path is None else Tokenizer.from_file(path)
 
 
-def load_gpu_encoder(tok: Tokenizer, device: str) -> GpuEncoder | None:
+def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
     """Make the encoder on a GPU, as `--device` asks for it; None where the tokenizer is to encode.
 
     Args:
-        tok: The tokenizer.
+        tokenizer: The tokenizer.
         device: "gpu", "cpu", or "auto": on a GPU if that can be.
 
     Raises:
@@ -86,7 +86,7 @@ def load_gpu_encoder(tok: Tokenizer, device: str) -> GpuEncoder | None:
     from tokenweir.gpu import GpuEncoder
 
     try:
-        return GpuEncoder(tok)
+        return GpuEncoder(tokenizer)
     except (DeviceError, UnsupportedTokenizerError):
         if device == "gpu":
             raise

@@ -144,7 +144,7 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
     styles = _candidates(tok) if style is None else (style,)
     tags = {token for style in styles for token in style.tokens}
     # What begins every text ends no turn: behind it, where it is the only one (Llama 2), stands what a user wrote.
-    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.ids_around()[0]}
+    ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.affixes()[0]}
     # End tokens too: DeepSeek's and others' role tokens are not special ones.
     ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
     return ends, max(len(opener) for style in styles for opener in style.openers)

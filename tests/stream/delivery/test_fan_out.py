@@ -49,8 +49,8 @@ async def fanned(*items, **options):
 
 
 async def read(stream, got, *, wait=0.0, batches=None):
-    with stream.view() as view:
-        async for batch in view:
+    with stream.subscribe() as subscription:
+        async for batch in subscription:
             got.append(batch)
             if batches is not None and len(got) == batches:
                 return
@@ -77,7 +77,7 @@ async def test_every_reader_gets_everything_at_its_own_pace():
 async def test_a_reader_that_never_reads_delays_nobody():
     letters = [TextDelta("x")] * 500
     async with fanned(*letters, STOP, max_ahead=10 * DELTA_BYTES, max_replay=20 * DELTA_BYTES) as stream:
-        with stream.view() as stuck:
+        with stream.subscribe() as stuck:
             got = []
             with anyio.fail_after(5):
                 await read(stream, got)
@@ -89,10 +89,10 @@ async def test_a_reader_that_never_reads_delays_nobody():
 async def test_a_lone_reader_holds_the_engine_back_and_loses_nothing():
     source = [TextDelta("x")] * 100
     async with fanned(*source, STOP, max_ahead=10 * DELTA_BYTES, max_replay=0) as stream:
-        with stream.view() as view:
+        with stream.subscribe() as subscription:
             await anyio.wait_all_tasks_blocked()
             assert stream.source.given <= 12
-            got = [batch async for batch in view]
+            got = [batch async for batch in subscription]
     assert text_of(got) == "x" * 100
 
 
@@ -108,14 +108,14 @@ async def test_who_comes_late_gets_what_was_as_one_delta():
             assert late == [[TextDelta("abc")]]
             more.set()
         assert text_of(early) == text_of(late) == "abcd"
-        assert await stream.view().take() == [TextDelta("abcd"), STOP]  # after the end too
+        assert await stream.subscribe().take() == [TextDelta("abcd"), STOP]  # after the end too
 
 
 async def test_who_comes_again_gets_what_it_lacks():
     async with fanned(*[TextDelta(letter) for letter in "abcdef"], STOP, grace=5) as stream:
-        with stream.view() as view:
-            first = await view.take()
-        with stream.view(view.position) as again:
+        with stream.subscribe() as subscription:
+            first = await subscription.take()
+        with stream.subscribe(subscription.position) as again:
             rest = [batch async for batch in again]
     assert merge([*first, *(delta for batch in rest for delta in batch)]) == [TextDelta("abcdef"), STOP]
 
@@ -125,20 +125,20 @@ async def test_the_engine_is_closed_when_the_last_reader_has_left():
         await read(stream, [], batches=1)
         with anyio.fail_after(1):
             await stream.source.closed.wait()
-        with stream.view() as view:
-            assert await view.take() == [TextDelta("a")]
+        with stream.subscribe() as subscription:
+            assert await subscription.take() == [TextDelta("a")]
             with pytest.raises(DeliveryError, match="^abandoned: nobody has read this stream for 0 s$") as caught:
-                await view.take()
+                await subscription.take()
             assert caught.value.outcome == "abandoned"
 
 
 async def test_the_engine_outlives_its_last_reader_for_the_grace_period():
     async with fanned(TextDelta("a"), 0.05, TextDelta("b"), 60, grace=0.2) as stream:
-        with stream.view() as view:
-            await view.take()
+        with stream.subscribe() as subscription:
+            await subscription.take()
         await anyio.sleep(0.1)
         assert not stream.source.closed.is_set()
-        with stream.view(view.position) as again:
+        with stream.subscribe(subscription.position) as again:
             assert await again.take() == [TextDelta("b")]
         with anyio.fail_after(5):
             await stream.source.closed.wait()

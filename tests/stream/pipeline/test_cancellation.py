@@ -191,8 +191,8 @@ def test_deltas_cancelled_at_every_suspension(tok, loop, engine, n):
 @INTERRUPTED
 def test_several_readers(tok, loop, way, engine):
     async def read(stream):
-        with stream.view() as view:
-            async for _ in view:
+        with stream.subscribe() as subscription:
+            async for _ in subscription:
                 await checkpoint()
 
     async def body(watch):

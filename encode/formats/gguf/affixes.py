@@ -28,7 +28,7 @@ def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
     return replace(vocabulary, roles=found, eos_ids=tuple(sorted(ends)))
 
 
-def around(
+def with_affixes(
     spec: TokenizerSpec,
     metadata: Metadata,
     vocabulary: Vocabulary,
