@@ -379,9 +379,7 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
         clients = []
         opened = loop.time()
         for number in range(streams):
-            _, client = await loop.create_connection(
-                lambda: Client(load, SERVERS[name].sse, tokens), "127.0.0.1", port
-            )
+            _, client = await loop.create_connection(lambda: Client(load, SERVERS[name].sse, tokens), "127.0.0.1", port)
             clients.append(client)
             await asyncio.sleep(opened + number * opening / streams - loop.time())
         while load.begun < streams:
@@ -412,7 +410,17 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
         process.wait()
 
 
-HEADER = ["streams", "server", "CPU", "µs a token", "µs a frame", "frames a token", "late p50, ms", "late p99, ms", "RSS, MB"]
+HEADER = [
+    "streams",
+    "server",
+    "CPU",
+    "µs a token",
+    "µs a frame",
+    "frames a token",
+    "late p50, ms",
+    "late p99, ms",
+    "RSS, MB",
+]
 
 
 async def main() -> None:

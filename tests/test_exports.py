@@ -40,6 +40,7 @@ def test_a_name_that_is_not_public():
 
 def test_every_error_is_a_builtin_too():
     builtins = {
+        "ContextLengthError": ValueError,
         "DeliveryError": RuntimeError,
         "DeviceError": RuntimeError,
         "EngineError": RuntimeError,

@@ -217,9 +217,9 @@ async def test_a_producer_that_never_waits_lets_the_reader_in():
         await anyio.wait_all_tasks_blocked()
         for _ in range(100_000):
             await broadcast.put(TextDelta("a"))
-            if len(got) == 2:
+            if len(got) >= 2:
                 break
-        assert len(got) == 2
+        assert len(got) >= 2
         broadcast.close()
 
 
