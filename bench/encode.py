@@ -26,13 +26,15 @@ from typing import Any, NamedTuple
 import gguf
 import numpy as np
 import tokenizers
-from references import HuggingFace, OpenAI, SentencePiece, Tekken
 from report import DATA, ROOT, machine, table, write_between
 from rich.console import Console
 from rich.progress import track
 from texts import LONG, LONG_SIZES, TEXTS, megabytes
 
 from tokenweir.encode.tokenizer import Tokenizer
+
+sys.path.append(str(ROOT / "tests" / "oracles"))
+from references import HuggingFace, OpenAI, SentencePiece, Tekken
 
 TOKENIZERS = {
     "cl100k_base": "openai/cl100k_base.tiktoken",

@@ -15,208 +15,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing import get_context
-from random import Random
-from typing import Any
 
-import adversarial
-from references import Ids, Original, Reference, load_reference
 from report import DATA, ROOT, machine, table, write_between
 
-from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.tokenizer import Tokenizer
 
-TOKENIZERS = (
-    "llama-3.1/tokenizer.json",
-    "qwen3/tokenizer.json",
-    "deepseek-litellm/tokenizer.json",
-    "gpt2/tokenizer.json",
-    "gpt2/tokenizer.gigatoken.json",
-    "openai/cl100k_base.tiktoken",
-    "openai/o200k_base.tiktoken",
-    "openai/gpt2.tiktoken",
-    "llama-2/tokenizer.json",
-    "phi-3-mini/tokenizer.json",
-    "mistral-7b-v0.3/tokenizer.json",
-    "gemma/tokenizer.json",
-    "t5-small/tokenizer.json",
-    "bert-base-uncased/tokenizer.json",
-    "llama-2/tokenizer.model",
-    "mistral-common/tokenizer.model.v1",
-    "mistral-7b-v0.3/tokenizer.model",
-    "sp-test-unigram-en/tokenizer.model",
-    "sp-test-unigram-ja/tokenizer.model",
-    "mistral-common/tekken_240911.json",
-    "gguf/ggml-vocab-gpt-2.gguf",
-    "gguf/ggml-vocab-llama-bpe.gguf",
-    "gguf/ggml-vocab-qwen2.gguf",
-    "gguf/ggml-vocab-llama-spm.gguf",
-    "gguf/ggml-vocab-phi-3.gguf",
-    "gguf/ggml-vocab-bert-bge.gguf",
-)
-ORIGINALS = {
-    "gguf/ggml-vocab-gpt-2.gguf": "gpt2/tokenizer.json",
-    "gguf/ggml-vocab-llama-bpe.gguf": "llama-3.1/tokenizer.json",
-    "gguf/ggml-vocab-qwen2.gguf": "qwen3/tokenizer.json",
-    "gguf/ggml-vocab-llama-spm.gguf": "llama-2/tokenizer.model",
-    "gguf/ggml-vocab-phi-3.gguf": "llama-2/tokenizer.model",
-    "gguf/ggml-vocab-bert-bge.gguf": "bert-base-uncased/tokenizer.json",
-}
-"""What GGUF files were made from."""
-
-
-@dataclass
-class Difference:
-    """A text (or ids, to decode) for which two results that must be equal are not."""
-
-    what: str
-    given: Any  # str or Sequence[int]
-    ours: Any
-    theirs: Any
-
-    def __str__(self) -> str:
-        """Both results, from a little before the place where they part."""
-        lists = isinstance(self.ours, (str, list)) and isinstance(self.theirs, (str, list))
-        if not lists:
-            return f"{self.what} of {self.given!r}: ours {self.ours!r}, theirs {self.theirs!r}"
-        same = len(os.path.commonprefix([list(self.ours), list(self.theirs)]))
-        part = slice(max(0, same - 3), same + 20)
-        return (
-            f"{self.what} of {self.given[:300]!r} (length {len(self.given)}), from position {part.start}:\n"
-            f"    ours   {self.ours[part]!r}\n    theirs {self.theirs[part]!r}"
-        )
-
-
-@dataclass
-class Row:
-    """What was compared for one kind of text."""
-
-    kind: str
-    library: str
-    strings: int = 0
-    differences: list[Difference] = field(default_factory=list)
-
-
-def unequal(what: str, given: Iterable[Any], ours: Iterable[Any], theirs: Iterable[Any]) -> Iterator[Difference]:
-    """The places where two results differ; None among theirs says nothing."""
-    for text, left, right in zip(given, ours, theirs, strict=True):
-        if right is not None and left != right:
-            yield Difference(what, text, left, right)
-
-
-def encode_differences(tok: Tokenizer, reference: Reference, texts: Sequence[str]) -> Iterator[Difference]:
-    """Encode each text in every way, ours and theirs, and decode the ids again."""
-    ids = [tok.encode(text) for text in texts]
-    same = partial(unequal, given=texts)
-    yield from same("ids", ours=ids, theirs=reference.encode(texts, add_special_tokens=True))
-
-    bare = (tok.encode(text, add_special_tokens=False) for text in texts)
-    yield from same("ids without special tokens", ours=bare, theirs=reference.encode(texts, add_special_tokens=False))
-
-    plain = (tok.encode(text, add_special_tokens=False, parse_special=False) for text in texts)
-    yield from same("ids of plain text", ours=plain, theirs=reference.encode_plain(texts))
-
-    encoded = [tok.encode_with_offsets(text) for text in texts]
-    offsets = (one.offsets for one in encoded)
-    yield from same("offsets", ours=map(reference.known, offsets), theirs=reference.offsets(texts))
-
-    offsets = (tok.encode_with_offsets(text, add_special_tokens=False).offsets for text in texts)
-    theirs = reference.offsets(texts, add_special_tokens=False)
-    yield from same("offsets without special tokens", ours=map(reference.known, offsets), theirs=theirs)
-
-    yield from same("encode_with_offsets", ours=(one.ids for one in encoded), theirs=ids)
-    yield from same("encode_array", ours=(tok.encode_array(text).tolist() for text in texts), theirs=ids)
-    yield from same("encode_batch", ours=(row.tolist() for row in tok.encode_batch(texts, threads=2)), theirs=ids)
-    yield from same("count", ours=map(tok.count, texts), theirs=map(len, ids))
-    yield from decode_differences(tok, reference, ids)
-
-
-def decode_differences(tok: Tokenizer, reference: Reference, batch: Ids) -> Iterator[Difference]:
-    """Decode each list of ids, whole and as a stream, with special tokens and without."""
-    for skip, what in ((True, "decode"), (False, "decode with special tokens")):
-        theirs = reference.decode(batch, skip_special_tokens=skip)
-        valid = [None if text is None or "\ufffd" in text else text for text in theirs]  # here, both modes agree
-        for mode in ("eager", "huggingface"):
-            whole = [tok.decode(ids, skip_special_tokens=skip, byte_fallback=mode) for ids in batch]
-            yield from unequal(f"{what}, {mode}", batch, whole, theirs if mode == reference.byte_fallback else valid)
-            stream = DecodeStream(tok, skip_special_tokens=skip, byte_fallback=mode)
-            streamed = []
-            for ids in batch:
-                streamed.append("".join(map(stream.step, ids)) + stream.flush())
-                stream.reset()
-            yield from unequal(f"streamed {what}, {mode}", batch, streamed, whole)
-
-
-def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Difference:
-    """The same difference on a shortest text, found by leaving out ever smaller parts."""
-
-    def find(given: Any) -> Difference | None:
-        differences = encode_differences if isinstance(given, str) else decode_differences
-        return next((d for d in differences(tok, reference, [given]) if d.what == difference.what), None)
-
-    size = len(difference.given) // 2
-    while size:
-        given = difference.given
-        shorter = (find(given[:start] + given[start + size :]) for start in range(0, len(given), size))
-        smaller = next(filter(None, shorter), None)
-        difference, size = (smaller, min(size, len(smaller.given) // 2)) if smaller else (difference, size // 2)
-    return difference
-
-
-def texts_by_kind(seed: str, reference: Reference, fuzz: int, every: int) -> Iterator[tuple[str, list[str]]]:
-    """The texts, by kind; of the corpora only every n-th line and, if n > 1, no large file whole."""
-    corpora = [path.read_bytes().decode() for path in sorted((DATA / "corpora").rglob("*.*"))]
-    yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
-    yield "corpora whole", [text for text in corpora if every == 1 or len(text) < 20_000]
-    vectors = (DATA / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
-    yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
-    yield "code points by 64", adversarial.every_code_point()[::every]
-    sample = Random(seed).sample(reference.ids, min(5000, len(reference.ids)))
-    vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
-    kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
-    yield from kinds.items()
-
-
-def random_ids(seed: str, reference: Reference, count: int) -> list[list[int]]:
-    """Ids that no text gives: characters cut anywhere, special tokens between their bytes."""
-    rng = Random(f"{seed}/ids")
-    short = reference.ids[:512]  # the single bytes are among the first ids of every byte-level vocabulary
-    return [rng.choices(rng.choice((reference.ids, short)), k=rng.randint(0, 30)) for _ in range(count)]
-
-
-def compare(
-    tok: Tokenizer, reference: Reference, kinds: Iterable[tuple[str, list[str]]], ids: list[list[int]]
-) -> list[Row]:
-    """One row for each kind of text, and one for the ids; the first difference of each is as short as can be."""
-    rows = []
-    for kind, texts in kinds:
-        row = Row(kind, reference.library, len(texts))
-        step = 1 if kind == "corpora whole" else 2000  # what the reference's encodings may take of the memory
-        for start in range(0, len(texts), step):
-            row.differences += encode_differences(tok, reference, texts[start : start + step])
-        rows.append(row)
-    rows.append(Row("random ids", reference.library, len(ids), list(decode_differences(tok, reference, ids))))
-    for row in rows:
-        row.differences[:1] = [shrunk(tok, reference, d) if len(d.given) < 3000 else d for d in row.differences[:1]]
-    return rows
-
-
-def check(name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
-    """Compare one of `TOKENIZERS` on every n-th line of the corpora, `fuzz` adversarial strings and a fifth of random ids."""
-    tok = Tokenizer.from_file(DATA / "tokenizers" / name)
-    if name in ORIGINALS:
-        original = load_reference(DATA / "tokenizers" / ORIGINALS[name])
-        reference: Reference = Original(original, {token.content: token.id for token in tok.added_tokens})
-    else:
-        reference = load_reference(DATA / "tokenizers" / name)
-    seed += name
-    kinds = texts_by_kind(seed, reference, fuzz, every)
-    return compare(tok, reference, kinds, random_ids(seed, reference, fuzz // 5))
+sys.path.append(str(ROOT / "tests" / "oracles"))
+from comparison import TOKENIZERS, Row, check
 
 
 def details(results: dict[str, list[Row]]) -> str:
@@ -236,7 +43,7 @@ GROUPS = {
     "corpora": ("corpus lines", "corpora whole"),
     "random ids": ("random ids",),
 }
-"""How the README sums up the kinds."""
+"""How the summary groups the kinds."""
 
 
 def summary(results: dict[str, list[Row]]) -> str:
@@ -248,6 +55,18 @@ def summary(results: dict[str, list[Row]]) -> str:
         differences = sum(len(row.differences) for row in rows)
         lines.append((name, rows[0].library, *(f"{number:,}" for number in (*numbers, differences))))
     return table(("tokenizer", "reference", *GROUPS, "differences"), lines)
+
+
+def sentence(results: dict[str, list[Row]], refused: int) -> str:
+    """What the README says of it."""
+    rows = [row for of_file in results.values() for row in of_file]
+    strings = sum(row.strings for row in rows if row.kind != "random ids")
+    ids = sum(row.strings for row in rows if row.kind == "random ids")
+    differences = sum(len(row.differences) for row in rows)
+    return (
+        f"{len(results)} tokenizer files of every family and format, {strings:,} strings and {ids:,} lists of random ids:\n"
+        f"{differences} differences to the reference libraries, {refused} files refused."
+    )
 
 
 def main() -> int:
@@ -274,7 +93,7 @@ def main() -> int:
     results: dict[str, list[Row]] = {}
     refused: dict[str, UnsupportedTokenizerError] = {}
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        futures = {name: pool.submit(check, name, fuzz=fuzz, every=every, seed=options.seed) for name in names}
+        futures = {name: pool.submit(check, DATA, name, fuzz=fuzz, every=every, seed=options.seed) for name in names}
         for name, future in futures.items():
             try:
                 results[name] = future.result()
@@ -289,8 +108,10 @@ def main() -> int:
     for name, row, difference in differences[:40]:
         print(f"\n{name}, {row.kind}: {difference}")
     if options.write:
-        write_between(ROOT / "README.md", "parity", f"{summary(results)}\n\n{refusals}")
-        write_between(ROOT / "bench" / "RESULTS.md", "parity", f"{details(results)}\n\n{machine()}")
+        write_between(ROOT / "README.md", "parity", sentence(results, len(refused)))
+        page = ROOT / "bench" / "RESULTS.md"
+        write_between(page, "parity", f"{details(results)}\n\n{machine()}")
+        write_between(page, "parity-summary", f"{summary(results)}\n\n{refusals}")
     return 1 if differences or refused else 0
 
 

@@ -28,7 +28,6 @@ import numpy as np
 import rapidfuzz
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
-from references import HuggingFace
 from report import DATA, ROOT, machine, table, write_between
 
 from tokenweir.encode.errors import DeviceError
@@ -37,6 +36,9 @@ from tokenweir.gpu.blockbpe import unsplit
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoder import MODES, GpuEncoder
 from tokenweir.gpu.kernels import kernel_sources
+
+sys.path.append(str(ROOT / "tests" / "oracles"))
+from references import HuggingFace
 
 Problem = dict[str, str]
 Ids = Sequence[Sequence[int]]

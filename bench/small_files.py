@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sys
 import tempfile
 from collections.abc import Sequence
 
 import sentencepiece
 import tokenizers
-from gguf_writer import gguf_bytes
+from report import ROOT
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+sys.path.append(str(ROOT / "tests" / "oracles"))
+from gguf_writer import gguf_bytes
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog, doesn't it? 1234 times! \n\n    def f(x): return x ** 2 # ok\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
@@ -101,10 +101,14 @@ def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_nor
 
 
 def _spells_bytes(model: Model) -> bool:
-    """Whether a BPE model can take bytes: each has a token, and no character is looked at for its place in a piece."""
+    """Whether a BPE model can take bytes.
+
+    Every byte that text can contain has a token, and no character is looked at for its place in a piece.
+    """
     if not isinstance(model, BPE) or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
-    return all(letter in model.vocab for letter in _core.byte_alphabet())
+    letters = _core.byte_alphabet()
+    return all(letters[byte] in model.vocab for byte in _core.utf8_bytes())
 
 
 def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
@@ -119,6 +123,8 @@ def _vocabulary(model: Model, *, byte_level: bool) -> _core.Vocabulary:
             return _core.Vocabulary.plain(model.pieces)
         case Unigram():
             return _core.Vocabulary.plain([piece for piece, _ in model.vocab])
+        case _:
+            assert_never(model)
 
 
 def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *, byte_level: bool) -> _core.Model:
@@ -128,7 +134,7 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
         case BPE():
             if model.dropout:
                 raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")
-            if byte_level:  # unk_token, fuse_unk and byte_fallback have no say: every byte is a token
+            if byte_level:  # unk_token, fuse_unk and byte_fallback have no say: every byte of text is a token
                 return _core.Bpe.merges(vocabulary, model.merges, model.ignore_merges, control)
             return _core.CharacterBpe(
                 vocabulary,
@@ -154,6 +160,8 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
             make = _core.SentencePieceBpe if model.algorithm == "BPE" else _core.SentencePieceUnigram
             scores = np.asarray(model.scores, np.float64)
             return make(list(model.pieces), scores, model.types, model.unk_id, model.byte_fallback, control)
+        case _:
+            assert_never(model)
 
 
 def _searchable(tokens: Iterable[tuple[AddedToken, str]]) -> _core.AddedTokens:

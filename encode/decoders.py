@@ -8,7 +8,7 @@ everything, so what a decoder means depends on which of these came before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from tokenweir.encode._core import FirstUntil, Spelling, TextStep, When
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -29,6 +29,7 @@ from tokenweir.encode.spec import (
     StripDecoder,
     WordPieceDecoder,
 )
+from tokenweir.encode.spec.decoders import SingleDecoder
 from tokenweir.encode.spec.parts import parts
 
 CLEANUP = (
@@ -115,7 +116,7 @@ def _tag(decoder: Decoder) -> str:
     return str(decoder.__struct_config__.tag)
 
 
-def _chain(decoders: list[Decoder]) -> Decoding:
+def _chain(decoders: list[SingleDecoder]) -> Decoding:
     """HuggingFace's decoders, one after the other."""
     if len(decoders) > MAX_STEPS:
         raise UnsupportedTokenizerError(
@@ -177,8 +178,10 @@ def _chain(decoders: list[Decoder]) -> Decoding:
                 words_end = words_end or not fused
                 steps.append(TextStep.replace(part.suffix, " ", When.NOT_LAST))
                 steps.append(TextStep.replace(part.suffix, "", When.LAST))
+            case SentencePieceDecoder():
+                raise UnsupportedTokenizerError("decoder: SentencePieceDecoder in a Sequence")
             case _:
-                raise UnsupportedTokenizerError(f"decoder: {_tag(part)} in a Sequence")
+                assert_never(part)
     return result._replace(spelling=spelling)
 
 

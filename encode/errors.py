@@ -9,6 +9,7 @@ TokenweirError
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
 ├── ContextLengthError          (ValueError)           a prompt and an answer that do not fit into the engine's context
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
+├── StateError                  (ValueError)           a saved state that is damaged, or belongs to something else
 ├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
 └── DeviceError                 (RuntimeError)         a GPU that is missing or failed
 
@@ -65,6 +66,10 @@ class ContextLengthError(TokenweirError, ValueError):
 
 class ProtocolError(TokenweirError, ValueError):
     """A message on the wire that breaks the protocol."""
+
+
+class StateError(TokenweirError, ValueError):
+    """A saved state that is damaged, or of another version, tokenizer or other options."""
 
 
 class DeliveryError(TokenweirError, RuntimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 from collections.abc import Iterator
+from typing import assert_never
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -16,7 +17,6 @@ from tokenweir.encode.spec import (
     BertNormalizer,
     Lowercase,
     Normalizer,
-    NormalizerSequence,
     Precompiled,
     Prepend,
     Replace,
@@ -24,6 +24,8 @@ from tokenweir.encode.spec import (
     StripAccents,
     StripSpace,
 )
+from tokenweir.encode.spec.normalizers import SingleNormalizer
+from tokenweir.encode.spec.parts import parts
 
 MAX_STEPS = 32
 """Of a normalizer; real ones have up to 8."""
@@ -41,21 +43,18 @@ def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
 
     """
     steps: list[_core.NormalizerStep] = []
-    for step in _steps(normalizer, []):
-        if len(steps) == MAX_STEPS:
+    automata: list[Automaton] = []
+    part: SingleNormalizer
+    for part in parts(normalizer):
+        steps += _steps(part, automata)
+        if len(steps) > MAX_STEPS:
             raise UnsupportedTokenizerError(f"normalizer: a Sequence of more than {MAX_STEPS} steps")
-        steps.append(step)
     return _core.Normalizer(steps)
 
 
-def _steps(normalizer: Normalizer | None, automata: list[Automaton]) -> Iterator[_core.NormalizerStep]:
+def _steps(normalizer: SingleNormalizer, automata: list[Automaton]) -> Iterator[_core.NormalizerStep]:
     step = _core.NormalizerStep
     match normalizer:
-        case None:
-            pass
-        case NormalizerSequence():
-            for part in normalizer.normalizers:
-                yield from _steps(part, automata)
         case NFC() | NFD() | NFKC() | NFKD():
             yield step.normal_form(type(normalizer).__name__)
         case Lowercase():
@@ -83,6 +82,8 @@ def _steps(normalizer: Normalizer | None, automata: list[Automaton]) -> Iterator
                 escape_whitespaces=normalizer.escape_whitespaces,
                 suffix=normalizer.suffix,
             )
+        case _:
+            assert_never(normalizer)
 
 
 def _from_base64(charsmap: str) -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -15,6 +15,7 @@ from tokenweir.encode.spec import (
     TokenizerSpec,
 )
 from tokenweir.encode.spec.parts import parts
+from tokenweir.encode.spec.post_processors import SinglePostProcessor
 
 Ids = tuple[int, ...]
 
@@ -23,8 +24,6 @@ MAX_PARTS = 32
 
 MAX_IDS_AROUND = 1 << 16
 """So many ids may go around a text; real ones are one or two."""
-
-_Single = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing
 
 _BLANKS = (
     "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
@@ -75,7 +74,9 @@ class Affixes(NamedTuple):
     bos: tuple[int | None, bool | None]
     eos: tuple[int | None, bool | None]
 
-    def ids(self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None) -> tuple[Ids, Ids]:
+    def ids(
+        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
+    ) -> tuple[Ids, Ids]:
         """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
 
         Raises:
@@ -131,8 +132,8 @@ def _added(post_processor: PostProcessor | None) -> Added:
     """
     whole = Added()
     enclosed = beside = False
-    singles = cast(Iterator[_Single], parts(post_processor))
-    for number, part in enumerate(singles):
+    part: SinglePostProcessor
+    for number, part in enumerate(parts(post_processor)):
         if number == MAX_PARTS:
             raise UnsupportedTokenizerError(f"post_processor: a Sequence of more than {MAX_PARTS} parts")
         if beside and not isinstance(part, ByteLevel):
@@ -146,7 +147,7 @@ def _added(post_processor: PostProcessor | None) -> Added:
     return whole
 
 
-def _alone(part: _Single) -> Added:
+def _alone(part: SinglePostProcessor) -> Added:
     match part:
         case TemplateProcessing():
             return _template(part)
@@ -156,6 +157,8 @@ def _alone(part: _Single) -> Added:
             return Added(trims=_trims(part))
         case RobertaProcessing():
             return Added((part.cls[1],), (part.sep[1],), _trims(part))
+        case _:
+            assert_never(part)
 
 
 def _trims(part: ByteLevel | RobertaProcessing) -> tuple[Trim, ...]:

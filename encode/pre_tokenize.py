@@ -9,7 +9,7 @@ character.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, assert_never
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -29,6 +29,7 @@ from tokenweir.encode.spec import (
     WhitespaceSplit,
 )
 from tokenweir.encode.spec.parts import parts
+from tokenweir.encode.spec.pre_tokenizers import SinglePreTokenizer
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """What `ByteLevel(use_regex=true)` splits by."""
@@ -111,7 +112,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
     return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet, isolates)
 
 
-def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:
+def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:
     """The stages of the parts, if they are few and do not make a text too long."""
     stages: list[_Stage] = []
     growth = 1
@@ -119,11 +120,7 @@ def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:
         stages += _stages(part)
         if len(stages) > MAX_STAGES:
             raise UnsupportedTokenizerError(f"pre_tokenizer: a Sequence of more than {MAX_STAGES} stages")
-        match part:
-            case ByteLevel(add_prefix_space=add_prefix_space):  # two bytes for one, and a space before each piece
-                growth *= 4 if add_prefix_space else 2
-            case Metaspace(replacement=replacement, prepend_scheme=scheme):
-                growth *= len(replacement.encode()) + (scheme == "always")
+        growth *= _growth(part)
         if growth > MAX_GROWTH:
             raise UnsupportedTokenizerError(
                 f"pre_tokenizer: it may make a text {growth} times as long; at most {MAX_GROWTH} times is possible"
@@ -131,7 +128,22 @@ def _checked(parts: Iterable[PreTokenizer]) -> list[_Stage]:
     return stages
 
 
-def _stages(part: PreTokenizer) -> Iterator[_Stage]:
+def _growth(part: SinglePreTokenizer) -> int:
+    """How many times as long a part may make a text."""
+    match part:
+        case ByteLevel(add_prefix_space=add_prefix_space):  # two bytes for one, and a space before each piece
+            return 4 if add_prefix_space else 2
+        case Metaspace(replacement=replacement, prepend_scheme=scheme):
+            return len(replacement.encode()) + (scheme == "always")
+        case Split() | Digits() | Punctuation() | Whitespace() | WhitespaceSplit():
+            return 1
+        case BertPreTokenizer() | CharDelimiterSplit():
+            return 1
+        case _:
+            assert_never(part)
+
+
+def _stages(part: SinglePreTokenizer) -> Iterator[_Stage]:
     match part:
         case Split():
             yield _split(part)
@@ -156,7 +168,7 @@ def _stages(part: PreTokenizer) -> Iterator[_Stage]:
         case CharDelimiterSplit(delimiter=delimiter):
             yield _Cut(_others(_character(delimiter, "CharDelimiterSplit's delimiter")), "tokenizers", *_MATCHES_ONLY)
         case _:
-            raise UnsupportedTokenizerError(f"pre_tokenizer: {type(part).__name__}")
+            assert_never(part)
 
 
 def _split(part: Split) -> _Cut:
@@ -182,7 +194,10 @@ def _punctuation(behavior: SplitBehavior) -> _Cut:
             return _Cut(r"[^\p{punctuation}]+|\p{punctuation}+", "tokenizers")
         case "Removed":
             return _Cut(r"[^\p{punctuation}]+", "tokenizers", *_MATCHES_ONLY)
-    return _Cut(r"\p{punctuation}", "tokenizers", behavior)
+        case "MergedWithPrevious" | "MergedWithNext":
+            return _Cut(r"\p{punctuation}", "tokenizers", behavior)
+        case _:
+            assert_never(behavior)
 
 
 def _metaspace(part: Metaspace) -> Iterator[_Stage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from tokenweir.encode import _core
 from tokenweir.encode.spec import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
@@ -26,3 +27,19 @@ def token_ids(model: Model) -> Mapping[str, int]:
             return {piece: i for i, piece in enumerate(model.pieces)}
         case Unigram():
             return {piece: i for i, (piece, _) in enumerate(model.vocab)}
+        case _:
+            assert_never(model)
+
+
+def written_token_ids(model: Model) -> Mapping[str, int]:
+    """Token to id, of the tokens that are text: a rank file may have others."""
+    if not isinstance(model, RankBPE):
+        return token_ids(model)
+    return {text: rank for token, rank in model.ranks.items() if (text := _text(token)) is not None}
+
+
+def _text(token: bytes) -> str | None:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return None

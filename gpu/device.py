@@ -17,6 +17,9 @@ from tokenweir.gpu.kernels import Kernels, kernel_sources
 MIN_CAPABILITY = (8, 0)
 """Of a CUDA device: the kernels use a warp's minimum as one instruction."""
 
+MAX_THREADS = 1024
+"""Of a block, on every CUDA device."""
+
 
 class Device(Protocol):
     """Memory, and kernels that run on it.
@@ -70,6 +73,9 @@ class Device(Protocol):
             grid: How many blocks.
             block: Threads a block.
             args: Device arrays, passed as pointers, and numpy scalars, passed by value.
+
+        Raises:
+            DeviceError: No blocks, no threads, or more of them than a device takes.
 
         """
         ...
@@ -174,6 +180,8 @@ class CupyDevice:
 
     def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
         """See `Device`."""
+        if not (0 < grid < 1 << 31 and 0 < block <= MAX_THREADS):  # CuPy makes 1 of a grid of 0, and launches
+            raise DeviceError(f"{self.name}: {kernel} cannot run in {grid} blocks of {block} threads")
         self._kernels[kernel]((grid,), (block,), args)
 
     def synchronize(self) -> None:
@@ -222,7 +230,7 @@ def _cupy() -> Any:
             raise
         raise DeviceError(
             "a GPU is used through CuPy, which is not installed: "
-            "pip install 'tokenweir[gpu-cuda13]', or gpu-cuda12 for a driver of CUDA 12"
+            "pip install '.[gpu-cuda13]', or gpu-cuda12 for a driver of CUDA 12"
         ) from None
     except ImportError as error:
         raise DeviceError(f"CuPy is installed but does not load: {error}") from error

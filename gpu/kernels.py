@@ -22,7 +22,7 @@ HEADERS = Path(tokenweir.encode.__file__).parent / "core"
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
 
-_STANDARD_HEADERS = {  # NVRTC has none; these are all that the core's freestanding headers include
+STANDARD_HEADERS = {  # NVRTC has none; these are all that the core's freestanding headers include
     b"stddef.h": b"typedef decltype(sizeof(0)) size_t;\n",
     b"stdint.h": b"""
 typedef signed char int8_t;
@@ -67,6 +67,14 @@ class Compiled(NamedTuple):
     log: str
 
 
+def compile_options(arch: str) -> list[str]:
+    """What NVRTC is told, whatever its version.
+
+    NVRTC below 13.2 takes a generic lambda of a kernel for a host function unless it is told that `-default-device` holds.
+    """
+    return ["-std=c++17", f"-arch={arch}", "-default-device", "-Xptxas=-v", f"-I{HEADERS}", f"-I{SOURCES}"]
+
+
 def compile_source(source: Path, arch: str) -> Compiled:
     """Compile a file by NVRTC, which CuPy finds; no device is needed.
 
@@ -80,10 +88,10 @@ def compile_source(source: Path, arch: str) -> Compiled:
     """
     from cupy.cuda import nvrtc
 
-    names, contents = list(_STANDARD_HEADERS), list(_STANDARD_HEADERS.values())
+    names, contents = list(STANDARD_HEADERS), list(STANDARD_HEADERS.values())
     program = nvrtc.createProgram(source.read_text("utf-8"), source.name, contents, names)
     try:
-        nvrtc.compileProgram(program, ["-std=c++17", f"-arch={arch}", "-Xptxas=-v", f"-I{HEADERS}", f"-I{SOURCES}"])
+        nvrtc.compileProgram(program, compile_options(arch))
         return Compiled(nvrtc.getCUBIN(program), _log(nvrtc, program))
     except nvrtc.NVRTCError as error:
         said = _log(nvrtc, program) or error
@@ -147,5 +155,6 @@ def _key(source: Path, arch: str) -> str:
     from cupy.cuda import nvrtc
 
     files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.glob("*.cuh"))]
-    parts = [arch, nvrtc.getVersion(), *((file.name, file.read_bytes()) for file in files)]
+    options = [option for option in compile_options(arch) if not option.startswith("-I")]
+    parts = [options, nvrtc.getVersion(), *((file.name, file.read_bytes()) for file in files)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()

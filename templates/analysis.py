@@ -22,6 +22,13 @@ def takes_argument_text(tree: nodes.Template) -> bool:
     )
 
 
+def literals(tree: nodes.Template) -> frozenset[str]:
+    """All text that the template itself holds."""
+    data = (node.data for node in tree.find_all(nodes.TemplateData))
+    constants = (node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str))
+    return frozenset((*data, *constants))
+
+
 class _Values:
     """The expressions that stand for some object's field `key`, directly or through variables and macro parameters.
 
@@ -65,4 +72,5 @@ class _Values:
                 return self.includes(node.expr1) or self.includes(node.expr2)
             case nodes.Or():
                 return self.includes(node.left) or self.includes(node.right)
-        return False
+            case _:
+                return False

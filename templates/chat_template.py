@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import jinja2
 from jinja2.meta import find_undeclared_variables
 
 from tokenweir.encode.errors import TemplateError
@@ -18,6 +19,7 @@ from tokenweir.templates.continuation import append_tag, cut_at_tag
 from tokenweir.templates.environment import ChatEnvironment, as_template_error, compile_tree
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
+from tokenweir.templates.marked_environment import MarkedEnvironment
 from tokenweir.templates.messages import (
     ROLES,
     Message,
@@ -26,6 +28,7 @@ from tokenweir.templates.messages import (
     read_mapping,
     read_mappings,
     read_messages,
+    read_tools,
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.reasoning_styles import content_tags, shown_reasoning
@@ -96,19 +99,23 @@ class ChatTemplate:
                 "parts" if analysis.iterates_over_content(tree) else "string"
             )
             self._takes_argument_text = analysis.takes_argument_text(tree)
+            literals = analysis.literals(tree)
             self._template = compile_tree(_environment(), tree, self._filename)
         except Exception as error:  # Jinja and the Python compiler can fail in many ways
             raise as_template_error(error, self._filename) from error
         self.reasoning = shown_reasoning(source)
         self.tool_style = shown_tools(source)
         characters: frozenset[str] = frozenset()
+        known = control_tokens is not None
         if control_tokens is None:
-            known = (token for token in self.special_tokens.values() if len(token) > 1)
-            control_tokens = dict.fromkeys((*known, *_TOKEN_FORMS.findall(source)))
+            roles = (token for token in self.special_tokens.values() if len(token) > 1)
+            control_tokens = dict.fromkeys((*roles, *_TOKEN_FORMS.findall(source)))
             characters = DEFAULT_CHARACTERS
         self.control_tokens = tuple(control_tokens)
-        tags = content_tags(source)
-        self._guard = Guard(self.control_tokens, characters=characters, exempt=tags) if guard else None
+        self._guard: Guard | None = None
+        if guard:
+            tags = content_tags(source)
+            self._guard = Guard(self.control_tokens, characters=characters, exempt=tags, literals=literals, known=known)
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
 
@@ -203,28 +210,33 @@ class ChatTemplate:
         if add_generation_prompt is None:
             add_generation_prompt = field is None
 
-        clean = _clean if self._guard else str
-        conversation = read_messages(messages, self._roles, clean)
+        texts: list[str] = []
+
+        def clean(text: str) -> str:
+            text = text if text.isascii() else NONCHARACTERS.sub("\ufffd", text)
+            texts.append(text)
+            return text
+
+        read = clean if self._guard else str
+        conversation = read_messages(messages, self._roles, read)
         if self.content_format == "string":
             flatten_parts(conversation)
         if not self._takes_argument_text:
-            parse_arguments(conversation)
+            parse_arguments(conversation, read)
         untrusted = {
-            **read_mapping(variables, "variables", clean),
-            "tools": read_mappings(tools, "tools", clean),
-            "documents": read_mappings(documents, "documents", clean),
+            **read_mapping(variables, "variables", read),
+            "tools": read_tools(tools, read),
+            "documents": read_mappings(documents, "documents", read),
         }
         trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}
 
-        if self._guard is None:
-            return Prompt(self._run(conversation, field, untrusted | trusted), (), self.control_tokens)
-        marked_conversation = [_mark_message(message, self._guard) for message in conversation]
-        marked_untrusted = self._guard.mark(untrusted)
-        unmarked = conversation == marked_conversation and untrusted == marked_untrusted
-        plain = self._run(conversation, field, untrusted | trusted)
-        if unmarked:
+        if self._guard is None or not self._guard.concerns(texts):
+            plain = self._run(self._template, conversation, field, untrusted | trusted)
             return Prompt(plain, (), self.control_tokens, self._guard)
-        marked = self._run(marked_conversation, field, marked_untrusted | trusted)
+        marked_conversation = [_mark_message(message, field, self._guard) for message in conversation]
+        marked_untrusted = {name: self._guard.mark(value) for name, value in untrusted.items()}
+        plain = self._run(self._template, conversation, field, untrusted | trusted)
+        marked = self._run(self._blind_template, marked_conversation, field, marked_untrusted | trusted)
         guarded = self._guard.locate(marked, plain)
         if guarded is None:
             raise TemplateError(
@@ -233,17 +245,28 @@ class ChatTemplate:
             )
         return Prompt(plain, guarded, self.control_tokens, self._guard)
 
+    @cached_property
+    def _blind_template(self) -> jinja2.Template:
+        """The template that does not see marks."""
+        environment = _marked_environment()
+        try:
+            return compile_tree(environment, environment.parse(self.source), self._filename)
+        except Exception as error:
+            raise as_template_error(error, self._filename) from error
+
     @property
     def _filename(self) -> str:
         return f"chat template {self.name!r}"
 
-    def _run(self, conversation: list[Message], field: str | None, variables: Mapping[str, Any]) -> str:
+    def _run(
+        self, template: jinja2.Template, conversation: list[Message], field: str | None, variables: Mapping[str, Any]
+    ) -> str:
         """Render once; `conversation` may be changed."""
         if field is not None:
             final = append_tag(conversation, field, self.source)
         try:
             with limits.budget():
-                text = self._template.render({**self.special_tokens, **variables, "messages": conversation})
+                text = template.render({**self.special_tokens, **variables, "messages": conversation})
         except Exception as error:  # a template can raise anything
             raise as_template_error(error, self._filename) from error
         return text if field is None else cut_at_tag(text, final)
@@ -254,14 +277,23 @@ def _environment() -> ChatEnvironment:
     return ChatEnvironment()
 
 
-def _clean(text: str) -> str:
-    return text if text.isascii() else NONCHARACTERS.sub("\ufffd", text)
+@cache
+def _marked_environment() -> MarkedEnvironment:
+    return MarkedEnvironment()
 
 
-def _mark_message(message: Message, guard: Guard) -> Message:
-    marked: Message = guard.mark(message)
-    if message["role"] == "assistant" and "content" in message:
-        marked["content"] = guard.mark_assistant(message["content"])
+def _mark_message(message: Message, field: str | None, guard: Guard) -> Message:
+    """A message with marks, but for its role, which has been checked, and the names of the fields that we look up."""
+    marked = {}
+    for key, value in message.items():
+        if key == "role":
+            marked[key] = value
+        elif key == "content" and message["role"] == "assistant":
+            marked[key] = guard.mark_assistant(value)
+        elif key in ("content", field):
+            marked[key] = guard.mark(value)
+        else:
+            marked |= guard.mark({key: value})
     return marked
 
 

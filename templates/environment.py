@@ -49,6 +49,11 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     concat = staticmethod(limits.join)  # what joins the output, and the text of macros and blocks
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
+    @property
+    def rewriting(self) -> NodeTransformer:
+        """What changes a template's tree before it is compiled."""
+        return Counting()
+
     def __init__(self) -> None:
         super().__init__(
             trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"], cache_size=0
@@ -80,17 +85,17 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         return limits.result(super().call(context, function, *args, **kwargs))
 
 
-class _Counting(NodeTransformer):
+class Counting(NodeTransformer):
     """Sends every loop through `counted` and every `~` through `concatenated`; neither has a hook in the sandbox."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _filter(node.iter, "counted")
+        node.iter = filtered(node.iter, "counted")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
         self.generic_visit(node)
-        return _filter(nodes.List(node.nodes, lineno=node.lineno), "concatenated")
+        return filtered(nodes.List(node.nodes, lineno=node.lineno), "concatenated")
 
 
 def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: str) -> jinja2.Template:
@@ -102,7 +107,7 @@ def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: s
         filename: The name under which tracebacks show the template.
 
     """
-    tree = _Counting().visit(tree)
+    tree = environment.rewriting.visit(tree)
     tree.set_environment(environment)
     with limits.budget():  # constant expressions run now
         code = environment.compile(tree, filename=filename)
@@ -121,10 +126,9 @@ def as_template_error(error: Exception, filename: str) -> TemplateError:
     return TemplateError(f"{filename}: {words}" if line is None else f"{filename}, line {line}: {words}")
 
 
-def _filter(value: nodes.Node, name: str) -> nodes.Filter:
-    filtered = nodes.Filter(value, name, [], [], None, None)
-    filtered.lineno = value.lineno
-    return filtered
+def filtered(value: nodes.Node, name: str, *arguments: nodes.Node) -> nodes.Filter:
+    """The expression `value | name(*arguments)`."""
+    return nodes.Filter(value, name, list(arguments), [], None, None, lineno=value.lineno)
 
 
 @pass_eval_context

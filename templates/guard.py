@@ -5,8 +5,11 @@ that could be part of a control token, renders, and reads from the marks where u
 then matches no control token there. Marks travel with their character through concatenation, `replace`, `split` and
 JSON, so that text which a template puts together from harmless parts is found as well.
 
-The scheme is sound as long as the marks do not change what the template does. `ChatTemplate` checks that on every
-render: the marked rendering without its marks must equal the rendering that was never marked.
+Where the template's own text breaks off inside a control token (`seams.py`), what could complete it is marked too.
+
+The scheme is sound as long as the marks do not change what the template does. `MarkedEnvironment` makes a template
+blind to them, and `ChatTemplate` checks it on every render: the marked rendering without its marks must equal the
+rendering that was never marked.
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from typing import Any
 
 from tokenweir.encode.added_tokens import is_control, is_plain
 from tokenweir.encode.spec import AddedToken
+from tokenweir.templates.marks import MARK
+from tokenweir.templates.seams import Seams
 
-MARK = "\ufdd0"  # a noncharacter: Unicode keeps U+FDD0..U+FDEF for such internal use
 NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
 DEFAULT_CHARACTERS = frozenset("<[]\u2581\u25c1")  # with which the control tokens of every known model can be told
 _ESCAPED_MARK = re.compile(r"\\+ufdd0|\ufdd0")  # what repr() or JSON makes of it
@@ -35,21 +39,46 @@ class Guard:
 
     """
 
-    def __init__(self, control_tokens: Iterable[str], *, characters: Iterable[str] = (), exempt: Iterable[str] = ()):
+    def __init__(
+        self,
+        control_tokens: Iterable[str],
+        *,
+        characters: Iterable[str] = (),
+        exempt: Iterable[str] = (),
+        literals: Iterable[str] = (),
+        known: bool = True,
+    ) -> None:
         """Build a guard.
 
         Args:
             control_tokens: One character of each of these is marked, wherever it stands in user text.
             characters: More characters to mark.
             exempt: Tags left unmarked in the assistant's content, since templates look for them there.
+            literals: All text that the template holds: user text that could complete it to a control token is marked.
+            known: The tokenizer has no other control tokens.
 
         """
-        self.characters = frozenset(characters) | {telltale(token) for token in control_tokens}
-        forms = {f for c in self.characters for f in _forms(c)}
+        tokens = tuple(control_tokens)
+        self._seams = Seams(literals, tokens, known=known)
+        self.characters = frozenset(characters) | {telltale(token) for token in tokens}
+        wanted = self.characters | self._seams.characters
+        forms = {f for c in wanted for f in _forms(c)}
         letters = any(c.isalpha() for c in forms)
         lookalikes = {c for c, form in _lookalikes(letters).items() if not forms.isdisjoint(form)} | forms
-        self._marked = self.characters | lookalikes
-        self._exempt = tuple((self._mark_text(tag), tag) for tag in exempt)
+        self._marked = wanted | lookalikes
+        self._ascii = tuple(c for c in self._marked if c.isascii())
+        # A token may begin with what is no telltale, `_<EOT>`: at the end of a text it is dangerous all the same.
+        self._heads = tuple(head for token in tokens if (head := token[: token.index(telltale(token))]).strip())
+        tags = sorted(exempt, key=len, reverse=True)
+        self._exempt = re.compile("(" + "|".join(map(re.escape, tags)) + ")") if tags else None
+
+    def concerns(self, texts: Iterable[str]) -> bool:
+        """Whether there is anything to mark in the texts."""
+        texts = list(texts)
+        joined = "\n".join(texts)
+        if any(c in joined for c in (self._ascii if joined.isascii() else self._marked)):
+            return True
+        return any(self._is_odd(text) for text in texts) if self._heads or self._seams else False
 
     def mark(self, value: Any) -> Any:
         """Mark every string in JSON-like data, the keys of dicts included."""
@@ -59,16 +88,26 @@ class Guard:
         """Mark an assistant's content, except for the exempt tags."""
         return _map(content, self._mark_around_tags)
 
+    def _is_odd(self, text: str) -> bool:
+        """Whether a text is dangerous for more than the characters in it."""
+        return self._seams.completes(text) or text.rstrip().endswith(self._heads)
+
     def _mark_text(self, text: str) -> str:
-        for character in self._marked:  # many times faster than one regular expression
-            text = text.replace(character, character + MARK)
+        characters = self._ascii if text.isascii() else self._marked
+        if (self._heads or self._seams) and self._is_odd(text):
+            if (head := text.rstrip()).endswith(self._heads):
+                text = head + MARK + text[len(head) :]
+            text = self._seams.at_words(text, lambda word: word if word[1:2] == MARK else word[0] + MARK + word[1:])
+        for character in characters:  # many times faster than one regular expression
+            if character in text:
+                text = text.replace(character, character + MARK)
         return text
 
     def _mark_around_tags(self, text: str) -> str:
-        text = self._mark_text(text)
-        for marked_tag, tag in self._exempt:
-            text = text.replace(marked_tag, tag)
-        return text
+        if self._exempt is None:
+            return self._mark_text(text)
+        pieces = self._exempt.split(text)
+        return "".join(piece if number % 2 else self._mark_text(piece) for number, piece in enumerate(pieces))
 
     def locate(self, marked: str, plain: str) -> tuple[int, ...] | None:
         """Find the marked characters.
@@ -91,7 +130,7 @@ class Guard:
         for piece in pieces[:-1]:
             length += len(piece)
             # A template may have removed the character; a mark alone says nothing about what stands before it.
-            if piece and piece[-1] in self._marked:
+            if piece and (piece[-1] in self._marked or self._seams or self._heads):
                 offsets.append(length - 1)
         return tuple(offsets)
 

@@ -121,6 +121,8 @@ def check_operator(operator: str, left: object, right: object) -> None:
             raise SecurityError(f"{base.bit_length()} bits to the power of {exponent} is over the limit of {MAX_BITS}")
         case "%", str(template), _:
             check_format(template, _WIDE_PERCENT)
+        case _:  # no other operator makes much of little
+            pass
 
 
 def check_call(name: str, subject: object, arguments: Sequence[object], keywords: Mapping[str, object]) -> None:
@@ -155,6 +157,8 @@ def check_call(name: str, subject: object, arguments: Sequence[object], keywords
             check_format(template, _WIDE_PERCENT)
         case "translate", _, _:
             raise SecurityError("str.translate is not available to templates")
+        case _:  # nor does any other call
+            pass
 
 
 def check_format(template: str, wide: re.Pattern[str] = _WIDE_BRACES) -> None:

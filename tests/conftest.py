@@ -6,13 +6,22 @@ import os
 import runpy
 from pathlib import Path
 
+import hypothesis
 import pytest
 from gguf_writer import gguf_bytes
 
+from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.engines import local_model
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
+
+# No test may depend on the machine's speed: an example has no deadline, and none is too slow to be made.
+hypothesis.settings.register_profile(
+    "tokenweir", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tokenweir")
 
 
 def data_path(name: str) -> Path:
@@ -48,6 +57,36 @@ def tiny_model(tmp_path_factory):
     write = runpy.run_path(str(ROOT / "demos" / "tiny_model.py"))["write_tiny_model"]
     write(folder, tok.vocab_size, eos_id=min(tok.eos_ids), silent=tok.special_tokens.values())
     return folder
+
+
+CACHE = os.environ.get("TOKENWEIR_CACHE")
+
+
+@pytest.fixture(scope="session")
+def small_model():
+    """The module `local_model` with its file in the cache of whoever runs the tests, where one download is enough.
+
+    Skips the test where the file cannot be had, or fails it under REQUIRE_MODEL=1.
+    """
+    pytest.importorskip("ctranslate2")
+    with pytest.MonkeyPatch.context() as environment:  # of the session, not of the test that asks first
+        if CACHE is None:
+            environment.delenv("TOKENWEIR_CACHE", raising=False)
+        else:
+            environment.setenv("TOKENWEIR_CACHE", CACHE)
+        try:
+            local_model.fetch_model()
+        except EngineError as error:
+            if os.environ.get("REQUIRE_MODEL") == "1":
+                pytest.fail(str(error))
+            pytest.skip(str(error))
+        yield local_model
+
+
+@pytest.fixture(scope="session")
+def small_engine(small_model):
+    """The small model's engine."""
+    return small_model.load_engine()
 
 
 @pytest.fixture(scope="session")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
-from tokenweir.encode.formats.folder import read_beside
+from tokenweir.encode.formats.folder import check_class_beside, read_beside, recognise_beside
 from tokenweir.encode.spec import TokenizerSpec
 
 MAX_BYTES = 1 << 30
 """A larger tokenizer file is refused; the largest known has 33 MB. (GGUF files are mapped, and may have any size.)"""
 
-FORMATS = {
+Format = Literal["huggingface", "sentencepiece", "tekken", "gguf", "tiktoken"]
+
+FORMATS: dict[Format, str] = {
     "huggingface": "a tokenizer.json",
     "sentencepiece": "a SentencePiece model",
     "tekken": "a tekken.json",
@@ -42,9 +44,13 @@ def read_file(
         if path.suffix == ".json":
             spec = read_bytes(data, "huggingface", **options)
         elif sentencepiece.looks_like(data):
+            check_class_beside(path.parent)
             spec = read_bytes(data, "sentencepiece", **options)
         else:
-            spec = tiktoken.read(data, name=path.name, pattern=pattern, special_tokens=special_tokens)
+            recognised = recognise_beside(path)
+            spec = tiktoken.read(
+                data, name=path.name, recognised=recognised, pattern=pattern, special_tokens=special_tokens
+            )
         return read_beside(spec, path.parent)
     except (TokenizerFileError, UnsupportedTokenizerError) as error:
         raise type(error)(f"{path}: {error}") from error
@@ -53,7 +59,7 @@ def read_file(
 
 
 def read_bytes(
-    data: bytes, format: str, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+    data: bytes, format: Format, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> TokenizerSpec:
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
     if format not in FORMATS:
@@ -68,10 +74,11 @@ def read_bytes(
             return tekken.read(data)
         case "gguf":
             return gguf.read_bytes(data, **given)
-    return tiktoken.read(data, **given)
+        case _:
+            return tiktoken.read(data, **given)
 
 
-def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are given, if the format takes them."""
     given = {name: value for name, value in options.items() if value is not None}
     takes = {"tiktoken": ("pattern", "special_tokens"), "gguf": ("pattern",)}.get(format, ())
@@ -82,13 +89,22 @@ def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_in_folder(folder: Path) -> Path:
-    """The tokenizer file of a model folder: what comes first in the order of the message below, if there is one of it.
+    """The tokenizer file of a model folder: what comes first of the names below.
 
     Raises:
         TokenizerFileError: If there is none, or several of one kind.
 
     """
-    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json", "*.gguf"):
+    for pattern in (
+        "tokenizer.json",
+        "*.tiktoken",
+        "tiktoken.model",
+        "tokenizer.model",
+        "spiece.model",
+        "sentencepiece.bpe.model",
+        "tekken.json",
+        "*.gguf",
+    ):
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")

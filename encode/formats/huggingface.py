@@ -253,6 +253,8 @@ def _check(component: Normalizer | PreTokenizer | Decoder | None, place: str) ->
                 raise TokenizerFileError(f"{place}: a Split with a dialect or with unmatched text")
         case Metaspace(add_prefix_space=False, prepend_scheme="always" | "first" as scheme):
             raise TokenizerFileError(f"{place}: add_prefix_space is false and prepend_scheme {scheme!r}")
+        case _:  # the others hold nothing else
+            pass
 
 
 def _has_byte_level(pre_tokenizer: PreTokenizer | None) -> bool:

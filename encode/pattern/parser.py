@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal
+from typing import Literal, assert_never
 
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold, named_set
@@ -123,6 +123,8 @@ def matches_empty(node: Node) -> bool:
             return any(map(matches_empty, branches))
         case Repeat(body, low):
             return low == 0 or matches_empty(body)
+        case _:
+            assert_never(node)
 
 
 def as_condition(node: Node) -> Look | None:
@@ -142,7 +144,10 @@ def as_condition(node: Node) -> Look | None:
             if None in looks:
                 return None
             return reduce(lambda a, b: Look(a.members & b.members, a.at_end and b.at_end), filter(None, looks))
-    return None
+        case Behind() | Ahead() | Concat() | Repeat():
+            return None
+        case _:
+            assert_never(node)
 
 
 def as_behind(node: Node) -> Behind | None:
@@ -156,11 +161,15 @@ def as_behind(node: Node) -> Behind | None:
             return as_behind(part)
         case Alternate(branches):
             conditions = [as_behind(branch) for branch in branches]
-            if None not in conditions:
-                return reduce(
-                    lambda a, b: Behind(a.members | b.members, a.at_start or b.at_start), filter(None, conditions)
-                )
-    return None
+            if None in conditions:
+                return None
+            return reduce(
+                lambda a, b: Behind(a.members | b.members, a.at_start or b.at_start), filter(None, conditions)
+            )
+        case Look() | Ahead() | Concat() | Repeat():
+            return None
+        case _:
+            assert_never(node)
 
 
 def as_symbol(node: Node) -> Symbol | None:
@@ -172,9 +181,13 @@ def as_symbol(node: Node) -> Symbol | None:
             return as_symbol(part)
         case Alternate(branches):
             symbols = [as_symbol(branch) for branch in branches]
-            if None not in symbols:
-                return reduce(lambda a, b: Symbol(a.members | b.members), filter(None, symbols))
-    return None
+            if None in symbols:
+                return None
+            return reduce(lambda a, b: Symbol(a.members | b.members), filter(None, symbols))
+        case Look() | Behind() | Ahead() | Concat() | Repeat():
+            return None
+        case _:
+            assert_never(node)
 
 
 def parse(pattern: str, dialect: Dialect) -> Node:

@@ -6,7 +6,7 @@ The program is Pike's: a thread runs `Split` and `Jump` without consuming, in or
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,8 @@ class Program:
                 self._add_alternate(branches)
             case Repeat():
                 self._add_repeat(node)
+            case _:
+                assert_never(node)
 
     def _hold(self, condition: Condition, wanted: bool) -> None:
         if condition not in self.conditions:
@@ -165,7 +167,10 @@ def _size(node: Node) -> int:
             return sum(2 + _size(branch) for branch in branches)
         case Repeat(body, low, high):
             return 2 + (1 + _size(body)) * (low + 1 if high is None else high)
-    return 1
+        case parser.Symbol() | Look() | Behind():
+            return 1
+        case _:
+            assert_never(node)
 
 
 def compile_program(node: Node, shown: str) -> Program:

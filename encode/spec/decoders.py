@@ -59,7 +59,7 @@ class DecoderSequence(Struct, frozen=True, tag="Sequence"):
     decoders: tuple[Decoder, ...]
 
 
-Decoder = (
+SingleDecoder = (
     ByteLevel
     | Replace
     | ByteFallback
@@ -69,5 +69,7 @@ Decoder = (
     | WordPieceDecoder
     | BPEDecoder
     | SentencePieceDecoder
-    | DecoderSequence
 )
+"""All but the sequence: what `parts` takes a decoder apart into."""
+
+Decoder = SingleDecoder | DecoderSequence

@@ -93,7 +93,7 @@ class NormalizerSequence(Struct, frozen=True, tag="Sequence"):
     normalizers: tuple[Normalizer, ...]
 
 
-Normalizer = (
+SingleNormalizer = (
     NFC
     | NFD
     | NFKC
@@ -106,5 +106,7 @@ Normalizer = (
     | BertNormalizer
     | Precompiled
     | SentencePieceNormalizer
-    | NormalizerSequence
 )
+"""All but the sequence: what `parts` takes a normalizer apart into."""
+
+Normalizer = SingleNormalizer | NormalizerSequence

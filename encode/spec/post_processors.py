@@ -47,4 +47,7 @@ class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):
     processors: tuple[PostProcessor, ...]
 
 
-PostProcessor = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing | PostProcessorSequence
+SinglePostProcessor = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing
+"""All but the sequence: what `parts` takes a post-processor apart into."""
+
+PostProcessor = SinglePostProcessor | PostProcessorSequence

@@ -94,7 +94,7 @@ class PreTokenizerSequence(Struct, frozen=True, tag="Sequence"):
     pretokenizers: tuple[PreTokenizer, ...]
 
 
-PreTokenizer = (
+SinglePreTokenizer = (
     Split
     | ByteLevel
     | Metaspace
@@ -104,5 +104,7 @@ PreTokenizer = (
     | WhitespaceSplit
     | BertPreTokenizer
     | CharDelimiterSplit
-    | PreTokenizerSequence
 )
+"""All but the sequence: what `parts` takes a pre-tokenizer apart into."""
+
+PreTokenizer = SinglePreTokenizer | PreTokenizerSequence

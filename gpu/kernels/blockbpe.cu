@@ -1,7 +1,7 @@
 // BlockBPE (You, 2025): byte-pair encoding of a whole string by one block, without a pattern.
 //
 // A pass merges all pairs of the lowest rank (block_merge.cuh). The ids are those of Algorithm 1, which merges one pair a step;
-// bench/blockbpe_reference.py says how that algorithm is read. There are about as many passes as different words and parts of
+// tests/oracles/blockbpe_reference.py says how that algorithm is read. There are about as many passes as different words and parts of
 // words in the string, and each takes time in its length.
 #include "block_merge.cuh"
 #include "device/device_bpe.h"

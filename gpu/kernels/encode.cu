@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
                   uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
-  __shared__ uint16_t starts[kTile], missed[kTile / 2];  // a piece of one byte is never missed
+  __shared__ uint16_t starts[kTile], missed[kTile / 2];  // every byte has a token, so each has two bytes or more
   __shared__ uint32_t found[kThreads], warps[32], n_missed, last_end;
   const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile, word = tile / 32 + thread;
   const uint32_t n_words = (n + 31) / 32;

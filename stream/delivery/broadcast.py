@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.delivery.merge import merge, size_of
@@ -217,6 +217,9 @@ class Subscription(Generic[T]):
                     raise broadcast._failure
                 return []
             await broadcast._filled.wait()
+            # Under asyncio a scope that is cancelled while the signal wakes this task is not delivered; the reader may
+            # never wait again.
+            await checkpoint_if_cancelled()
         if self.interval and (early := self._due - monotonic()) > 0 and not broadcast._closed:
             await anyio.sleep(early)
         if self._cut is not None:

@@ -1,4 +1,4 @@
-"""CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `tokenweir[ctranslate2]`).
+"""CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `ctranslate2`).
 
 CTranslate2 speaks token *strings*, and knows an unknown one as its `unk` without a word. Ids and strings are therefore
 translated here by the folder's own vocabulary, whose order gives the ids, and an id outside it is an error.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import get_ident
@@ -22,6 +22,8 @@ from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_unsup
 from tokenweir.stream.engines.sync import SyncEngine
 
 DEFAULT_MAX_TOKENS = 512  # CTranslate2's own
+CONTEXT_SIZE = "context_size"
+"""The key of `config.json` for the most ids that prompt and answer may have, which `gguf_conversion` writes."""
 
 
 class CTranslate2Engine:
@@ -36,6 +38,9 @@ class CTranslate2Engine:
     """
 
     supports = frozenset({"temperature", "top_p", "top_k", "seed", "repetition_penalty"})
+
+    context_size: int | None
+    """The most ids that prompt and answer may have together, if `config.json` says so; CTranslate2 itself has no limit."""
 
     def __init__(self, folder: str | Path, **options: Any) -> None:
         """Load the model.
@@ -52,12 +57,12 @@ class CTranslate2Engine:
         try:
             import ctranslate2
         except ModuleNotFoundError as error:
-            raise EngineError(
-                "the CTranslate2 engine needs ctranslate2: pip install 'tokenweir[ctranslate2]'"
-            ) from error
+            raise EngineError("the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'") from error
         folder = Path(folder)
         self.tokens = read_vocabulary(folder)
-        self.eos_ids = read_eos_ids(folder, self.tokens)
+        config = read_config(folder)
+        self.eos_ids = eos_ids(config, self.tokens)
+        self.context_size = config.get(CONTEXT_SIZE)
         try:
             self._generator = ctranslate2.Generator(str(folder), **options)
         except (RuntimeError, ValueError, TypeError) as error:
@@ -84,7 +89,7 @@ class CTranslate2Engine:
 
     def _steps(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[EngineStep]:
         prompt = self._prompt(prompt_ids)
-        options = self._options(sampling)
+        options = self._options(sampling, self._room(prompt_ids))
         if options["max_length"] == 0:
             return
         end_ids = frozenset(options["end_token"])
@@ -115,7 +120,18 @@ class CTranslate2Engine:
                 )
         return [self.tokens[token_id] for token_id in prompt_ids]
 
-    def _options(self, sampling: Sampling) -> dict[str, Any]:
+    def _room(self, prompt_ids: Sequence[int]) -> int | None:
+        """How many ids an answer may have at most; beyond them a model has never been trained."""
+        if self.context_size is None:
+            return None
+        if len(prompt_ids) >= self.context_size:
+            raise EngineError(
+                f"a prompt of {len(prompt_ids)} ids leaves no room in the model's context of {self.context_size}",
+                kind="refused",
+            )
+        return self.context_size - len(prompt_ids)
+
+    def _options(self, sampling: Sampling, room: int | None) -> dict[str, Any]:
         refuse_unsupported("CTranslate2", sampling, self.supports)
         temperature, top_p, top_k = sampling.temperature, sampling.top_p, sampling.top_k
         greedy = temperature == 0 or top_k == 1 or (temperature is None and top_p is None and top_k is None)
@@ -134,6 +150,7 @@ class CTranslate2Engine:
         max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         if max_tokens < 0:
             raise EngineError(f"max_tokens={max_tokens} is below 0")
+        max_tokens = max_tokens if room is None else min(max_tokens, room)
         repetition_penalty = 1.0 if sampling.repetition_penalty is None else sampling.repetition_penalty
         if not 0 < repetition_penalty < float("inf"):
             raise EngineError(f"repetition_penalty={repetition_penalty} is not a finite number above 0")
@@ -173,12 +190,25 @@ def read_vocabulary(folder: Path) -> list[str]:
     return tokens
 
 
-def read_eos_ids(folder: Path, tokens: Sequence[str]) -> tuple[int, ...]:
-    """Read the ids of the end tokens that `config.json` names; none if it names none."""
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read a model's `config.json`.
+
+    Raises:
+        EngineError: There is none, or it is no JSON object.
+
+    """
     path = folder / "config.json"
     try:
-        eos = json.loads(path.read_text("utf-8")).get("eos_token")
-    except (OSError, ValueError, AttributeError) as error:
+        config = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
         raise EngineError(f"{path}: not a CTranslate2 configuration: {error}") from error
+    if not isinstance(config, dict):
+        raise EngineError(f"{path}: not a CTranslate2 configuration: no JSON object")
+    return config
+
+
+def eos_ids(config: Mapping[str, Any], tokens: Sequence[str]) -> tuple[int, ...]:
+    """Find the ids of the end tokens that a configuration names; none if it names none."""
+    eos = config.get("eos_token")
     names = eos if isinstance(eos, list) else [eos]
     return tuple(tokens.index(name) for name in names if name in tokens)

@@ -103,7 +103,11 @@ class Engines:
         decoding: dict[str, Any] = {"reasoning": None}
         if job.messages is not None:
             style = self.template.tool_style or "auto" if job.tools else None
-            decoding = {"reasoning_style": self.template.reasoning, "tools": style}
+            decoding = {
+                "reasoning_style": self.template.reasoning,
+                "tool_style": style,
+                "tool_schemas": job.tools,
+            }
         async with answer(
             prompt_ids,
             engine=engine,

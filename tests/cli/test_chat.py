@@ -115,7 +115,8 @@ def test_the_system_message_and_the_options(recording):
 
 def test_the_seed_repeats_the_toy():
     first, again, other = (
-        piped("--max-tokens=40", "--think=show", f"--seed={seed}", "--temperature=1").stdout for seed in (1, 1, 2)
+        piped("--engine=ngram", "--max-tokens=40", "--think=show", f"--seed={seed}", "--temperature=1").stdout
+        for seed in (1, 1, 2)
     )
     assert first == again != other
 
@@ -142,7 +143,7 @@ def test_a_real_engine(tiny_model):
         (("--engine=replay:nobody",), "hi", 2, "no recording is named 'nobody'"),
         (("--engine=oracle",), "hi", 2, "unknown engine 'oracle'"),
         (("--stop=",), "hi", 2, "the empty text would end every answer"),
-        ((), b"ok\nbad \xff\n", 1, "<stdin>: byte 0xff at offset 7 is not UTF-8"),
+        (("--engine=ngram",), b"ok\nbad \xff\n", 1, "<stdin>: byte 0xff at offset 7 is not UTF-8"),
     ],
 )
 def test_errors(args, stdin, code, message):
@@ -151,10 +152,35 @@ def test_errors(args, stdin, code, message):
     assert message in result.stderr
 
 
-def test_an_embedded_engine_needs_the_embedded_vocabulary(data):
-    result = piped("--tokenizer", str(data("tokenizers/qwen3/tokenizer.json")))
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "--tokenizer needs the --engine that speaks its ids"),
+        (("--engine=ngram",), "ngram speaks the embedded vocabulary only"),
+        (("--engine=local",), "local brings its own tokenizer"),
+    ],
+)
+def test_an_engine_needs_the_tokenizer_whose_ids_it_speaks(data, args, message):
+    result = piped("--tokenizer", str(data("tokenizers/qwen3/tokenizer.json")), *args)
     assert result.exit_code == 2
-    assert "ngram speaks the embedded vocabulary only" in result.stderr
+    assert message in result.stderr
+
+
+def test_the_small_model_answers_by_default(small_model):
+    result = piped("--max-tokens=16", stdin="What is the capital of France?\n")
+    assert "Paris" in result.stdout
+    assert result.stderr.startswith("SmolLM2-135M-Instruct answers, a small model in this process")
+
+
+def test_without_the_small_model_the_toy_answers_and_says_so(cache):
+    result = piped("--max-tokens=4", "--think=show")
+    assert result.stdout.strip()
+    assert result.stderr.startswith(
+        "The small model is not here yet: `tokenweir fetch-model` downloads it (93 MB). An n-"
+    )
+    result = piped("--engine=local")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("tokenweir: error: The small model is not here yet")
 
 
 def test_a_tokenizer_without_a_template(data, recording):
@@ -248,8 +274,8 @@ def test_an_error_does_not_end_the_conversation(tiny_model):
 
 
 def test_a_demo_says_what_it_is():
-    with terminal() as screen:
-        screen.expect("There is no model here.")
+    with terminal("--engine=ngram") as screen:
+        screen.expect("An n-gram toy answers: it strings together words")
         screen.expect("> ")
         screen.type("/demo code\n")
         screen.expect("A recording named 3-code, not a model.")

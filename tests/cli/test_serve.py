@@ -67,12 +67,23 @@ def test_a_conversation_and_a_clean_end(number):
         assert process.stderr.read() == ""
 
 
-def test_without_an_engine_two_toys_are_served_and_say_so():
+def test_without_an_engine_the_small_model_is_served(small_model):
     with server() as (process, address):
-        assert process.stderr.readline().startswith("There is no model here: demo plays recorded answers")
-        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["demo", "ngram"]
+        assert process.stderr.readline().startswith("SmolLM2-135M-Instruct answers")
+        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["default"]
         with connect(f"ws://{address}/v1/responses") as websocket:
-            ask(websocket, max_output_tokens=5)  # the default plays a recording, which begins by thinking
+            ask(websocket, input="What is the capital of France?", model="default", max_output_tokens=16)
+            last = next(event for event in map(json.loads, websocket) if event["type"] == "response.completed")
+            assert "Paris" in last["response"]["output"][0]["content"][0]["text"]
+
+
+def test_without_the_small_model_two_toys_are_served_and_say_so(tmp_path):
+    with server(TOKENWEIR_CACHE=str(tmp_path)) as (process, address):
+        said = process.stderr.readline()
+        assert "`tokenweir fetch-model` downloads it" in said and "An n-gram toy answers" in said
+        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["default", "demo"]
+        with connect(f"ws://{address}/v1/responses") as websocket:
+            ask(websocket, model="demo", max_output_tokens=5)  # a recording, which begins by thinking
             kinds = {json.loads(message)["type"] for message in itertools.islice(websocket, 5)}
             assert "response.reasoning_text.delta" in kinds
 
@@ -80,11 +91,6 @@ def test_without_an_engine_two_toys_are_served_and_say_so():
 def test_a_public_address_without_a_key_is_warned_of():
     with server("--engine=ngram", "--host=0.0.0.0") as (process, _):
         assert process.stderr.readline() == "Anyone who reaches this address can use it: no --api-key is set.\n"
-
-
-def test_a_name_needs_an_engine():
-    result = CliRunner().invoke(main, ["serve", "--model", "toy"])
-    assert (result.exit_code, "--model names an --engine" in result.stderr) == (2, True)
 
 
 def test_an_answer_in_flight_may_end(tmp_path):
@@ -120,7 +126,7 @@ def test_a_second_signal_cuts_an_answer_off(tmp_path, number):
 
 
 def test_the_key_from_the_environment():
-    with server(TOKENWEIR_API_KEY="secret") as (_, address):
+    with server("--engine=ngram", TOKENWEIR_API_KEY="secret") as (_, address):
         with pytest.raises(urllib.error.HTTPError, match="401") as refusal:
             get(address, "/v1/models")
         refusal.value.close()
@@ -130,7 +136,7 @@ def test_the_key_from_the_environment():
 def test_origins():
     origin = "https://chat.example.org"
     with (
-        server(f"--origin={origin}") as (_, address),
+        server("--engine=ngram", f"--origin={origin}") as (_, address),
         connect(f"ws://{address}/v1/responses", origin=origin) as websocket,
     ):
         ask(websocket, max_output_tokens=1)
@@ -139,7 +145,7 @@ def test_origins():
 
 def test_a_port_that_is_taken():
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = CliRunner().invoke(main, ["serve", "--port", str(taken.getsockname()[1])])
+        result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port", str(taken.getsockname()[1])])
     assert result.exit_code == 1
     assert result.stderr.startswith("tokenweir: error: [Errno 98] error while attempting to bind on address")
 
@@ -168,7 +174,7 @@ def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
     monkeypatch.setattr("tokenweir.stream.server.serve.serve", start)
     monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
     for arguments in ((), ("--device=gpu",), ("--device=auto",)):
-        result = CliRunner().invoke(main, ["serve", "--port=0", *arguments])
+        result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port=0", *arguments])
         assert result.stderr == "tokenweir: error: enough\n"
     assert [type(encoder) for encoder in encoders] == [type(None), PromptBatcher, PromptBatcher]
 
@@ -178,5 +184,5 @@ def test_a_gpu_that_is_not_there(monkeypatch):
         raise DeviceError("there is no CUDA device")
 
     monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu)
-    result = CliRunner().invoke(main, ["serve", "--device=gpu"])
+    result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--device=gpu"])
     assert (result.exit_code, result.stderr) == (1, "tokenweir: error: there is no CUDA device\n")

@@ -122,7 +122,7 @@ def test_escape_sequences_stay_in_a_pipe(tok):
     assert out("decode", stdin=" ".join(map(str, tok.encode("\x1b[31mred")))) == "\x1b[31mred"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_round_trip(text):
     ids = out("encode", "--plain", stdin=text.encode())

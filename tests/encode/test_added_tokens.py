@@ -103,7 +103,7 @@ def reference(tok, text, **options):
 
 
 @given(configurations, st.lists(texts, min_size=1, max_size=4), st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_configuration_is_huggingfaces(both, configuration, some, add_special_tokens):
     normal = normal_contents(configuration)
     ours, theirs = both(**configuration)
@@ -119,7 +119,7 @@ def test_any_configuration_is_huggingfaces(both, configuration, some, add_specia
 
 
 @given(configurations, st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_ids_decode_as_huggingfaces(both, configuration, data):
     normal_contents(configuration)
     ours, theirs = both(**configuration)

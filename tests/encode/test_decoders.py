@@ -186,7 +186,7 @@ def library_panics(error):
 
 
 @given(st.one_of(ANY, IN_THE_USUAL_ORDER), st.lists(st.tuples(IDS, IDS, st.booleans()), min_size=5, max_size=5))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_chain_decodes_as_the_library_does(parts, cases):
     try:
         decoder = small(chain(*parts))

@@ -73,6 +73,15 @@ def test_a_launch_that_cannot_be_raises_device_error(device):
             device.launch("pad_rows", grid, block, array, array, *sizes, array, array)
 
 
+@pytest.mark.parametrize(("grid", "block"), [(0, 32), (-1, 32), (1 << 31, 32), (1, 0), (1, 1025)])
+def test_cupy_is_never_asked_for_a_launch_that_cannot_be(grid, block):
+    """CuPy itself makes 1 of a grid of 0, and launches."""
+    device = object.__new__(CupyDevice)  # there is none here
+    device.name, device._kernels = "NVIDIA Paper", {"pad_rows": lambda *_: pytest.fail("launched")}
+    with pytest.raises(DeviceError, match=f"^NVIDIA Paper: pad_rows cannot run in {grid} blocks of {block} threads$"):
+        device.launch("pad_rows", grid, block)
+
+
 def test_memory_of_the_host_that_is_pinned(device):
     with device.use():
         host = device.pinned(100)
@@ -136,7 +145,7 @@ def fake_cupy(*, driver=13020, count=1, device_error=None, nvrtc_error=None, cap
 
 def test_cupy_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(DeviceError, match=r"CuPy, which is not installed: pip install 'tokenweir\[gpu-cuda13\]', or"):
+    with pytest.raises(DeviceError, match=r"CuPy, which is not installed: pip install '\.\[gpu-cuda13\]', or"):
         CupyDevice()
 
 

@@ -8,6 +8,7 @@ import unicodedata
 import numpy as np
 import pytest
 from exact_batches import check, run
+from msgspec.structs import replace
 from small_tokenizers import SPELLS, WORDS, small, spell, splits
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
@@ -26,6 +27,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.exact import ExactBatch
 
@@ -42,6 +44,29 @@ def invalid(pick):
             document.decode()
         except UnicodeDecodeError:
             return document
+
+
+@pytest.mark.parametrize("pre_tokenizer", [WORDS, splits(r"\s|\S")])
+def test_bytes_that_no_text_contains_need_no_token(batch_of, pre_tokenizer):
+    """Documents with such bytes are refused; until then the kernels go through whole tiles of them, each a piece."""
+    never = [0xC0, 0xC1, *range(0xF5, 0x100)]
+    full = small([(b"a", b"b"), (b"\xe6", b"\x97"), (b" ", b"ab")], pre_tokenizer)
+    vocab = {token: i for token, i in full.spec.model.vocab.items() if i not in never}
+    tok = Tokenizer.from_spec(replace(full.spec, model=replace(full.spec.model, vocab=vocab)))
+    pick = random.Random(8)
+    documents = [bytes(pick.choices([*never, ord("a"), ord("b")], k=length)) for length in (9, 20_000)]
+    documents += [bytes([0xFF]) * 9000, "ab 日本 ab".encode(), b"", "\U0010ffff".encode() * 5000]
+    found, refused = run(batch_of(tok), documents)
+    assert refused == dict.fromkeys(range(3), "it is not UTF-8")
+    assert [found[i] for i in (3, 4, 5)] == [full.encode(documents[i].decode()) for i in (3, 4, 5)]
+
+
+def test_blockbpe_takes_any_bytes_and_wants_a_token_for_each(device):
+    full = small([(b"a", b"b")])
+    vocab = {token: i for token, i in full.spec.model.vocab.items() if i != 0xC1}
+    tok = Tokenizer.from_spec(replace(full.spec, model=replace(full.spec.model, vocab=vocab)))
+    with pytest.raises(UnsupportedTokenizerError, match=r"^blockbpe: a vocabulary without a token for byte 193$"):
+        BlockBpeBatch(tok, device)
 
 
 def test_invalid_utf8_is_refused_and_harms_no_other_document(batch_of):

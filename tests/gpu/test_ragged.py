@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenweir.gpu import DeviceRagged
@@ -80,7 +80,7 @@ def expected_row(ids, width, side, truncation_side):
 SIDES = st.sampled_from(["left", "right"])
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     st.lists(st.integers(0, 9), max_size=6),
     st.none() | st.sampled_from([0, 1, 255, 256, 257, 600]),

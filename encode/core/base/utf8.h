@@ -19,6 +19,9 @@ TW_FN uint32_t utf8_length(uint8_t lead) {
   return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
+// Whether valid UTF-8 can contain `byte` at all; C0, C1 and F5 to FF it cannot.
+TW_FN bool utf8_contains(uint8_t byte) { return byte < 0xC0 || (byte >= 0xC2 && byte < 0xF5); }
+
 TW_FN bool utf8_continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
 // The character at `p`, which has at least two bytes; `length` is set to their number.

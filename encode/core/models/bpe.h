@@ -30,8 +30,8 @@ class Bpe : public Model {
     std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (vocabulary.reachable[id] && tokens_[id].size() == 1) byte_ids_[static_cast<uint8_t>(tokens_[id][0])] = id;
-    for (int byte = 0; byte < 256; byte++)
-      if (byte_ids_[byte] == kNone)
+    for (int byte = 0; byte < 256; byte++)  // a byte that no text contains needs no token
+      if (byte_ids_[byte] == kNone && utf8_contains(static_cast<uint8_t>(byte)))
         throw Unsupported("a byte-level vocabulary without a token for byte " + std::to_string(byte));
   }
 
@@ -108,6 +108,8 @@ class Bpe : public Model {
     const std::string_view token = tokens_[id];
     if (token.empty() || table_->find(token) != id) return false;
     if (whole_first_) return true;
+    for (const char byte : token)
+      if (byte_ids_[static_cast<uint8_t>(byte)] == kNone) return false;
     ModelScratch scratch;
     IdBuffer ids;
     merge(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false, scratch, ids);
@@ -191,7 +193,7 @@ class Bpe : public Model {
   TokenList tokens_;
   bool whole_first_;
   std::shared_ptr<const TokenTable> table_;
-  uint32_t byte_ids_[256];
+  uint32_t byte_ids_[256];  // kNone for bytes without a token, which UTF-8 does not contain
   std::unique_ptr<PairTable> pairs_;
   std::vector<uint32_t> merged_;  // priority -> id
   PremergedChars characters_;

@@ -55,6 +55,13 @@ void bind_vocabulary(nb::module_& m) {
     return letters;
   });
 
+  m.def("utf8_bytes", [] {
+    std::string bytes;
+    for (int byte = 0; byte < 256; byte++)
+      if (utf8_contains(static_cast<uint8_t>(byte))) bytes += static_cast<char>(byte);
+    return nb::bytes(bytes.data(), bytes.size());
+  });
+
   m.def(
       "read_ranks",
       [](const nb::bytes& data) -> std::optional<nb::dict> {

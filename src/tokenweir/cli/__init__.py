@@ -1,4 +1,5 @@
-"""The command line: `tokenweir chat | serve | encode | decode | count | render | inspect`.
+"""The command line: `tokenweir chat | serve | encode | decode | count | render | inspect |
+fetch-model`.
 
 Every command is one file, and imports what is heavy when it runs: `tokenweir --help` needs nothing but click.
 """
@@ -12,7 +13,7 @@ from typing import IO, Any
 
 import click
 
-from tokenweir.cli import chat, count, decode, encode, inspect, render, serve
+from tokenweir.cli import chat, count, decode, encode, fetch_model, inspect, render, serve
 from tokenweir.cli.terminal import visible
 from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError
 
@@ -61,5 +62,6 @@ for _command in (
     count.count,
     render.render,
     inspect.inspect,
+    fetch_model.fetch_model,
 ):
     main.add_command(_command)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from tokenweir.cli.answer import Answer
+from tokenweir.cli.model import Model, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     decode_utf8,
-    engine_option,
-    load_engine,
     load_template,
     load_tokenizer,
     template_option,
@@ -29,16 +28,9 @@ from tokenweir.encode.errors import TokenweirError
 if TYPE_CHECKING:
     import asyncio
 
-    from tokenweir.encode.tokenizer import Tokenizer
-    from tokenweir.stream.engines.protocol import Engine, Sampling
+    from tokenweir.stream.engines.protocol import Sampling
     from tokenweir.stream.engines.replay import Recording
-    from tokenweir.templates.chat_template import ChatTemplate
 
-NO_MODEL = """\
-There is no model here. What you type goes to an n-gram engine: it strings
-together words that often follow each other, and understands nothing.
-/demo plays recorded answers; --engine brings a real model.
-"""
 HELP = """\
 /demo [name]  play a recorded answer: {recordings}
 /clear        forget the conversation
@@ -88,17 +80,13 @@ def chat(
 
     from tokenweir.stream.engines.protocol import Sampling
 
-    tok = load_tokenizer(tokenizer)
-    model = Model(
-        load_engine(engine, embedded=tokenizer is None),
-        tok,
-        load_template(template, tok),
-        Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop),
-    )
-    conversation = Conversation(model, system, think)
+    model = load_model(engine, tokenizer, template)
+    sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
+    conversation = Conversation(model, sampling, system, think)
     interactive = sys.stdin.isatty()
+    if interactive or engine is None:
+        conversation.note(f"{model.about}\n")
     if interactive:
-        conversation.note(NO_MODEL if engine is None else f"Answers come from {engine}.\n")
         conversation.note("/help lists the commands.\n")
     with asyncio.Runner() as runner:
         for line in _typed() if interactive else _piped():
@@ -114,31 +102,12 @@ def chat(
                     raise
 
 
-@dataclass(frozen=True)
-class Model:
-    """What answers: an engine, and how messages become its ids and its ids text."""
-
-    engine: Engine
-    tokenizer: Tokenizer
-    template: ChatTemplate
-    sampling: Sampling
-
-    async def answer(self, messages: list[dict[str, str]], shown: Answer) -> None:
-        """Show the answer to `messages` as it comes."""
-        from tokenweir.stream.pipeline.chat import chat as stream
-
-        async with stream(
-            messages, engine=self.engine, tokenizer=self.tokenizer, template=self.template, sampling=self.sampling
-        ) as deltas:
-            async for delta in deltas:
-                shown.step(delta)
-
-
 @dataclass
 class Conversation:
     """The messages so far, and what a typed line does to them."""
 
     model: Model
+    sampling: Sampling
     system: str | None
     think: str | None
     messages: list[dict[str, str]] = field(default_factory=list)
@@ -175,7 +144,7 @@ class Conversation:
         system = [{"role": "system", "content": self.system}] if self.system else []
         answered = ""
         try:
-            answered = self._show(self.model, system + self.messages, runner)
+            answered = self._show(self.model, self.sampling, system + self.messages, runner)
         finally:
             if answered:
                 self.messages.append({"role": "assistant", "content": answered})
@@ -193,15 +162,16 @@ class Conversation:
             self.note(f"no recording is named {name}; there are: {names}\n")
             return
         tok = load_tokenizer(None)
-        model = Model(ReplayEngine([recording]), tok, load_template(None, tok), Sampling())
-        self.note(f"A recording named {recording.name}, not a model. The question was: {recording.prompt}\n\n")
-        self._show(model, [{"role": "user", "content": recording.prompt}], runner)
+        about = f"A recording named {recording.name}, not a model. The question was: {recording.prompt}"
+        model = Model(ReplayEngine([recording]), tok, load_template(None, tok), about)
+        self.note(f"{about}\n\n")
+        self._show(model, Sampling(), [{"role": "user", "content": recording.prompt}], runner)
 
-    def _show(self, model: Model, messages: list[dict[str, str]], runner: asyncio.Runner) -> str:
+    def _show(self, model: Model, sampling: Sampling, messages: list[dict[str, str]], runner: asyncio.Runner) -> str:
         """Show an answer up to its end or to Ctrl-C; returns its text."""
         answer = Answer(sys.stdout, self.think)
         try:
-            runner.run(model.answer(messages, answer))
+            runner.run(_stream(model, sampling, messages, answer))
         except KeyboardInterrupt:
             if not sys.stdin.isatty():
                 raise
@@ -209,6 +179,17 @@ class Conversation:
             answer.end_line()
         self.note(f"[{answer.summary()}]\n")
         return answer.text
+
+
+async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, str]], shown: Answer) -> None:
+    """Show the answer to `messages` as it comes."""
+    from tokenweir.stream.pipeline.chat import chat as stream
+
+    async with stream(
+        messages, engine=model.engine, tokenizer=model.tokenizer, template=model.template, sampling=sampling
+    ) as deltas:
+        async for delta in deltas:
+            shown.step(delta)
 
 
 def _recordings() -> tuple[Recording, ...]:

@@ -14,12 +14,10 @@ from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizer
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
     from tokenweir.gpu import GpuEncoder
-    from tokenweir.stream.engines.protocol import Engine
     from tokenweir.templates.chat_template import ChatTemplate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-ENGINES = "ctranslate2:FOLDER, ngram, replay, replay:NAME or replay:FILE.json"
 FROM_ENVIRONMENT = {"auto_envvar_prefix": "TOKENWEIR"}
 
 tokenizer_option = click.option(
@@ -33,11 +31,6 @@ template_option = click.option(
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="A chat template file or a model folder. Default: the one that comes with the tokenizer.",
-)
-engine_option = click.option(
-    "--engine",
-    metavar="SPEC",
-    help=f"{ENGINES}. Default: ngram, over the embedded vocabulary.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, envvar="TOKENWEIR_JSON", help="Print JSON, one value a line."
@@ -102,42 +95,6 @@ def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
     return ChatTemplate.from_file(
         path, special_tokens=tokenizer.spec.special_roles, control_tokens=tokenizer.control_texts
     )
-
-
-def load_engine(spec: str | None, *, embedded: bool) -> Engine:
-    """Make the engine that `spec` names, as `--engine` takes it.
-
-    Args:
-        spec: None means the n-gram engine.
-        embedded: The tokenizer is the embedded one, whose ids `ngram` and `replay` speak.
-
-    Raises:
-        click.UsageError: An unknown engine, or one that does not speak the tokenizer's ids.
-        EngineError: The engine cannot be made.
-
-    """
-    kind, _, argument = (spec or "ngram").partition(":")
-    recorded = kind == "replay" and argument.endswith(".json")
-    if kind == "ctranslate2" and argument:
-        from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
-
-        return CTranslate2Engine(argument)
-    if kind not in ("ngram", "replay") or (kind == "ngram" and argument):
-        raise click.UsageError(f"unknown engine {spec!r}: give {ENGINES}")
-    if not (embedded or recorded):
-        raise click.UsageError(f"{kind} speaks the embedded vocabulary only: with --tokenizer give another --engine")
-    if kind == "ngram":
-        from tokenweir.stream.engines.ngram import NgramEngine
-
-        return NgramEngine()
-    from tokenweir.stream.engines.replay import Recording, ReplayEngine
-
-    if recorded:
-        return ReplayEngine([Recording.from_file(argument)])
-    try:
-        return ReplayEngine(name=argument or None)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: bool) -> Iterator[str]:

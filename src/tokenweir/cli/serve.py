@@ -8,20 +8,14 @@ from pathlib import Path
 
 import click
 
+from tokenweir.cli.model import engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     device_choice,
-    engine_option,
-    load_engine,
     load_gpu_encoder,
-    load_template,
-    load_tokenizer,
     template_option,
     tokenizer_option,
 )
-
-TOYS = {"demo": "replay", "ngram": "ngram"}
-"""The models that are served on the embedded vocabulary, the default first, and their engines."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -32,7 +26,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @engine_option
 @tokenizer_option
 @template_option
-@click.option("--model", metavar="NAME", help="What clients call the --engine.  [default: default]")
+@click.option("--model", metavar="NAME", default="default", show_default=True, help="What clients call it.")
 @click.option(
     "--device",
     type=device_choice,
@@ -54,44 +48,42 @@ def serve(
     engine: str | None,
     tokenizer: Path | None,
     template: Path | None,
-    model: str | None,
+    model: str,
     device: str,
     api_key: str | None,
     origin: tuple[str, ...],
 ) -> None:
     """Serve an engine over a websocket that speaks the OpenAI Responses protocol, with a page to chat at.
 
-    Without --engine there is no model behind it, but two toys: `demo` plays recorded answers, `ngram` makes words up.
+    Without --engine it is the small model that `tokenweir fetch-model` has fetched, else a toy that makes words up, and `demo`, which plays
+    recorded answers.
 
     SIGTERM and SIGINT let the answers in flight end first; a second one cuts them off.
     """
     import asyncio
     import signal
 
+    from tokenweir.stream.engines.ngram import NgramEngine
+    from tokenweir.stream.engines.protocol import Engine
+    from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.prompts.batcher import PromptBatcher
     from tokenweir.stream.server.serve import serve as start
 
     if api_key is not None and not (api_key and api_key.isascii()):
         raise click.UsageError("--api-key must be ASCII and not empty")
-    tok = load_tokenizer(tokenizer)
-    chat_template = load_template(template, tok)
-    embedded = tokenizer is None
-    if engine is None and model is not None:
-        raise click.UsageError("--model names an --engine, and none is given")
-    if engine is None and embedded:
-        engines = {name: load_engine(spec, embedded=True) for name, spec in TOYS.items()}
-    else:
-        engines = {model or "default": load_engine(engine, embedded=embedded)}
-
-    gpu = load_gpu_encoder(tok, device)
+    served = load_model(engine, tokenizer, template)
+    engines: dict[str, Engine] = {model: served.engine}
+    if isinstance(served.engine, NgramEngine):
+        engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
+    gpu = load_gpu_encoder(served.tokenizer, device)
 
     async def run() -> None:
         async with (
             PromptBatcher(gpu) if gpu else nullcontext() as encoder,
             start(
                 engine=engines,
-                tokenizer=tok,
-                template=chat_template,
+                tokenizer=served.tokenizer,
+                template=served.template,
                 encoder=encoder,
                 host=host,
                 port=port,
@@ -111,8 +103,8 @@ def serve(
             for number in signals:
                 loop.add_signal_handler(number, stop)
             sys.stderr.write(f"{' and '.join(engines)} served at http://{host}:{server.port}\n")
-            if engine is None and embedded:
-                sys.stderr.write("There is no model here: demo plays recorded answers, ngram strings words together.\n")
+            if engine is None:
+                sys.stderr.write(f"{served.about}\n")
             if api_key is None and host not in LOOPBACK:
                 sys.stderr.write("Anyone who reaches this address can use it: no --api-key is set.\n")
             await server.serve_forever()

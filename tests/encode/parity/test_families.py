@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import adversarial
-import parity
+import comparison
 import pytest
 import references
 import tokenizers
@@ -598,6 +598,6 @@ def test_families(family):
     kinds = adversarial.strings(
         200, seed=family.parent.name, special_tokens=reference.special_tokens, vocabulary=vocabulary
     )
-    rows = parity.compare(tok, reference, kinds.items(), parity.random_ids(family.parent.name, reference, 100))
+    rows = comparison.compare(tok, reference, kinds.items(), comparison.random_ids(family.parent.name, reference, 100))
     differences = [f"{row.kind}: {difference}" for row in rows for difference in row.differences]
     assert not differences, "\n".join(differences[:3])

@@ -8,7 +8,7 @@ from collections import Counter
 from random import Random
 
 import adversarial
-import parity
+import comparison
 import pytest
 import references
 import tokenizers
@@ -185,7 +185,7 @@ class Draw:
     def added_token(self, vocab):
         content = self.one(list(vocab)) if self.maybe(0.3) else self.one(CONTENTS)
         flags = ("special", "normalized", "lstrip", "rstrip", "single_word")
-        # A control token that alone stands for its byte stays; when it does, bench/references.py cannot tell.
+        # A control token that alone stands for its byte stays; when it does, tests/oracles/references.py cannot tell.
         while len(content) == 1 and content in vocab:
             content = self.one(CONTENTS)
         return {"id": self.rng.randrange(1000), "content": content} | {flag: self.maybe(0.35) for flag in flags}
@@ -264,15 +264,15 @@ def differences(file, path, seed, each=2):
     path.write_text(json.dumps(file))
     reference = references.HuggingFace(path)
     tok = Tokenizer.from_file(path)
-    ids = parity.random_ids(seed, reference, 40)
+    ids = comparison.random_ids(seed, reference, 40)
     vocabulary = list(filter(None, (reference.tokenizer.id_to_token(i) for i in reference.ids)))
     count = each * len(adversarial.KINDS)
     kinds = adversarial.strings(count, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
     texts = ["", *(text for kind in kinds.values() for text in kind)]
     try:
         return [
-            *parity.encode_differences(tok, reference, texts),
-            *parity.decode_differences(tok, reference, ids),
+            *comparison.encode_differences(tok, reference, texts),
+            *comparison.decode_differences(tok, reference, ids),
         ]
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # the library's own; it does not derive from Exception

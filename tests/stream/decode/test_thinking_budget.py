@@ -12,7 +12,7 @@ from tokenweir.stream.events import Channel
 WORDS = ["<think>", "</think>", "\n", "Hello", "<", "é", "x", "<skip>", "日本", "<eos>"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(WORDS), max_size=14),
     st.lists(st.integers(0, 60), max_size=5),

@@ -51,6 +51,39 @@ async def test_a_reader_that_waits_gets_each_delta_at_once():
     assert taken == [[TextDelta("a")], [TextDelta("b")], [TextDelta("c")]]
 
 
+async def test_a_reader_is_cancelled_even_if_the_end_comes_first():
+    broadcast = broadcast_of()
+
+    async def end(scope):
+        await anyio.wait_all_tasks_blocked()
+        broadcast.close()
+        scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope, broadcast.subscribe() as subscription:
+            tasks.start_soon(end, scope)
+            await subscription.take()
+        assert scope.cancelled_caught
+
+
+async def test_a_reader_cancelled_as_a_delta_comes_leaves_it_to_the_others():
+    broadcast, taken = broadcast_of(), []
+
+    async def late(scope):
+        await anyio.wait_all_tasks_blocked()
+        broadcast.append([TextDelta("x")])
+        scope.cancel()
+        await read(broadcast, taken)
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope, broadcast.subscribe() as subscription:
+            tasks.start_soon(late, scope)
+            await subscription.take()
+        assert scope.cancelled_caught
+        broadcast.close()
+    assert taken == [[TextDelta("x")]]
+
+
 async def test_a_full_slot_holds_the_producer_back():
     broadcast, put = broadcast_of(max_ahead=2 * LETTER), 0
 

@@ -69,7 +69,7 @@ def kind(delta):
     return type(delta), delta.index, getattr(delta, "malformed", None), getattr(delta, "call", None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(deltas, max_size=12))
 def test_merging_keeps_order_text_and_ids_of_each_answer(parts):
     def flat(some, index):

@@ -11,14 +11,26 @@ import asyncio
 import threading
 from contextlib import aclosing
 from itertools import count
+from random import Random
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from interrupting import INTERRUPTED, LOOPS, SHORTLY, Suspended, Watch, in_loop, interrupt_everywhere, no_warning
+from interrupting import (
+    INTERRUPTED,
+    LOOPS,
+    SHORTLY,
+    Suspended,
+    Watch,
+    by_scope,
+    in_loop,
+    interrupt_everywhere,
+    no_warning,
+)
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.delivery import broadcast
 from tokenweir.stream.delivery.fan_out import fan_out
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
@@ -146,6 +158,22 @@ def test_chat(tok, loop, way, engine, n):
                 await checkpoint()
 
     interrupt_everywhere(loop, way, body, opens=1 if engine is Parallel else n)
+
+
+@pytest.mark.parametrize("engine", [Generated, Opened])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_chat_at_any_pace(tok, loop, engine, monkeypatch):
+    """The hand-off breathes by the clock, so where a reader waits depends on the machine; here it depends on a seed."""
+
+    async def body(watch):
+        made = engine(watch, tok.encode(ANSWER))
+        async with chat(HI, engine=made, tokenizer=tok, sampling=Sampling(stop=("stop",), n=3)) as deltas:
+            async for _ in deltas:
+                await checkpoint()
+
+    for seed in range(12):
+        monkeypatch.setattr(broadcast, "monotonic", Random(seed).random)
+        interrupt_everywhere(loop, by_scope, body, opens=3)
 
 
 @pytest.mark.parametrize(("engine", "n"), [(Generated, 1), (Opened, 1), (Generated, 3), (Opened, 3), (Parallel, 3)])

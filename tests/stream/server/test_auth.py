@@ -37,7 +37,11 @@ def test_origins(origin, host, allowed):
 @pytest.mark.parametrize(
     ("options", "allowed", "refused"),
     [
-        ({}, [None, "127.0.0.1:8000", "[::1]", "localhost", "LOCALHOST:1", "box.example:80"], ["evil.example", "", "["]),
+        (
+            {},
+            [None, "127.0.0.1:8000", "[::1]", "localhost", "LOCALHOST:1", "box.example:80"],
+            ["evil.example", "", "["],
+        ),
         ({"hosts": ["api.example"]}, ["api.example:443", "API.example", "10.0.0.1"], ["evil.example", "x.api.example"]),
         ({"hosts": ["*"]}, ["evil.example"], []),
         ({"keys": ["k"]}, ["api.example"], []),  # what has no key learns nothing

@@ -7,13 +7,17 @@ ahead of time for whole characters and for whole pieces must not show.
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import pairwise
 
 import pytest
+import tiktoken
+import tokenizers
 
+from tokenweir.encode._core import Bpe, byte_alphabet
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, RankBPE, TokenizerSpec
+from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, Pattern, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
 
 LETTERS = ["a", "b", "é", "è", "ø", "日", "旦", "月", "本", "ア", "😀"]
@@ -176,7 +180,44 @@ def test_a_single_byte_that_is_a_control_token_stays(small):
     assert tok.encode("!", parse_special=False) == [tok.token_to_id("!")]
 
 
-@pytest.mark.parametrize("missing", [0, 0x41, 0xFF])
+NEVER = (0xC0, 0xC1, *range(0xF5, 0x100))
+
+
+def test_bytes_that_no_text_contains_need_no_token(small, tokenizer_json):
+    """The model still takes bytes, and the ids are the reference's."""
+    source = tokenizer_json(words=["ab", "é", "日", "日本", " a", "\U0010ffff", "\u07ff"])
+    for byte in NEVER:
+        del source["model"]["vocab"][byte_alphabet()[byte]]
+    source["model"]["vocab"][byte_alphabet()[0xF5] + byte_alphabet()[0x80]] = 400  # which no text becomes either
+    ours, theirs = small(source), tokenizers.Tokenizer.from_str(json.dumps(source))
+    assert isinstance(ours.core.model, Bpe)
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x10000), *range(0x10000, 0x110000, 0x101)]))
+    for text in (every, "日本ab a\U0010ffff\u07ff"):
+        assert ours.encode(text) == theirs.encode(text).ids
+    assert ours.decode([400], skip_special_tokens=False) == theirs.decode([400], skip_special_tokens=False)
+
+
+def test_nor_do_they_in_a_rank_file():
+    ranks = {bytes([byte]): byte for byte in range(256) if byte not in NEVER} | {b"ab": 256, "日".encode(): 257}
+    theirs = tiktoken.Encoding("x", pat_str=r"\w+|\W", mergeable_ranks=ranks, special_tokens={})
+    split = Split(pattern=Pattern(Regex=r"\w+|\W"), behavior="Isolated", dialect="fancy-regex")
+    ours = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), pre_tokenizer=split))
+    text = "ab 日本 é \U0010ffff \u07ff"
+    assert ours.encode(text) == theirs.encode(text)
+
+
+def test_where_another_byte_is_missing_its_characters_are_unknown(small, tokenizer_json):
+    """The model then works on the letters of the byte alphabet, as the reference does; without an `unk_token` one vanishes."""
+    for unk_token in (None, "ab"):
+        source = tokenizer_json(words=["ab", "é", "日本"], model={"unk_token": unk_token})
+        for byte in (*NEVER, 0xF4, ord("q")):
+            del source["model"]["vocab"][byte_alphabet()[byte]]
+        ours, theirs = small(source), tokenizers.Tokenizer.from_str(json.dumps(source))
+        for text in ("aqb q 日本é", "\U0010ffff\U0001f600", "qq"):
+            assert ours.encode(text) == theirs.encode(text).ids
+
+
+@pytest.mark.parametrize("missing", [0, 0x41, 0xF4])
 def test_every_byte_has_to_be_a_token(missing):
     ranks = {bytes([byte]): byte for byte in range(256) if byte != missing}
     with pytest.raises(

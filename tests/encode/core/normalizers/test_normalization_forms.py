@@ -244,7 +244,7 @@ def test_random_text_and_offsets(pools):
     assert 15_000 < changed < 35_000  # both ways are exercised
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(
         st.sampled_from([*INERT, *COMMON_MARKS, *HANGUL, "\u00e9", "\u1ead", "\u0958", "\uf900"])

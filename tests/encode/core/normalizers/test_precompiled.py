@@ -243,7 +243,7 @@ def test_the_spec_has_it_in_base64():
             normalizer_core(Precompiled(wrong))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=st.text(st.sampled_from([*"".join(JOINING + CHANGING)]) | st.characters(exclude_categories=["Cs"])))
 def test_any_text(nmt_nfkc, text):
     pair(nmt_nfkc)(text)

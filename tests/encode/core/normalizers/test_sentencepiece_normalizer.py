@@ -231,7 +231,7 @@ def nmt_nfkc():
     return pair(train())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=st.text(st.sampled_from([c for part in PARTS for c in part]) | st.characters(exclude_categories=["Cs"])))
 def test_any_text(nmt_nfkc, text):
     ours, theirs = nmt_nfkc

@@ -297,7 +297,7 @@ items = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(field_names, json_values | st.lists(items, max_size=3), max_size=4))
 def test_any_json_is_understood_or_refused(fields):
     try:
@@ -306,7 +306,7 @@ def test_any_json_is_understood_or_refused(fields):
         str(error).encode()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text() | st.binary())
 def test_any_frame_is_understood_or_refused(data):
     with pytest.raises(RequestError):

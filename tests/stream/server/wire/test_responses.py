@@ -253,7 +253,7 @@ kinds_of_deltas = (
 channels = st.lists(kinds_of_deltas, max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(channels, st.sampled_from(FinishReason))
 def test_every_event_is_one_of_openais(deltas, reason):
     events = play([*deltas, Finish(reason)])

@@ -1,0 +1,124 @@
+"""What answers in `chat` and `serve`: an engine, and the tokenizer and template of its model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tokenweir.cli.options import load_template, load_tokenizer
+
+if TYPE_CHECKING:
+    from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.stream.engines.protocol import Engine
+    from tokenweir.templates.chat_template import ChatTemplate
+
+ENGINES = "local, ctranslate2:FOLDER, ngram, replay, replay:NAME or replay:FILE.json"
+
+engine_option = click.option(
+    "--engine",
+    metavar="SPEC",
+    help=f"{ENGINES}. Default: local, a small model, if `tokenweir fetch-model` has been run; else ngram, a toy.",
+)
+
+TOY = "An n-gram toy answers: it strings together words that often follow each other, and understands nothing."
+
+
+@dataclass(frozen=True)
+class Model:
+    """An engine, and how messages become its ids and its ids text.
+
+    Attributes:
+        about: What a person should know about the answers: one line.
+
+    """
+
+    engine: Engine
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    about: str
+
+
+def load_model(spec: str | None, tokenizer: Path | None, template: Path | None) -> Model:
+    """Make the engine that `spec` names, as `--engine` takes it, with the tokenizer and the template of its model.
+
+    Args:
+        spec: None means the small model where it is there, else the n-gram toy.
+        tokenizer: A file or folder; None means what the engine brings, or the embedded vocabulary.
+        template: A file or folder; None means the template that comes with the tokenizer.
+
+    Raises:
+        click.UsageError: An unknown engine, or one that does not speak the tokenizer's ids.
+        EngineError: The engine cannot be made.
+
+    """
+    from tokenweir.stream.engines.local_model import missing
+
+    kind, _, argument = (spec or "").partition(":")
+    if spec == "local" or (spec is None and tokenizer is None and not missing()):
+        return _local(tokenizer, template)
+    engine: Engine
+    if spec is None:
+        if tokenizer is not None:
+            raise click.UsageError("--tokenizer needs the --engine that speaks its ids")
+        engine, about = _toy("ngram", ""), f"{missing()} {TOY}"
+    elif kind in ("ngram", "replay"):
+        if tokenizer is not None and not argument.endswith(".json"):
+            raise click.UsageError(
+                f"{kind} speaks the embedded vocabulary only: with --tokenizer give another --engine"
+            )
+        engine, about = _toy(kind, argument), TOY if kind == "ngram" else f"Answers come from {spec}."
+    elif kind in ENGINE_OF and argument:
+        engine, about = ENGINE_OF[kind](argument), f"Answers come from {spec}."
+    else:
+        raise click.UsageError(f"unknown engine {spec!r}: give {ENGINES}")
+    tok = load_tokenizer(tokenizer)
+    return Model(engine, tok, load_template(template, tok), about)
+
+
+def _local(tokenizer: Path | None, template: Path | None) -> Model:
+    from tokenweir.stream.engines.local_model import NAME, load_engine, model_file
+
+    if tokenizer is not None:
+        raise click.UsageError("local brings its own tokenizer: with --tokenizer give another --engine")
+    engine = load_engine(note)
+    tok = load_tokenizer(model_file())
+    about = f"{NAME} answers, a small model in this process: quick to be had, often wrong."
+    return Model(engine, tok, load_template(template, tok), about)
+
+
+def _toy(kind: str, argument: str) -> Engine:
+    if kind == "ngram" and not argument:
+        from tokenweir.stream.engines.ngram import NgramEngine
+
+        return NgramEngine()
+    if kind == "ngram":
+        raise click.UsageError(f"unknown engine {kind}:{argument}: give {ENGINES}")
+    from tokenweir.stream.engines.replay import Recording, ReplayEngine
+
+    if argument.endswith(".json"):
+        return ReplayEngine([Recording.from_file(argument)])
+    try:
+        return ReplayEngine(name=argument or None)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _ctranslate2(folder: str) -> Engine:
+    from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
+
+    return CTranslate2Engine(folder)
+
+
+ENGINE_OF: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2}
+"""How the engine of a kind is made from what stands behind the colon."""
+
+
+def note(line: str) -> None:
+    """Tell the person about something that takes a while."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

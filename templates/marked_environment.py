@@ -1,0 +1,144 @@
+"""The environment in which marked text is rendered: a template does there what it does without the marks.
+
+Comparisons, tests, look-ups and the methods that look into a text or cut it see text without marks; what is cut from a
+text keeps its marks. A template that tells the marks all the same is found out, since the two renderings differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import BuiltinMethodType
+from typing import Any, cast
+
+from jinja2 import nodes
+from jinja2.runtime import Context, Undefined
+from jinja2.visitor import NodeTransformer
+
+from tokenweir.templates import limits
+from tokenweir.templates.environment import ChatEnvironment, Counting, filtered
+from tokenweir.templates.marks import BLIND_METHODS, MARK, atoms, call_method, find_marked, recased, sliced, unmarked
+
+_COMPARING = frozenset({"in", "eq", "equalto", "==", "ne", "!=", "gt", "greaterthan", ">", "ge", ">="}) | frozenset(
+    {"lt", "lessthan", "<", "le", "<="}
+)
+_LOOKING = frozenset({"length", "count", "int", "float", "wordcount"})  # filters
+_METHODS = {"replace": "replace", "trim": "strip"}  # filters that are methods of strings
+_OTHERS = frozenset({"title", "capitalize", "first", "last", "list"})
+_SCOPES = frozenset({"_loop_vars", "_block_vars"})  # which Jinja passes on with every call
+
+
+class MarkedEnvironment(ChatEnvironment):
+    """The environment; one serves all templates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tests = {
+            name: _blind_test(cast(Callable[..., Any], function), deep=name in _COMPARING)
+            for name, function in self.tests.items()
+        }
+        for name, function in self.filters.items():
+            if name in _LOOKING | _METHODS.keys() | _OTHERS:
+                self.filters[name] = _blind_filter(name, function)
+        self.filters["unmarked"] = unmarked
+        self.filters["sliced"] = _slice
+
+    @property
+    def rewriting(self) -> NodeTransformer:
+        return _Blinding()
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """Look a key up whose marks do not matter, or a place in a text."""
+        if isinstance(obj, str) and isinstance(argument, int) and MARK in obj:
+            try:
+                return sliced(obj, argument)
+            except IndexError:
+                return self.undefined(obj=unmarked(obj), name=str(argument))
+        return super().getitem(obj, _key(obj, argument))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Look an attribute up, or a key whose marks do not matter."""
+        found = super().getattr(obj, attribute)
+        if isinstance(found, Undefined) and (key := _key(obj, attribute)) != attribute:
+            return obj[key]
+        return found
+
+    def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function, method or macro; a text's methods do not see its marks."""
+        if isinstance(function, BuiltinMethodType):
+            subject, name = function.__self__, function.__name__
+            if isinstance(subject, str) and name in BLIND_METHODS:
+                keywords = {key: value for key, value in kwargs.items() if key not in _SCOPES}
+                limits.check_call(name, subject, args, keywords)
+                return limits.result(call_method(name, subject, args, keywords))
+            if isinstance(subject, dict) and name == "get" and args:
+                args = (_key(subject, args[0]), *args[1:])
+        return super().call(context, function, *args, **kwargs)
+
+
+class _Blinding(Counting):
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:
+        self.generic_visit(node)
+        node.expr = _unmarked(node.expr)
+        for operand in node.ops:
+            operand.expr = _unmarked(operand.expr)
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        ends = (node.arg.start, node.arg.stop, node.arg.step)
+        return filtered(node.node, "sliced", *(end or nodes.Const(None, lineno=node.lineno) for end in ends))
+
+
+def _unmarked(node: nodes.Expr) -> nodes.Expr:
+    return node if isinstance(node, nodes.Const) else filtered(node, "unmarked")
+
+
+def _slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
+    place = slice(start, stop, step)
+    return sliced(value, place) if isinstance(value, str) and MARK in value else value[place]
+
+
+def _key(mapping: Any, key: Any) -> Any:
+    """The key as it stands in the mapping, whatever marks either has."""
+    if isinstance(mapping, Mapping) and isinstance(key, str) and key not in mapping:
+        found = find_marked(mapping, key)
+        return key if found is None else found
+    return key
+
+
+def _blind_test(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
+    first = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def blind(*args: Any) -> Any:
+        plain = (unmarked(value) if deep or isinstance(value, str) else value for value in args[first:])
+        return function(*args[:first], *plain)
+
+    return blind
+
+
+def _blind_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    first = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def blind(*args: Any, **kwargs: Any) -> Any:
+        subject = args[first]
+        if not isinstance(subject, str):
+            return function(*args, **kwargs)
+        if name in _LOOKING:
+            return function(*args[:first], unmarked(subject), *args[first + 1 :], **kwargs)
+        if MARK not in subject and name != "replace":
+            return function(*args, **kwargs)
+        if name in _METHODS:
+            arguments = tuple(value for value in args[first + 1 :] if value is not None)
+            limits.check_call(name, subject, arguments, kwargs)
+            return limits.result(call_method(_METHODS[name], subject, arguments, kwargs))
+        if name in ("title", "capitalize"):
+            return limits.result(recased(subject, function(unmarked(subject))))
+        letters = atoms(subject)
+        return limits.result(letters) if name == "list" else letters[0 if name == "first" else -1]
+
+    return blind
