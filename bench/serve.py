@@ -359,7 +359,7 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
     opening = streams / 200
     tokens = round((2 * opening + WARM_UP + seconds + 2) * RATE)
     command = [sys.executable, __file__, "--be", name, "--streams", str(streams), "--tokens", str(tokens)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
     try:
         if (os.cpu_count() or 1) > 1:
             os.sched_setaffinity(process.pid, {0})
@@ -382,12 +382,12 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
             _, client = await loop.create_connection(lambda: Client(load, SERVERS[name].sse, tokens), "127.0.0.1", port)
             clients.append(client)
             await asyncio.sleep(opened + number * opening / streams - loop.time())
-        while load.begun < streams:
+        while load.begun < streams:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await asyncio.sleep(WARM_UP)
         load.measuring = load.ended == 0
         cpu, start = cpu_seconds(process.pid), time.monotonic()
-        while load.measuring and time.monotonic() - start < seconds - 1:
+        while load.measuring and time.monotonic() - start < seconds - 1:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         cpu, took = cpu_seconds(process.pid) - cpu, time.monotonic() - start
         load.measuring = False

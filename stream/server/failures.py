@@ -30,6 +30,8 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
             return RequestError(str(failure), code="invalid_prompt")
         case EngineError(kind="unsupported"):
             return RequestError(str(failure), code="unsupported_parameter")
+        case _:
+            pass
     logger.error(
         "answer %s failed: %s: %s", answer_id, type(failure).__name__, ascii(str(failure)), exc_info=_traceback(failure)
     )

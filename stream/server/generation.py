@@ -120,10 +120,10 @@ class Generation(Generic[T]):
             if self._task is not None:
                 self._task.cancel()
 
-    async def wait_ended(self, timeout: float) -> None:
+    async def wait_ended(self, seconds: float) -> None:
         """Wait until the engine has stopped; one that takes longer than this is abandoned."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 await self.ended.wait()
         self._abandon()
 
@@ -180,10 +180,9 @@ class Generation(Generic[T]):
             if self.stopping:
                 broadcast.seal()  # whatever the reader does, the engine is closed at once
             meter.count(delta)
-            if isinstance(delta, Finish):
-                if delta.reason is FinishReason.ERROR and self._ending is not None:
-                    self.usage = delta.usage  # the error itself is raised next
-                    continue
+            if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR and self._ending is not None:
+                self.usage = delta.usage  # the error itself is raised next
+                continue
             broadcast.add(delta)
             if broadcast.full and not self.stopping:
                 await broadcast.room()

@@ -69,7 +69,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._application = self.app
-        self.app = self._answer  # type: ignore[assignment]
+        self.app = self._answer
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         await self._application(scope, receive, send)
@@ -79,7 +79,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if not self.close_sent:
-            self.scope["extensions"]["tokenweir.abort"] = self.transport.abort  # type: ignore[index, typeddict-unknown-key]
+            extensions: dict[str, Any] = self.scope["extensions"]  # type: ignore[assignment]
+            extensions["tokenweir.abort"] = self.transport.abort
 
     def handle_ping(self) -> None:
         output = self.conn.data_to_send()

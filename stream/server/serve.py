@@ -26,6 +26,8 @@ from tokenweir.templates.chat_template import ChatTemplate
 logger = logging.getLogger("tokenweir.serve")
 
 BACKLOG = 1024
+CUT_OFF = 1.0
+"""Seconds that connections get to take their last words, once the time to drain is over."""
 
 
 @asynccontextmanager
@@ -147,7 +149,6 @@ class Server:
         logger.info("listening on http://%s:%d", host, self.port)
 
     async def _close(self) -> None:
-        loop = asyncio.get_running_loop()
         state = self._uvicorn.server_state
         for listener in self._uvicorn.servers:
             listener.close()
@@ -155,13 +156,9 @@ class Server:
         for connection in list(state.connections):
             if isinstance(connection, HttpProtocol):
                 connection.shutdown()  # at once if it is idle, else after its answer
-        deadline = loop.time() + self._limits.drain_timeout
-        while (state.connections or state.tasks) and loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        await self._emptied(self._limits.drain_timeout)
         await self._app.close()
-        deadline = loop.time() + 1.0
-        while (state.connections or state.tasks) and loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        await self._emptied(CUT_OFF)
         for connection in list(state.connections):
             connection.transport.abort()
         if state.tasks:
@@ -172,3 +169,10 @@ class Server:
         if self._ticking is not None:
             await self._ticking
         self._closed.set()
+
+    async def _emptied(self, seconds: float) -> None:
+        """Wait until no connection is left, or for so long; uvicorn has no event for it."""
+        state, loop = self._uvicorn.server_state, asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while (state.connections or state.tasks) and loop.time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
