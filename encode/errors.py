@@ -8,6 +8,7 @@ TokenweirError
 ├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
+├── StateError                  (ValueError)           a saved state that is damaged, or belongs to something else
 ├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
 └── DeviceError                 (RuntimeError)         a GPU that is missing or failed
 
@@ -60,6 +61,10 @@ class EngineError(TokenweirError, RuntimeError):
 
 class ProtocolError(TokenweirError, ValueError):
     """A message on the wire that breaks the protocol."""
+
+
+class StateError(TokenweirError, ValueError):
+    """A saved state that is damaged, or of another version, tokenizer or other options."""
 
 
 class DeliveryError(TokenweirError, RuntimeError):

@@ -106,8 +106,8 @@ class Tokenizer:
 
         Args:
             path: The file or folder.
-            pattern: The pre-tokenizer's pattern, for a rank file that is not one of OpenAI's and for a GGUF file that
-                does not say how text is split.
+            pattern: The pre-tokenizer's pattern, for a rank file of which it is not known (known are OpenAI's, and those of
+                Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
             special_tokens: Text to id, for such a rank file.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
-from tokenweir.encode.formats.folder import read_beside
+from tokenweir.encode.formats.folder import check_class_beside, read_beside, recognise_beside
 from tokenweir.encode.spec import TokenizerSpec
 
 MAX_BYTES = 1 << 30
@@ -42,9 +42,13 @@ def read_file(
         if path.suffix == ".json":
             spec = read_bytes(data, "huggingface", **options)
         elif sentencepiece.looks_like(data):
+            check_class_beside(path.parent)
             spec = read_bytes(data, "sentencepiece", **options)
         else:
-            spec = tiktoken.read(data, name=path.name, pattern=pattern, special_tokens=special_tokens)
+            recognised = recognise_beside(path)
+            spec = tiktoken.read(
+                data, name=path.name, recognised=recognised, pattern=pattern, special_tokens=special_tokens
+            )
         return read_beside(spec, path.parent)
     except (TokenizerFileError, UnsupportedTokenizerError) as error:
         raise type(error)(f"{path}: {error}") from error
@@ -83,13 +87,22 @@ def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_in_folder(folder: Path) -> Path:
-    """The tokenizer file of a model folder: what comes first in the order of the message below, if there is one of it.
+    """The tokenizer file of a model folder: what comes first of the names below.
 
     Raises:
         TokenizerFileError: If there is none, or several of one kind.
 
     """
-    for pattern in ("tokenizer.json", "*.tiktoken", "tokenizer.model", "tekken.json", "*.gguf"):
+    for pattern in (
+        "tokenizer.json",
+        "*.tiktoken",
+        "tiktoken.model",
+        "tokenizer.model",
+        "spiece.model",
+        "sentencepiece.bpe.model",
+        "tekken.json",
+        "*.gguf",
+    ):
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")

@@ -12,8 +12,29 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.formats.known_rank_files import Recognised, recognise
 from tokenweir.encode.spec import AddedToken, SentencePiece, TokenizerSpec
+
+CHANGING_CLASSES = frozenset(
+    f"{name}Tokenizer"
+    for name in [
+        "Albert",
+        "Barthez",
+        "Camembert",
+        "FNet",
+        "M2M100",
+        "MBart",
+        "MBart50",
+        "Nllb",
+        "PLBart",
+        "Pegasus",
+        "XGLM",
+        "XLMRoberta",
+        "XLNet",
+    ]
+)
+"""Classes of transformers whose ids are not those of their SentencePiece model, or that prepare the text in Python."""
 
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -46,6 +67,33 @@ def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = T
         chat_templates={**spec.chat_templates, **templates},
         vocab_size=_count(text_model, "vocab_size"),
     )
+
+
+def recognise_beside(path: Path) -> Recognised | None:
+    """Tell what a rank file belongs to by its own name and the files of its folder; code there is not read.
+
+    Raises:
+        TokenizerFileError: If a configuration is not a JSON object.
+
+    """
+    code = [file.name for file in path.parent.glob("tokenization_*.py")]
+    return recognise(path.name, _json(path.parent / "tokenizer_config.json"), _json(path.parent / "config.json"), code)
+
+
+def check_class_beside(folder: Path) -> None:
+    """Refuse a SentencePiece model whose folder names a class that gives its pieces other ids or changes its text.
+
+    Raises:
+        TokenizerFileError: If a configuration is not a JSON object.
+        UnsupportedTokenizerError: If there is such a class.
+
+    """
+    name = _json(folder / "tokenizer_config.json").get("tokenizer_class")
+    if isinstance(name, str) and name.removesuffix("Fast") in CHANGING_CLASSES:
+        raise UnsupportedTokenizerError(
+            f"tokenizer_config.json: {name} gives a SentencePiece model's pieces other ids or changes the text before it;"
+            " a tokenizer.json of the model can be loaded"
+        )
 
 
 def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> dict[str, str]:

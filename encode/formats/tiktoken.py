@@ -1,7 +1,7 @@
 """tiktoken rank files: a line a token, its bytes in base64 and its rank.
 
-They carry neither a pattern nor special tokens. For the file names that OpenAI publishes both are known (tiktoken
-0.14, tiktoken_ext/openai_public.py); for any other file they have to be given.
+They carry neither a pattern nor special tokens. Of some files both are known (`known_rank_files`); for any other they
+have to be given.
 """
 
 from __future__ import annotations
@@ -9,61 +9,18 @@ from __future__ import annotations
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.spec import AddedToken, Pattern, RankBPE, Split, TokenizerSpec
-
-_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-
-R50K_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-CL100K_PATTERN = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
-    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-)
-O200K_PATTERN = "|".join(
-    [
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
-    ]
-)
-
-
-class _Published(NamedTuple):
-    pattern: str
-    special_tokens: Mapping[str, int]
-
-
-_R50K = _Published(R50K_PATTERN, {"<|endoftext|>": 50256})
-_PUBLISHED = {
-    "gpt2.tiktoken": _R50K,
-    "r50k_base.tiktoken": _R50K,
-    "p50k_base.tiktoken": _R50K,
-    "cl100k_base.tiktoken": _Published(
-        CL100K_PATTERN,
-        {
-            "<|endoftext|>": 100257,
-            "<|fim_prefix|>": 100258,
-            "<|fim_middle|>": 100259,
-            "<|fim_suffix|>": 100260,
-            "<|endofprompt|>": 100276,
-        },
-    ),
-    "o200k_base.tiktoken": _Published(O200K_PATTERN, {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}),
-}
+from tokenweir.encode.formats.known_rank_files import Recognised
+from tokenweir.encode.spec import NFC, AddedToken, Pattern, RankBPE, Split, TokenizerSpec
 
 
 def read(
     data: bytes,
     *,
     name: str = "",
+    recognised: Recognised | None = None,
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> TokenizerSpec:
@@ -71,9 +28,10 @@ def read(
 
     Args:
         data: Its content.
-        name: Its file name, which tells the rest for OpenAI's own.
-        pattern: The pre-tokenizer's pattern, as fancy-regex reads it.
-        special_tokens: Text to id.
+        name: Its file name, for errors.
+        recognised: What it belongs to; None if nothing says it.
+        pattern: The pre-tokenizer's pattern, as fancy-regex reads it, instead of the known one.
+        special_tokens: Text to id, instead of the known ones.
 
     Raises:
         TokenizerFileError: If a line is not base64 and a rank, or a rank or token is there twice; says which line.
@@ -81,21 +39,39 @@ def read(
 
     """
     ranks = _ranks(data)
-    published = _PUBLISHED.get(name)
-    if pattern is None:
-        if published is None:
-            raise UnsupportedTokenizerError(
-                f"a rank file {name!r} says nothing of its pattern and special tokens: give pattern= and special_tokens="
-            )
-        pattern = published.pattern
-    if special_tokens is None:
-        special_tokens = published.special_tokens if published else {}
+    if recognised is None and pattern is None:
+        raise UnsupportedTokenizerError(
+            f"a rank file {name!r} says nothing of its pattern and special tokens: give pattern= and special_tokens="
+        )
+    normalizer = None
+    reserved: list[int] = []
+    notes: tuple[str, ...] = ()
+    if recognised is not None:
+        known, by, named = recognised
+        if special_tokens is None:
+            special_tokens = known.special_tokens
+            reserved = [i for i in range(len(ranks), len(ranks) + known.reserved) if i not in named]
+        if pattern is None:
+            pattern = known.pattern
+            normalizer = NFC() if known.nfc else None
+            form = ", form C" * known.nfc
+            notes = (f"the pattern{form} and the special tokens are those of {known.name}, by {by}",)
     return TokenizerSpec(
         model=RankBPE(ranks),
+        normalizer=normalizer,
         pre_tokenizer=Split(
-            pattern=Pattern(Regex=pattern), behavior="Isolated", dialect="fancy-regex", unmatched="drop"
+            pattern=Pattern(Regex=pattern or ""), behavior="Isolated", dialect="fancy-regex", unmatched="drop"
         ),
-        added_tokens=tuple(AddedToken(text, id=i, special=True) for text, i in special_tokens.items()),
+        added_tokens=(
+            *(
+                AddedToken(
+                    text, id=i, special=True, normalized=normalizer is not None
+                )  # found in what it makes of a text
+                for text, i in (special_tokens or {}).items()
+            ),
+            *(AddedToken(f"<|reserved_token_{i}|>", id=i) for i in reserved),
+        ),
+        notes=notes,
         source="tiktoken rank file",
     )
 

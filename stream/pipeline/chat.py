@@ -10,6 +10,7 @@ from typing import Any, Literal
 from anyio import to_thread
 from msgspec.structs import replace
 
+from tokenweir.encode.decode import ByteFallback
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -41,7 +42,7 @@ async def chat(
     reasoning: str | ReasoningStyle | None = "auto",
     include_stop: bool = False,
     skip_special_tokens: bool = True,
-    byte_fallback: str = "eager",
+    byte_fallback: ByteFallback = "eager",
     alignment: bool = False,
     thinking_budget: int | None = None,
     on_thinking_spent: Callable[[int], object] | None = None,
@@ -123,7 +124,8 @@ async def chat(
                 stop_scope=stop_scope,
                 reasoning=reasoning,
                 reasoning_style=template.reasoning,
-                tools=tool_style,
+                tool_style=tool_style,
+                tool_schemas=tools,
                 max_tokens=sampling.max_tokens,
                 min_tokens=sampling.min_tokens,
                 ignore_eos=sampling.ignore_eos,

@@ -115,11 +115,14 @@ class ShimDevice:
         addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         sizes = (ctypes.c_uint32 * len(values))(*[ctypes.sizeof(value) for value in values])
         self.launches.append((kernel, grid, block))
-        run = self._kernels[kernel]
         seed = ctypes.c_uint64(self._seed + 1_000_003 * len(self.launches))
-        if error := run(grid, block, seed, addresses, sizes, len(values)):
+        if error := self._run_kernel(kernel, grid, block, seed, addresses, sizes, len(values)):
             raise ShimError(f"{kernel}<<<{grid}, {block}>>>: {error.decode()}")
         self._check_guards(kernel)
+
+    def _run_kernel(self, kernel: str, *args: Any) -> bytes:
+        error: bytes = self._kernels[kernel](*args)
+        return error
 
     def synchronize(self) -> None:
         """Nothing is ever under way."""
@@ -158,24 +161,39 @@ def _scalar(value: np.generic) -> Any:
 
 @cache
 def _compiled(source: Path) -> dict[str, Any]:
-    """The kernels of a file by name, from a library that is kept by the hash of all that is compiled."""
-    names = kernel_names(source)
-    lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in names]]
-    compiler = [os.environ.get("CXX", "g++"), *_FLAGS, f"-I{SHIM}", f"-I{CORE}", "-x", "c++", "-"]
+    """The kernels of a file by name."""
+    return kernels_in(library_of(source), source)
+
+
+def kernels_in(library: Path, source: Path) -> dict[str, Any]:
+    """The kernels of a file by name, from the library that it was compiled to."""
+    loaded = ctypes.CDLL(str(library))
+    kernels = {name: loaded[f"launch_{name}"] for name in kernel_names(source)}
+    for kernel in kernels.values():
+        kernel.restype = ctypes.c_char_p
+    return kernels
+
+
+def library_of(source: Path, *flags: str) -> Path:
+    """The library that a file is compiled to, with more flags for g++; it is kept by the hash of all that is compiled.
+
+    Raises:
+        ShimError: It does not compile.
+
+    """
+    lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in kernel_names(source)]]
+    options = [*_FLAGS, *flags]
+    compiler = [os.environ.get("CXX", "g++"), *options, f"-I{SHIM}", f"-I{CORE}", "-x", "c++", "-"]
     program = "\n".join(lines) + "\n"
     expanded = _run([*compiler, "-E", "-P"], program)
     folder = Path(tempfile.gettempdir()) / f"tokenweir-shim-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{hashlib.sha256(repr(_FLAGS).encode() + expanded).hexdigest()[:32]}.so"
+    path = folder / f"{hashlib.sha256(repr(options).encode() + expanded).hexdigest()[:32]}.so"
     if not path.exists():
         unfinished = path.with_suffix(f".{os.getpid()}")
         _run([*compiler, "-o", str(unfinished)], program)
         unfinished.rename(path)
-    library = ctypes.CDLL(str(path))
-    kernels = {name: library[f"launch_{name}"] for name in names}
-    for kernel in kernels.values():
-        kernel.restype = ctypes.c_char_p
-    return kernels
+    return path
 
 
 def _run(command: list[str], program: str) -> bytes:

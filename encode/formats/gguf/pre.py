@@ -20,7 +20,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenweir.encode.formats.tiktoken import O200K_PATTERN
+from tokenweir.encode.formats.known_rank_files import O200K_PATTERN
 from tokenweir.encode.spec import ByteLevel, Digits, Pattern, PreTokenizer, PreTokenizerSequence, Punctuation, Split
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"

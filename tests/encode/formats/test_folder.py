@@ -212,6 +212,27 @@ def test_a_folder_with_two_rank_files_is_ambiguous(tmp_path):
         Tokenizer.from_file(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["spiece.model", "sentencepiece.bpe.model", "tokenizer.model"])
+def test_sentencepiece_models_by_the_names_of_their_files(data, tmp_path, name):
+    model = data("tokenizers/llama-2/tokenizer.model").read_bytes()
+    (tmp_path / name).write_bytes(model)
+    assert Tokenizer.from_file(tmp_path).encode("a b") == Tokenizer.from_bytes(model, "sentencepiece").encode("a b")
+
+
+@pytest.mark.parametrize(
+    "name", ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "PegasusTokenizer", "AlbertTokenizer"]
+)
+def test_a_class_that_changes_a_sentencepiece_models_ids_is_refused(data, tmp_path, name):
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(data("tokenizers/llama-2/tokenizer.model").read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    with pytest.raises(
+        UnsupportedTokenizerError, match=rf"sentencepiece.bpe.model: tokenizer_config.json: {name} gives"
+    ):
+        Tokenizer.from_file(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer"}))
+    Tokenizer.from_file(tmp_path)
+
+
 def test_errors_name_the_file(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text("{}")

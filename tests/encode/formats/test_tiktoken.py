@@ -9,6 +9,7 @@ import tiktoken as reference
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import tiktoken
+from tokenweir.encode.formats.known_rank_files import recognise
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -70,7 +71,7 @@ def test_an_empty_token_comes_from_ids_only():
 
 
 def test_openais_own_files_are_known_by_name():
-    spec = tiktoken.read(rank_file(RANKS), name="cl100k_base.tiktoken")
+    spec = tiktoken.read(rank_file(RANKS), recognised=recognise("cl100k_base.tiktoken"))
     assert {token.content: token.id for token in spec.added_tokens} == {
         "<|endoftext|>": 100257,
         "<|fim_prefix|>": 100258,

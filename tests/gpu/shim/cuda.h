@@ -1,12 +1,17 @@
-// What a kernel may use of CUDA, for g++; fibers.h runs its threads. All shared memory lies in one section of the library,
-// and since blocks run one after the other, each variable is there once. `extern __shared__` is not supported.
+// What a kernel may use of CUDA, for g++. Its threads are fibers that take turns (fibers.h), or under TW_THREADS real
+// threads, whose races ThreadSanitizer finds (threads.h). All shared memory lies in one section of the library, and since
+// blocks run one after the other, each variable is there once. `extern __shared__` is not supported.
 #pragma once
 
 #include <cstring>
 #include <tuple>
 #include <type_traits>
 
+#ifdef TW_THREADS
+#include "threads.h"
+#else
 #include "fibers.h"
+#endif
 
 #define TW_SHIM 1
 #define __global__
@@ -71,7 +76,7 @@ T __ldg(const T* p) {
   static_cast<int>(shim::grid.meet_block(__LINE__, (x) != 0, [](uint64_t a, uint64_t b) { return a & b; }))
 #define __syncthreads_count(x) \
   static_cast<int>(shim::grid.meet_block(__LINE__, (x) != 0, [](uint64_t a, uint64_t b) { return a + b; }))
-inline void __threadfence() {}
+inline void __threadfence() { shim::grid.fence(); }
 inline void __threadfence_block() {}
 
 // -- warps ------------------------------------------------------------------------------------------------------------
@@ -159,24 +164,11 @@ inline void sync_warp(int line, unsigned mask = kAllLanes) { grid.meet_warp("__s
 
 // -- atomics ----------------------------------------------------------------------------------------------------------
 
-namespace shim {
-
-// The value before; others may go first.
-template <class T, class Change>
-T change(T* p, Change&& to) {
-  grid.step_aside();
-  const T before = *p;
-  *p = to(before);
-  return before;
-}
-
-}  // namespace shim
-
 // The type of the place decides, as it does in CUDA.
 #define TW_ATOMIC(name, expression)                                    \
   template <class T>                                                   \
   T name(T* p, std::common_type_t<T> v) {                              \
-    return shim::change(p, [&](T old) { return static_cast<T>(expression); }); \
+    return shim::grid.change(p, [&](T old) { return static_cast<T>(expression); }); \
   }
 TW_ATOMIC(atomicAdd, old + v)
 TW_ATOMIC(atomicSub, old - v)
@@ -190,7 +182,7 @@ TW_ATOMIC(atomicExch, v)
 
 template <class T>
 T atomicCAS(T* p, std::common_type_t<T> expected, std::common_type_t<T> v) {
-  return shim::change(p, [&](T old) { return old == expected ? v : old; });
+  return shim::grid.change(p, [&](T old) { return old == expected ? v : old; });
 }
 
 // -- launching --------------------------------------------------------------------------------------------------------

@@ -116,6 +116,17 @@ class Grid {
     wait();
   }
 
+  // Changes a value as one step, after others may have gone first; the value before.
+  template <class T, class Change>
+  T change(T* p, Change&& to) {
+    step_aside();
+    const T before = *p;
+    *p = to(before);
+    return before;
+  }
+
+  void fence() {}  // fibers see what others wrote
+
   // Ends the grid with an error; does not return.
   [[noreturn]] void fail(int line, const std::string& what) {
     error_ = "line " + std::to_string(line) + ": " + what;
