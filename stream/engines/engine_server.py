@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -138,14 +138,25 @@ class EngineServer:
 
         """
         async with self._answer("POST", path, msgspec.json.encode(body)) as response:
-            with self._broken():
-                if "text/event-stream" not in response.headers.get("content-type", ""):
-                    yield self._decoded(await response.aread(), kind)
-                    return
-                async for data in _data_lines(response.aiter_bytes(), self.name):
-                    if data == b"[DONE]":
+            if "text/event-stream" not in response.headers.get("content-type", ""):
+                with self._broken():
+                    body_read = await response.aread()
+                yield self._decoded(body_read, kind)
+                return
+            lines = _DataLines(self.name)
+            chunks = response.aiter_bytes()
+            try:
+                while True:
+                    with self._broken():
+                        chunk = await anext(chunks, b"")
+                    for data in lines.feed(chunk):
+                        if data == b"[DONE]":
+                            return
+                        yield self._decoded(data, kind)
+                    if not chunk:
                         return
-                    yield self._decoded(data, kind)
+            finally:
+                await self._end(response, chunks)
 
     async def model_card(self) -> ServedModel:
         """What `/v1/models` tells of the first model, as vLLM and SGLang fill it; nothing if the server has no such page.
@@ -192,6 +203,14 @@ class EngineServer:
                     raise self._refusal(response.status_code, said)
             finally:
                 await response.aclose()
+
+    async def _end(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
+        """Close the connection, and end the iterators over it: httpx leaves the inner ones to the garbage collector."""
+        httpx = _httpx()
+        await response.aclose()
+        with suppress(httpx.HTTPError, httpx.StreamError, StopAsyncIteration):
+            while True:
+                await anext(chunks)
 
     def _refusal(self, status: int, said: str) -> ServerError:
         kind: EngineFailure = "refused" if status < 500 else "failed"
@@ -262,21 +281,22 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
     return {names[name]: value for name, value in sampling.given().items() if name in names} | sampling.extra
 
 
-async def _data_lines(chunks: AsyncIterator[bytes], name: str) -> AsyncGenerator[bytes, None]:
-    """The `data:` lines of server-sent events. Comments are pings; other fields carry nothing here.
+class _DataLines:
+    """The `data:` lines of server-sent events, in whatever pieces they come. Comments are pings; other fields say nothing.
 
-    Lines end at line feeds only: JSON may hold the other characters at which str.splitlines() cuts.
+    Lines end at line feeds only: JSON may hold the other characters at which `str.splitlines` cuts.
     """
-    rest = b""
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MAX_EVENT_BYTES:
-            raise EngineError(f"{name} sends a line of more than {MAX_EVENT_BYTES} bytes")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
-    if rest.startswith(b"data:"):
-        yield rest[5:].strip()
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take bytes, none at the end, and give the lines that are complete."""
+        *lines, self._rest = (self._rest + (chunk or b"\n")).split(b"\n")
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise EngineError(f"{self._name} sends a line of more than {MAX_EVENT_BYTES} bytes")
+        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
 
 def _message(body: bytes) -> str:

@@ -10,6 +10,7 @@ connection frees the slot there.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from msgspec import Struct, field
@@ -115,16 +116,13 @@ class LlamaServerEngine:
         if self._logprobs:
             body["n_probs"] = 1
         given = 0
-        events = self._server.events("/completion", body, _Event)
-        try:
+        async with aclosing(self._server.events("/completion", body, _Event)) as events:
             async for event in events:
                 step = self._step(event, given)
                 given += len(step.ids)
                 yield step
                 if event.stop:
                     return
-        finally:
-            await events.aclose()
         raise EngineError("llama-server's stream ended before the answer did", kind="unreachable")
 
     def _step(self, event: _Event, given: int) -> EngineStep:

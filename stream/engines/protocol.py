@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from tokenweir.encode.errors import EngineError
 
@@ -58,9 +57,10 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
     def given(self) -> dict[str, Any]:
         """The fields that are set to something else than their default."""
-        values = ((field.name, getattr(self, field.name), field) for field in fields(type(self)))
-        return {name: value for name, value, field in values if value not in (field.default, {})}
+        return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
 
+
+DEFAULTS = {name: getattr(Sampling(), name) for name in Sampling.__struct_fields__}
 
 ENDS = frozenset({"max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "n"})
 """The fields that hold with any engine, since the decoder enforces them and `chat()` asks once for each answer."""

@@ -8,6 +8,7 @@ closing the connection ends the generation there.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -113,16 +114,13 @@ class SglangEngine:
         if self._logprobs:
             body["return_logprob"] = True
         given = 0
-        events = self._server.events("/generate", body, _Chunk)
-        try:
+        async with aclosing(self._server.events("/generate", body, _Chunk)) as events:
             async for chunk in events:
                 step = _step(chunk, given)
                 given += len(step.ids)
                 yield step
                 if step.finish_reason is not None:
                     return
-        finally:
-            await events.aclose()
         raise EngineError("SGLang's stream ended before the answer did")
 
     async def _rest_of_context(self, prompt: int) -> int | None:

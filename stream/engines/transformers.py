@@ -127,9 +127,7 @@ class TransformersEngine:
         thread = Thread(target=steps.run, args=(self._model, prompt_ids, options), daemon=True)
         thread.start()
         try:
-            count = 0
-            for token_id in steps:
-                count += 1
+            for count, token_id in enumerate(steps, 1):
                 reason = "length" if count == options["max_new_tokens"] else None
                 yield EngineStep([token_id], None, "stop" if token_id in end_ids else reason)
         finally:
@@ -226,7 +224,8 @@ def load_model(folder: Path) -> Any:
     except ModuleNotFoundError as error:
         raise EngineError(f"the transformers engine needs {error.name}: pip install transformers torch") from error
     try:
-        return AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True).eval()
+        model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True)
+        return model.eval()
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineError(f"{folder}: transformers cannot load the model: {error}") from error
 

@@ -10,6 +10,7 @@ generation there.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from msgspec import Struct, field
@@ -136,9 +137,10 @@ class VllmEngine:
         if self._has_generate is not False:
             body = request | {"token_ids": list(prompt_ids), "sampling_params": fields | {"detokenize": False}}
             try:
-                async for step in self._steps("/inference/v1/generate", body, ends):
-                    self._has_generate = True
-                    yield step
+                async with aclosing(self._steps("/inference/v1/generate", body, ends)) as steps:
+                    async for step in steps:
+                        self._has_generate = True
+                        yield step
             except ServerError as error:
                 if error.status not in (404, 405) or self._has_generate:
                     raise
@@ -147,8 +149,9 @@ class VllmEngine:
             if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
                 fields["max_tokens"] = rest  # else it would be 16
             body = request | fields | {"prompt": list(prompt_ids), "return_token_ids": True}
-            async for step in self._steps("/v1/completions", body, ends):
-                yield step
+            async with aclosing(self._steps("/v1/completions", body, ends)) as steps:
+                async for step in steps:
+                    yield step
         if len(ends) < sampling.n:
             raise EngineError(f"vLLM's stream ended before {sampling.n - len(ends)} of {sampling.n} answers did")
 
@@ -158,15 +161,12 @@ class VllmEngine:
         return None if self.context_size is None else max(1, self.context_size - prompt)
 
     async def _steps(self, path: str, body: dict[str, Any], ends: set[int]) -> AsyncGenerator[EngineStep, None]:
-        events = self._server.events(path, body, _Chunk)
-        try:
+        async with aclosing(self._server.events(path, body, _Chunk)) as events:
             async for chunk in events:
                 for choice in chunk.choices:
                     if choice.finish_reason is not None:
                         ends.add(choice.index)
                     yield _step(choice)
-        finally:
-            await events.aclose()
 
 
 def _step(choice: _Choice) -> EngineStep:
