@@ -40,6 +40,10 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
         if not isinstance(role, str) or role not in roles:
             raise TemplateError(f"{where}: role {role!r} is not one of {', '.join(sorted(roles))}")
         content = message.get("content")
+        if content is None and (
+            role != "assistant" or len(message) == 1
+        ):  # an assistant's may be all calls or thinking
+            raise TemplateError(f'{where} has no content: write {{"role": "{role}", "content": "..."}}')
         if isinstance(content, list):
             for number, part in enumerate(content):
                 if not isinstance(part, dict | str):
@@ -50,10 +54,10 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
 
 
 def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
-    """Check and copy `tools` or `documents`: a sequence of mappings, or None.
+    """Check and copy `documents`: a sequence of mappings, or None.
 
     Raises:
-        TemplateError: It is anything else. Python functions as tools are refused: their JSON schema is wanted.
+        TemplateError: It is anything else.
         TextError: A string has a lone surrogate.
 
     """
@@ -62,10 +66,29 @@ def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> lis
     return [read_mapping(value, where, clean) for value, where in _items(values, name)]
 
 
+def read_tools(values: object, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
+    """Check and copy `tools`: a sequence of mappings, each of which describes a function by its name, or None.
+
+    Raises:
+        TemplateError: It is anything else. Python functions are refused: their JSON schema is wanted.
+        TextError: A string has a lone surrogate.
+
+    """
+    if values is None:
+        return None
+    tools = []
+    for tool, where in _items(values, "tools"):
+        tools.append(read_mapping(tool, where, clean))
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if not (isinstance(function, Mapping) and isinstance(function.get("name"), str)):
+            raise TemplateError(f"{where} names no function{_wanted(where)}")
+    return tools
+
+
 def read_mapping(value: object, where: str, clean: Callable[[str], str]) -> dict[str, Any]:
     """Check and copy a mapping of JSON-like data."""
     if not isinstance(value, Mapping):
-        raise TemplateError(f"{where} is a {type(value).__name__}, not a mapping")
+        raise TemplateError(f"{where} is a {type(value).__name__}, not a mapping{_wanted(where)}")
     copy: dict[str, Any] = read_value(value, where, clean)
     return copy
 
@@ -146,7 +169,21 @@ def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
                     function["arguments"] = read_value(arguments, f"the arguments of messages[{index}]", clean)
 
 
+_TOOL = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
+_MESSAGE = '{"role": "user", "content": "..."}'
+
+
+def _wanted(where: str) -> str:
+    """What to write instead, for the end of an error."""
+    for name, item in (("tools", _TOOL), ("messages", _MESSAGE)):
+        if where == name:
+            return f": write [{item}]"
+        if where.startswith(f"{name}["):
+            return f": write {item}"
+    return ""
+
+
 def _items(values: object, name: str) -> Iterable[tuple[object, str]]:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise TemplateError(f"{name} is a {type(values).__name__}, not a list")
+        raise TemplateError(f"{name} is a {type(values).__name__}, not a list{_wanted(name)}")
     return ((value, f"{name}[{index}]") for index, value in enumerate(values))

@@ -14,8 +14,10 @@ from tokenweir.encode.errors import TokenIdError as TokenIdError
 from tokenweir.encode.errors import TokenizerFileError as TokenizerFileError
 from tokenweir.encode.errors import TokenweirError as TokenweirError
 from tokenweir.encode.errors import UnsupportedTokenizerError as UnsupportedTokenizerError
+from tokenweir.encode.options import EncodeOptions as EncodeOptions
 from tokenweir.encode.spec import AddedToken as AddedToken
 from tokenweir.encode.spec import TokenizerSpec as TokenizerSpec
+from tokenweir.encode.text_chunks import TextChunk as TextChunk
 from tokenweir.encode.tokenizer import Tokenizer as Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder as ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk as Chunk
