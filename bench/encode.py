@@ -94,7 +94,9 @@ def measure(job: Job) -> Measured | None:
     if peer is None:
         return None
     gc.disable()
-    return {"throughput": _throughput, "messages": _messages, "batch": _batch, "decode": _decode}[job.section](peer, job)
+    return {"throughput": _throughput, "messages": _messages, "batch": _batch, "decode": _decode}[job.section](
+        peer, job
+    )
 
 
 def _throughput(peer: Any, job: Job) -> Measured:
@@ -214,7 +216,9 @@ def measure_all(jobs: Sequence[Job], rounds: int) -> dict[Job, Measured]:
     return medians
 
 
-def cells(found: dict[Job, Measured], section: str, vocabulary: str, text: str, *, less: bool = False) -> list[list[str]]:
+def cells(
+    found: dict[Job, Measured], section: str, vocabulary: str, text: str, *, less: bool = False
+) -> list[list[str]]:
     """A row for each thing measured: its name, ours, the best peer's, the peer, our speed divided by its."""
     ours = found[Job(section, "tokenweir", vocabulary, text)]
     rows = []
@@ -268,7 +272,9 @@ def batch(names: Sequence[str], rounds: int) -> str:
 def decode(names: Sequence[str], rounds: int) -> str:
     """Whole texts of 1 MB; MB/s of CPU time of the text."""
     kinds = ("English", "Chinese")
-    found = measure_all([Job("decode", who, name, kind) for name in names for kind in kinds for who in libraries()], rounds)
+    found = measure_all(
+        [Job("decode", who, name, kind) for name in names for kind in kinds for who in libraries()], rounds
+    )
     rows = [
         [f"{name}, {kind}, from {'a list' if row[0] == 'list' else 'an array'}", *row[1:]]
         for name in names

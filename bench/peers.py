@@ -6,6 +6,7 @@ None of them is a reference: what is right is said by references.py. A way that 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ def fastokens(path: Path, _threads: int) -> Peer:
     core = Fastokens.from_file(str(json_file(path)))
     flat = core.encode_batch_flat
     return Peer(
-        lambda text: flat([text], False)[0], lambda text: core.encode(text, False).ids, lambda t: flat(t, False), core.decode
+        lambda text: flat([text], False)[0],
+        lambda text: core.encode(text, False).ids,
+        lambda t: flat(t, False),
+        core.decode,
     )
 
 
@@ -177,7 +181,7 @@ def _as_json(path: Path) -> dict[str, Any]:
 def _parts(ranks: Mapping[bytes, int], token: bytes, below: int) -> list[bytes]:
     parts = [token[i : i + 1] for i in range(len(token))]
     while True:
-        pairs = [ranks.get(a + b, below) for a, b in zip(parts, parts[1:], strict=False)]
+        pairs = [ranks.get(a + b, below) for a, b in itertools.pairwise(parts)]
         at = min(range(len(pairs)), key=pairs.__getitem__, default=-1)
         if at < 0 or pairs[at] >= below:
             return parts

@@ -406,6 +406,9 @@ class TokenBytes:
 
     def __len__(self) -> int: ...
     def __getitem__(self, token_id: int) -> bytes: ...
+    def digest(self) -> int:
+        """A number that stands for what every id stands for; 1 ms a megabyte."""
+
     def join(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
         """The bytes of the tokens, one after the other."""
 
@@ -466,10 +469,7 @@ class IdSet:
 class JsonValue:
     """One JSON value by RFC 8259, checked as its text comes; nothing of the text is kept."""
 
-    @overload
     def __init__(self) -> None: ...
-    @overload
-    def __init__(self, other: JsonValue) -> None: ...
     @property
     def done(self) -> bool:
         """The value is whole. A number is only once a character has come that is none of it, or `finish`."""
@@ -483,6 +483,15 @@ class JsonValue:
 
     def finish(self) -> None:
         """Take the end of the text, which ends a number and leaves anything else unfinished."""
+
+    def copy(self) -> JsonValue:
+        """Return an independent copy."""
+
+    def state(self) -> bytes:
+        """Return the state."""
+
+    def restore(self, state: bytes) -> None:
+        """Go on in a state that `state` gave; `ValueError` for anything else."""
 
 class StopStrings:
     """A text on its way to the first stop string; see `tokenweir.stream.decode.stops.StopStrings`."""
@@ -504,11 +513,12 @@ class StopStrings:
 class Detokenizer:
     """The ids of one answer to text up to a stop string, and which ids go with which text.
 
-    An id's text is given by `step`, `show` or `flush`; what a splitter makes of it comes back through `send`, `take` or
-    `drop`, so that all text comes back, in order. `skim` does both for ids that cannot concern the splitter.
+    Ids come in by `feed`, or one by one by `step` and `skip`. The text that these and `flush` give must come back, all of
+    it and in order: by `send` if it goes out, by `take` if something else goes out for it, by `drop` if nothing does.
+    Text of ids that cannot concern a splitter may pass at once (`let_pass`); it is given with the next text, and what
+    comes back of it then gives nothing more. `RuntimeError` if more comes back than was given.
     """
 
-    @overload
     def __init__(
         self,
         tokens: TokenBytes,
@@ -516,7 +526,9 @@ class Detokenizer:
         skip_special: bool,
         whole_runs: bool,
         stops: StopStrings,
-        controls: IdSet,
+        ends: Sequence[int],
+        shown: dict[int, str],
+        splits: bool,
         min_tokens: int,
         limit: int | None,
     ) -> None:
@@ -528,48 +540,51 @@ class Detokenizer:
             skip_special: Control tokens stand for nothing.
             whole_runs: As for `TokenBytes.decode`.
             stops: The stop strings; this object is left as it is.
-            controls: Ids that are never skimmed.
+            ends: Ids that end the answer, which `feed` leaves alone.
+            shown: Ids that stand for a text whatever the table says.
+            splits: There is a splitter, which must be given all text; else what passes is not given.
             min_tokens: No stop counts that completes before this many ids.
-            limit: The id that makes so many is not skimmed.
+            limit: The id that makes so many does not pass.
 
         """
 
-    @overload
-    def __init__(self, other: Detokenizer) -> None: ...
-    def watch(self, starts: str) -> None:
-        """Set the characters at which something can begin that concerns the splitter; at first, there are none."""
+    def copy(self) -> Detokenizer:
+        """Return an independent copy."""
 
-    def follow(self, value: JsonValue | None) -> None:
-        """Say that what comes is text of a value, whose end or an error in it concerns the splitter too.
+    def let_pass(self, until: str | None, scanner: JsonValue | None = None, held: bool = False) -> None:
+        """Say what may pass: text with none of the characters `until`, after all of which a copy of `scanner` goes on.
 
-        Skimming moves the value on, which the splitter shares; no stop may count in it.
+        Args:
+            until: Those characters; None to let nothing pass, as at the beginning.
+            scanner: What follows the text.
+            held: The text does not go out, but waits to be given.
+
         """
 
     def enter(self, search: bool, drop: bool) -> None:
-        """Say of the text that comes next whether stops count in it, and whether it is dropped."""
+        """Say of the text that comes back next whether stops count in it, and whether it is dropped."""
 
-    def skim(self, ids: list[int], place: int) -> tuple[str, list[int], int]:
-        """Take ids from `place` on, up to one that must be stepped.
+    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, str | None]:
+        """Take ids from `place` on, as long as their text passes, and one more.
 
         Returns:
-            The text that goes out, the ids that go with it, and the place of the first id that was not taken.
+            The text that goes out, and the ids that go with it; the place of the first id that was not taken; and the
+            text of the last one, with what has passed before it and was not given. That is None if all have passed, or
+            if the next id is one that ends the answer or none that `feed` takes.
 
         """
 
-    def unshown(self) -> str:
-        """Take the text that was skimmed since this was asked last: the splitter must know it before more text."""
-
     def step(self, token_id: int) -> str:
-        """Take one id, after a `skim` that ended early the one there; return the characters that it completes."""
+        """Take any one id; return its text, with what has passed before it and was not given."""
 
     def skip(self, token_id: int) -> None:
         """Take an id that gives no text."""
 
-    def show(self, token_id: int, text: str) -> str:
-        """Take an id that stands for `text`; return what was held before it, and the text."""
+    def unseen(self) -> str:
+        """Return the text that has passed and was not given."""
 
     def flush(self) -> str:
-        """End the decoding; return the text of what is held."""
+        """End the decoding; return the text that is left to be given."""
 
     def send(self, text: str) -> tuple[str, list[int]]:
         """Take back text to go out; return what is final, and the ids that go with it."""
@@ -578,29 +593,34 @@ class Detokenizer:
         """End the search for stops; return the held text, and the ids that go with it."""
 
     def take(self, source: str) -> list[int]:
-        """Take back text that something else goes out for; return the ids that go with that."""
+        """Take back text that something else goes out for; return the ids that go with it."""
 
     def drop(self, source: str) -> None:
-        """Take back text that nothing goes out for; its ids go with what comes next."""
+        """Take back text that nothing goes out for; its ids wait."""
 
     def finish(self) -> list[int]:
-        """Return all ids that are left: no text follows."""
+        """Return the ids that are left: no text follows."""
 
-    @property
-    def limit(self) -> None: ...
-    @limit.setter
-    def limit(self, limit: int | None) -> None: ...
+    def state(self) -> bytes:
+        """Return the state, but for what `let_pass`, `enter` and `limit` say; nothing may be unseen."""
+
+    def restore(self, state: bytes) -> None:
+        """Go on in a state that `state` gave; `ValueError` for what is none."""
+
+    limit: int | None
+    """Write only: as for the constructor."""
+
     @property
     def count(self) -> int:
         """How many ids have been taken."""
 
     @property
     def passed(self) -> int:
-        """How many of them have gone out or been dropped, with all of their text."""
+        """How many of them have gone out, or wait for nothing but what goes out next."""
 
     @property
     def matched(self) -> str | None:
-        """The stop string that has ended the text."""
+        """The stop that has ended the text."""
 
 class Encoder:
     """Text to ids: added tokens, normalizer, pre-tokenizer, model."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
 
-BYTE_FALLBACK_MODES = ("eager", "huggingface")
+ByteFallback = Literal["eager", "huggingface"]
+"""How byte-fallback tokens decode; see `Tokenizer.decode`."""
+
+BYTE_FALLBACK_MODES = get_args(ByteFallback)
 
 
 def check_byte_fallback(mode: str) -> None:
@@ -50,7 +53,7 @@ class DecodeStream(_core.DecodeStream):
         *,
         prompt_ids: Sequence[int] = (),
         skip_special_tokens: bool = True,
-        byte_fallback: str = "eager",
+        byte_fallback: ByteFallback = "eager",
     ) -> None:
         check_byte_fallback(byte_fallback)
         super().__init__(tokenizer.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")

@@ -7,7 +7,9 @@ TokenweirError
 ├── TextError                   (ValueError)           text that has no UTF-8 form (lone surrogates)
 ├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
+├── ContextLengthError          (ValueError)           a prompt and an answer that do not fit into the engine's context
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
+├── StateError                  (ValueError)           a saved state that is damaged, or belongs to something else
 ├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
 └── DeviceError                 (RuntimeError)         a GPU that is missing or failed
 
@@ -58,8 +60,16 @@ class EngineError(TokenweirError, RuntimeError):
         self.kind = kind
 
 
+class ContextLengthError(TokenweirError, ValueError):
+    """A prompt, or a prompt and the tokens asked for, that do not fit into the engine's context."""
+
+
 class ProtocolError(TokenweirError, ValueError):
     """A message on the wire that breaks the protocol."""
+
+
+class StateError(TokenweirError, ValueError):
+    """A saved state that is damaged, or of another version, tokenizer or other options."""
 
 
 class DeliveryError(TokenweirError, RuntimeError):

@@ -2,7 +2,8 @@
 
 Deltas are `msgspec` structs rather than dataclasses because one is made for every token: 0.10 µs against 0.37 µs for a
 frozen dataclass (CPython 3.11). They match with `match`/`case`. They hold text, numbers and lists of numbers, which
-cannot form a cycle, so the garbage collector need not visit them (`gc=False`).
+cannot form a cycle, so the garbage collector need not visit them (`gc=False`). As JSON they are told apart by `type`:
+`msgspec.json.decode(data, type=Delta)` reads what `msgspec.json.encode(delta)` wrote.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Alignment(Struct, frozen=True, gc=False):
         return Alignment(*tokens, self.char_start, self.byte_start)
 
 
-class TextDelta(Struct, frozen=True, gc=False):
+class TextDelta(Struct, frozen=True, gc=False, tag="text"):
     """A piece of the answer; final, never taken back.
 
     Attributes:
@@ -90,7 +91,7 @@ class TextDelta(Struct, frozen=True, gc=False):
     alignment: Alignment | None = None
 
 
-class ReasoningDelta(Struct, frozen=True, gc=False):
+class ReasoningDelta(Struct, frozen=True, gc=False, tag="reasoning"):
     """A piece of the thinking; fields as in `TextDelta`."""
 
     text: str
@@ -99,7 +100,7 @@ class ReasoningDelta(Struct, frozen=True, gc=False):
     alignment: Alignment | None = None
 
 
-class ToolCallDelta(Struct, frozen=True, gc=False):
+class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call"):
     """A piece of a tool call: the name first, then the arguments as they come, then that they are whole.
 
     Attributes:
@@ -125,7 +126,7 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
     alignment: Alignment | None = None
 
 
-class Finish(Struct, frozen=True, gc=False):
+class Finish(Struct, frozen=True, gc=False, tag="finish"):
     """The end of a stream, always the last delta.
 
     Attributes:

@@ -24,6 +24,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The name it has in `TOOL_STYLES`.
+        grammar: How calls are written within a block: "json", or another that `stream/decode/parsers/tools.py` knows.
+            The fields that only some grammar needs may stand in a subclass.
         opens: Texts that begin a block of calls.
         closes: The text that ends a block; empty if a block ends with its last call.
         call_opens: The text before each call in a block, if there is one.
@@ -32,7 +34,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
             the group `name`; empty if calls are objects with name and arguments.
         objects: Whether calls may be such objects.
         lists: Whether a block may be a list of such objects.
-        bare: Whether an answer that begins with such an object is a block without an opening text.
+        bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
         separators: What may stand between two objects outside a list, the empty text for nothing.
         tails: Texts that may follow the arguments and are markup too.
         name_keys: The keys of the name in an object.
@@ -47,6 +49,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    grammar: str = "json"
     opens: tuple[str, ...]
     closes: str = ""
     call_opens: str = ""
@@ -54,7 +57,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     header: str = ""
     objects: bool = True
     lists: bool = False
-    bare: bool = False
+    bare: str = ""
     separators: tuple[str, ...] = ()
     tails: tuple[str, ...] = ()
     name_keys: tuple[str, ...] = ("name",)
@@ -170,9 +173,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<parameter=",),
         ),
         _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
-        ToolStyle(
-            name="llama3", opens=("<|python_tag|>",), bare=True, separators=(";", ""), tokens=("<|python_tag|>",)
-        ),
+        ToolStyle(name="llama3", opens=("<|python_tag|>",), bare="{", separators=(";", ""), tokens=("<|python_tag|>",)),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""

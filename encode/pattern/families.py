@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-import numpy as np
-
 from tokenweir.encode.pattern.automaton import Automaton
 
 _OTHER, _LETTER, _UPPER, _LOWER, _HARD = range(5)  # `Kind` of the scanner

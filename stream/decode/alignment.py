@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import repeat
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.events import Alignment, Delta, Finish, TextDelta, ToolCallDelta
+from tokenweir.stream.events import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
-_Text = tuple[type, int]  # a channel, and the number of the call in it
+_Sent = tuple[int, int, int]  # the number of the call; the characters and bytes that have gone out of it
 
 
 class Aligner:
@@ -24,13 +26,27 @@ class Aligner:
     def __init__(self, tok: Tokenizer) -> None:
         self._tok = tok
         self._logprobs: deque[float | None] = deque()
-        self._sent: dict[_Text, tuple[int, int]] = {}  # characters and bytes of each text that have gone out
+        self._sent: dict[str, _Sent] = {}  # of each channel
 
     def copy(self) -> Aligner:
         """Return an independent copy."""
         other = Aligner(self._tok)
         other._logprobs, other._sent = self._logprobs.copy(), self._sent.copy()
         return other
+
+    def state(self) -> Any:
+        """Return the state as plain data."""
+        return [list(self._logprobs), self._sent]
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave.
+
+        Raises:
+            ValueError: It is no such state.
+
+        """
+        logprobs, self._sent = msgspec.convert(state, tuple[list[float | None], dict[str, _Sent]])
+        self._logprobs = deque(logprobs)
 
     def add(self, count: int, logprobs: Sequence[float | None] | None) -> None:
         """Add what came with the next `count` ids; of more, only the first count."""
@@ -39,16 +55,20 @@ class Aligner:
 
     def align(self, delta: Delta) -> Delta:
         """Give the next delta its alignment."""
-        key: _Text
+        call = 0
         match delta:
             case ToolCallDelta():
-                key, text = (ToolCallDelta, delta.call), delta.arguments
+                channel, call, text = Channel.TOOL_CALL, delta.call, delta.arguments
             case Finish():
-                key, text = (TextDelta, 0), ""
-            case _:
-                key, text = (type(delta), 0), delta.text
-        chars, size = self._sent.get(key, (0, 0))
-        self._sent[key] = chars + len(text), size + len(text.encode())
+                channel, text = Channel.ANSWER, ""
+            case TextDelta():
+                channel, text = Channel.ANSWER, delta.text
+            case ReasoningDelta():
+                channel, text = Channel.REASONING, delta.text
+        of, chars, size = self._sent.get(channel, (call, 0, 0))
+        if of != call:
+            chars = size = 0
+        self._sent[channel] = call, chars + len(text), size + len(text.encode())
         logprobs = [self._logprobs.popleft() for _ in delta.token_ids]
         token_bytes = [self._tok.token_bytes(token_id) for token_id in delta.token_ids]
         return replace(delta, alignment=Alignment(logprobs, token_bytes, chars, size))

@@ -1,35 +1,44 @@
-"""Which ids cannot concern a splitter: the core, which skims them, is told whenever that changes."""
+"""The fast way of an answer's ids: those that cannot concern the splitter pass through the core, as many as there are.
+
+A splitter says what may pass (`Passage`); this tells the core. Without it every id goes the long way, through the
+splitter, and gives the same.
+"""
 
 from __future__ import annotations
 
 from tokenweir.encode import _core
-from tokenweir.stream.decode.parsers.base import Splitter
+from tokenweir.stream.decode.parsers.base import Passage, Splitter
 from tokenweir.stream.events import Channel
 
+_ANYTHING = Passage("")
 
-class Skimming:
-    """Tells the core what text concerns a splitter."""
 
-    __slots__ = ("_arguments", "_detok", "_splitter", "_starts")
+class FastPath:
+    """Tells the core what may pass, whenever that has changed."""
 
-    def __init__(self, detok: _core.Detokenizer, splitter: Splitter | None) -> None:
+    __slots__ = ("_detok", "_known")
+
+    def __init__(self, detok: _core.Detokenizer) -> None:
         self._detok = detok
-        self._splitter = splitter
-        self._starts: frozenset[str] | None = None  # what `detok` watches for
-        self._arguments: _core.JsonValue | None = None  # what it follows
-        detok.follow(None)  # of a copy, it follows what belongs to the original
+        self._known: Passage | None = None
+        detok.let_pass(None)  # a copy lets pass what the original did
 
-    def prepare(self, channel: Channel) -> bool:
-        """Say whether text on a channel, the one that came last, may be skimmed now; if so, the core knows which."""
-        splitter = self._splitter
-        if splitter is None:
-            return True
-        if not splitter.calm or splitter.channel is not channel:
-            return False
-        if splitter.starts != self._starts:
-            self._starts = splitter.starts
-            self._detok.watch("".join(self._starts))
-        if splitter.arguments is not self._arguments:
-            self._arguments = splitter.arguments
-            self._detok.follow(self._arguments)
-        return True
+    def open(self, splitter: Splitter | None, channel: Channel | None) -> None:
+        """Let pass what the splitter need not see: what goes on on `channel`, and what it holds back."""
+        passage = _ANYTHING if splitter is None else splitter.passage
+        if passage is not None and not passage.held and channel is not (splitter.channel if splitter else channel):
+            passage = None
+        if passage is self._known:
+            if passage is None or passage.scanner is None:
+                return
+        elif passage is None:
+            self.close()
+            return
+        self._known = passage
+        self._detok.let_pass(passage.until, passage.scanner, passage.held)
+
+    def close(self) -> None:
+        """Let nothing pass."""
+        if self._known is not None:
+            self._known = None
+            self._detok.let_pass(None)

@@ -1,15 +1,25 @@
-"""The options of a decoder, checked and looked up."""
+"""The options of a decoder: declared, checked and looked up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Literal, TypedDict
 
+import msgspec
+from msgspec import Struct
+
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.decode.stops import stop_list
 from tokenweir.stream.events import Channel, FinishReason
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+
+StopScope = Literal["answer", "reasoning", "all"]
 
 SCOPES = {
     "answer": frozenset({Channel.ANSWER}),
@@ -19,15 +29,158 @@ SCOPES = {
 """The channels on which stop strings count."""
 
 
-def stop_channels(option: str, scope: str) -> frozenset[Channel]:
-    """Look up the channels of a scope of stop strings, which is given as `option`.
+class DecoderOptions(TypedDict, total=False):
+    """The options of a decoder.
+
+    Attributes:
+        eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
+        stop_token_ids: More of them, which hold even under `ignore_eos` and are given as `stop_reason`.
+        stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
+        stop_scope: Where stop strings count: in the "answer" only, the default, so that thinking cannot end it, in the
+            thinking only ("reasoning"), or in both ("all"). A stop never reaches over a tag.
+        reasoning: "auto", the default, tells thinking from the answer if the vocabulary or the prompt shows a style;
+            "strip" does so and drops the thinking; None or "off" leaves all text in the answer; or a style or its name.
+        reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
+        tool_style: How tool calls are found in the answer: "auto" by the style that the vocabulary shows, or a style or
+            its name; None, the default, leaves them in the text. Harmony has calls of its own, which are always found.
+        tool_schemas: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a
+            style writes arguments in another form than JSON.
+        max_tokens: End after so many ids, with reason "length" unless the last one is an end.
+        min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
+        ignore_eos: End tokens do not end the answer.
+        include_stop: Keep the stop string, or the text of a stop token, in the text.
+        skip_special_tokens: Control tokens give no text, which is the default; tags are found all the same.
+        byte_fallback: As for `DecodeStream`.
+        index: The `index` of every delta.
+        alignment: Every delta says how its ids go with its text; see `Alignment`.
+        thinking_budget: After so many ids of thinking, tags included, the thinking counts as spent if it still goes
+            on. Nothing is cut off: it is for the engine to close it.
+        on_thinking_spent: Called then with `index`, once, before the deltas of that id are given.
+
+    """
+
+    eos_ids: Iterable[int] | None
+    stop_token_ids: Iterable[int]
+    stop: Iterable[str]
+    stop_scope: StopScope
+    reasoning: str | ReasoningStyle | None
+    reasoning_style: str | ReasoningStyle | None
+    tool_style: str | ToolStyle | None
+    tool_schemas: Tools | None
+    max_tokens: int | None
+    min_tokens: int
+    ignore_eos: bool
+    include_stop: bool
+    skip_special_tokens: bool
+    byte_fallback: ByteFallback
+    index: int
+    alignment: bool
+    thinking_budget: int | None
+    on_thinking_spent: Callable[[int], object] | None
+
+
+class Settings(Struct, frozen=True):
+    """The options of a decoder, checked and looked up. Of equal ones, states can be exchanged.
+
+    Attributes:
+        ends: The ids that end an answer, each with the `stop_reason` that it gives.
+        stop: The stop strings.
+        stop_scope: Where they count.
+        strip: Drop the thinking.
+        reasoning: The style of thinking, None to leave it in the answer.
+        tool_style: The style of tool calls, likewise.
+        tool_schemas: The request's tools, by name.
+
+    The others are the options of the same name.
+
+    """
+
+    ends: dict[int, int | None]
+    stop: list[str]
+    stop_scope: StopScope
+    strip: bool
+    reasoning: ReasoningStyle | Literal["auto"] | None
+    tool_style: ToolStyle | Literal["auto"] | None
+    tool_schemas: ToolSchemas
+    max_tokens: int | None
+    min_tokens: int
+    include_stop: bool
+    skip_special_tokens: bool
+    byte_fallback: ByteFallback
+    index: int
+    alignment: bool
+    thinking_budget: int | None
+    on_thinking_spent: Callable[[int], object] | None = None
+
+    def digest(self, tokenizer: Tokenizer) -> bytes:
+        """Return 16 bytes that stand for these settings with a tokenizer."""
+        said = [getattr(self, name) for name in self.__struct_fields__ if name != "on_thinking_spent"]
+        data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
+        return blake2b(data, digest_size=16).digest()
+
+
+def settings_of(
+    tokenizer: Tokenizer,
+    *,
+    eos_ids: Iterable[int] | None = None,
+    stop_token_ids: Iterable[int] = (),
+    stop: Iterable[str] = (),
+    stop_scope: StopScope = "answer",
+    reasoning: str | ReasoningStyle | None = "auto",
+    reasoning_style: str | ReasoningStyle | None = None,
+    tool_style: str | ToolStyle | None = None,
+    tool_schemas: Tools | None = None,
+    max_tokens: int | None = None,
+    min_tokens: int = 0,
+    ignore_eos: bool = False,
+    include_stop: bool = False,
+    skip_special_tokens: bool = True,
+    byte_fallback: ByteFallback = "eager",
+    index: int = 0,
+    alignment: bool = False,
+    thinking_budget: int | None = None,
+    on_thinking_spent: Callable[[int], object] | None = None,
+) -> Settings:
+    """Check the options of a decoder, and look up what they name.
+
+    Raises:
+        TokenIdError: An id is outside the vocabulary.
+        TypeError: An option is of the wrong type.
+        ValueError: An option cannot be; the message names it and its value.
+
+    """
+    stop_channels(stop_scope)
+    check_counts(min_tokens, max_tokens, thinking_budget)
+    check_byte_fallback(byte_fallback)
+    return Settings(
+        ends=end_ids(tokenizer, eos_ids, stop_token_ids, ignore_eos),
+        stop=stop_list(stop),
+        stop_scope=stop_scope,
+        strip=reasoning == "strip",
+        reasoning=thinking_style(reasoning, reasoning_style),
+        tool_style=calls_style(tool_style),
+        tool_schemas=tool_schemas_of(tool_schemas),
+        max_tokens=max_tokens,
+        min_tokens=min_tokens,
+        include_stop=include_stop,
+        skip_special_tokens=skip_special_tokens,
+        byte_fallback=byte_fallback,
+        index=index,
+        alignment=alignment,
+        thinking_budget=thinking_budget,
+        on_thinking_spent=on_thinking_spent,
+    )
+
+
+def stop_channels(scope: str) -> frozenset[Channel]:
+    """Look up the channels of a scope of stop strings.
 
     Raises:
         ValueError: There is no such scope.
 
     """
     if scope not in SCOPES:
-        raise ValueError(f"{option} must be one of {', '.join(SCOPES)}, not {scope!r}")
+        raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     return SCOPES[scope]
 
 
@@ -67,7 +220,7 @@ def check_counts(min_tokens: int, max_tokens: int | None, thinking_budget: int |
 
 
 def end_ids(
-    tok: Tokenizer, eos_ids: Iterable[int] | None, stop_token_ids: Iterable[int], ignore_eos: bool
+    tokenizer: Tokenizer, eos_ids: Iterable[int] | None, stop_token_ids: Iterable[int], ignore_eos: bool
 ) -> dict[int, int | None]:
     """List the ids that end an answer, each with the `stop_reason` that it gives.
 
@@ -77,8 +230,8 @@ def end_ids(
     """
     ends: dict[int, int | None] = {}
     if not ignore_eos:
-        ends |= dict.fromkeys(_checked_ids(tok, "eos_ids", tok.eos_ids if eos_ids is None else eos_ids))
-    return ends | {token_id: token_id for token_id in _checked_ids(tok, "stop_token_ids", stop_token_ids)}
+        ends |= dict.fromkeys(_checked_ids(tokenizer, "eos_ids", tokenizer.eos_ids if eos_ids is None else eos_ids))
+    return ends | {token_id: token_id for token_id in _checked_ids(tokenizer, "stop_token_ids", stop_token_ids)}
 
 
 def thinking_style(
@@ -97,18 +250,23 @@ def thinking_style(
     return "auto" if known is None else style_of(known)
 
 
-def calls_style(tools: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | None:
+def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | None:
     """Look up the style of tool calls that is asked for.
 
     Raises:
         ValueError: No style has the name.
 
     """
-    return None if tools is None else "auto" if tools == "auto" else tool_style_of(tools)
+    return None if style is None else "auto" if style == "auto" else tool_style_of(style)
 
 
-def _checked_ids(tok: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:
+@once_a_tokenizer
+def _digest(tokenizer: Tokenizer) -> int:
+    return tokenizer.token_table.digest()
+
+
+def _checked_ids(tokenizer: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:
     checked = list(ids)
-    if (bad := next((i for i in checked if not 0 <= i < tok.vocab_size), None)) is not None:
-        raise TokenIdError(f"{option}: token id {bad} is outside the vocabulary (0 to {tok.vocab_size - 1})")
+    if (bad := next((i for i in checked if not 0 <= i < tokenizer.vocab_size), None)) is not None:
+        raise TokenIdError(f"{option}: token id {bad} is outside the vocabulary (0 to {tokenizer.vocab_size - 1})")
     return checked

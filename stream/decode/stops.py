@@ -51,7 +51,7 @@ class StopStrings(_core.StopStrings):
             ValueError: A stop is empty.
 
         """
-        super().__init__(_checked(stops), include)
+        super().__init__(stop_list(stops), include)
 
     def step(self, text: str, *, ignore: int = 0) -> StopStep:
         """Take more text; give what is final.
@@ -67,7 +67,7 @@ class StopStrings(_core.StopStrings):
         return StopStep(self.take(text, ignore), self.matched)
 
 
-def _checked(stops: Iterable[str]) -> list[str]:
+def stop_list(stops: Iterable[str]) -> list[str]:
     """List stop strings; a single string is one stop."""
     listed = [stops] if isinstance(stops, str) else list(stops)
     for place, stop in enumerate(listed):

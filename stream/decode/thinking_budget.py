@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
 
-class ThinkingMeter:
+from tokenweir.stream.decode.parsers.base import Saved
+
+
+class ThinkingMeter(Saved):
     """Counts the ids of thinking from when it begins to when it ends, rather than one by one.
 
     Args:
@@ -17,6 +21,8 @@ class ThinkingMeter:
     """
 
     __slots__ = ("_budget", "_max_tokens", "_total", "on", "spent")
+
+    SAVED: ClassVar[dict[str, Any]] = {"on": bool, "spent": bool, "_total": int}
 
     def __init__(self, budget: int | None, max_tokens: int | None) -> None:
         self.on = self.spent = False
@@ -32,7 +38,7 @@ class ThinkingMeter:
         """Begin or end to count, after `passed` ids have gone out; return which id is the next to look at closely."""
         self.on = on
         self._total += -passed if on else passed
-        return self._next()
+        return self.next_limit()
 
     def spends(self, count: int) -> bool:
         """Whether the id that made it `count` ids has reached the budget."""
@@ -42,11 +48,12 @@ class ThinkingMeter:
     def spend(self) -> int | None:
         """Spend the budget; return which id is the next to look at closely."""
         self.spent = True
-        return self._next()
+        return self.next_limit()
 
     def _limit(self) -> int | None:
         """With how many ids the budget is spent, if thinking goes on until then."""
         return self._budget - self._total if self.on and self._budget is not None and not self.spent else None
 
-    def _next(self) -> int | None:
+    def next_limit(self) -> int | None:
+        """Which id is the next to look at closely."""
         return min((n for n in (self._max_tokens, self._limit()) if n is not None), default=None)

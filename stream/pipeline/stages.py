@@ -1,7 +1,7 @@
 """The async stages of the pipeline: each takes a source, owns it and closes it.
 
 The first stage takes any async iterable of ids, of sequences or arrays of ids, or of `EngineStep`s; those after it take
-the `Chunk`s of the stage before. What a stage does is a part that does no I/O (`parts.py`); `drive` is all that awaits.
+the `Chunk`s of the stage before. What a stage does is a part that does no I/O (`transforms.py`); `drive` is all that awaits.
 It holds no task and no cancel scope, so a stage may be left at any `yield`, under asyncio and trio alike. Whether it is
 left or ends, it closes its source at once, before it gives its last items.
 """
@@ -19,25 +19,22 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.decode import ByteFallback, DecodeStream
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, Ids
-from tokenweir.stream.decode.options import stop_channels
+from tokenweir.stream.decode.options import DecoderOptions, StopScope, stop_channels
 from tokenweir.stream.decode.parsers.base import Splitter
-from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
-from tokenweir.stream.decode.parsers.detection import shown_tokens
-from tokenweir.stream.decode.parsers.harmony import Harmony
-from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
-from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.stream.decode.parsers.detection import Styles, make_splitter, shown_tokens
+from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
-from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
 
 IdSource = AsyncIterable[Ids | EngineStep]
@@ -59,33 +56,33 @@ def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[in
 
 def detokenize(
     ids: AsyncIterable[Ids | EngineStep | Chunk],
-    tok: Tokenizer,
+    tokenizer: Tokenizer,
     *,
     prompt_ids: Sequence[int] = (),
     skip_special_tokens: bool = True,
-    byte_fallback: str = "eager",
+    byte_fallback: ByteFallback = "eager",
     style: str | ReasoningStyle | None = None,
-    tools: str | ToolStyle | None = None,
+    tool_style: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Decode ids; a chunk goes out with every id that ends a character.
 
     Args:
         ids: The source. What `until_eos` gives may be among it.
-        tok: The tokenizer whose ids these are.
+        tokenizer: The tokenizer whose ids these are.
         prompt_ids: As for `DecodeStream`.
         skip_special_tokens: Control tokens give no text.
         byte_fallback: As for `DecodeStream`.
         style: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
-        tools: Likewise those of this style of tool calls, for `split_tool_calls`.
+        tool_style: Likewise those of this style of tool calls, for `split_tool_calls`.
 
     """
     stream = DecodeStream(
-        tok, prompt_ids=prompt_ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback
+        tokenizer, prompt_ids=prompt_ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback
     )
     shown: dict[int, str] = {}
     if skip_special_tokens:
-        shown |= shown_tokens(tok, style_of(style)) if style is not None else {}
-        shown |= shown_tokens(tok, tool_style_of(tools)) if tools is not None else {}
+        shown |= shown_tokens(tokenizer, style_of(style)) if style is not None else {}
+        shown |= shown_tokens(tokenizer, tool_style_of(tool_style)) if tool_style is not None else {}
     return drive(ids, Detokenize(stream, shown))
 
 
@@ -94,7 +91,8 @@ def split_reasoning(
     style: str | ReasoningStyle,
     *,
     inside: bool = False,
-    tools: str | ToolStyle | None = None,
+    tool_style: str | ToolStyle | None = None,
+    tool_schemas: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
     """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
 
@@ -102,10 +100,11 @@ def split_reasoning(
         chunks: The source, of chunks.
         style: The tags and policies, or their name. Of the style "harmony", tool calls are found as well.
         inside: The prompt has already opened the thinking.
-        tools: Find the tool calls of this style too, so that tags in their arguments stay what they are.
+        tool_style: Find the tool calls of this style too, so that tags in their arguments stay what they are.
+        tool_schemas: The tools of the request; see `DecoderOptions`.
 
     """
-    return drive(chunks, Split(_splitter(style, inside, tools)))
+    return drive(chunks, Split(_splitter(style, inside, tool_style, tool_schemas)))
 
 
 def strip_reasoning(
@@ -113,55 +112,63 @@ def strip_reasoning(
     style: str | ReasoningStyle,
     *,
     inside: bool = False,
-    tools: str | ToolStyle | None = None,
+    tool_style: str | ToolStyle | None = None,
+    tool_schemas: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
     """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
-    return drive(chunks, Split(_splitter(style, inside, tools), strip=True))
+    return drive(chunks, Split(_splitter(style, inside, tool_style, tool_schemas), strip=True))
 
 
-def split_tool_calls(chunks: ChunkSource, style: str | ToolStyle) -> AsyncGenerator[Chunk, None]:
+def split_tool_calls(
+    chunks: ChunkSource, style: str | ToolStyle, *, tool_schemas: Tools = ()
+) -> AsyncGenerator[Chunk, None]:
     """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
 
     Args:
         chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
             such a stage finds inside a call break it, so `split_reasoning` can find both.
         style: How the model writes calls, or the style's name. Of the style "harmony", thinking is found as well.
+        tool_schemas: The tools of the request; see `DecoderOptions`.
 
     """
-    style = tool_style_of(style)
-    return drive(chunks, Split(Harmony() if style.name == HARMONY else ToolParser(style)))
+    return drive(chunks, Split(_splitter(None, False, style, tool_schemas)))
 
 
-def _splitter(style: str | ReasoningStyle, inside: bool, tools: str | ToolStyle | None) -> Splitter:
-    style = style_of(style)
-    if style.name == HARMONY:
-        return Harmony()
-    thinking = ReasoningParser(style, inside=inside)
-    return thinking if tools is None else ThinkingAndTools(thinking, ToolParser(tools))
+def _splitter(
+    style: str | ReasoningStyle | None, inside: bool, tool_style: str | ToolStyle | None, tool_schemas: Tools
+) -> Splitter:
+    thinking = None if style is None else style_of(style)
+    calls = None if tool_style is None else tool_style_of(tool_style)
+    splitter = make_splitter(Styles(thinking, calls), tool_schemas, inside=inside)
+    assert splitter is not None  # one of the styles is given
+    return splitter
 
 
 def stop_at(
-    chunks: ChunkSource, stops: StopStrings | Iterable[str], *, scope: str = "answer"
+    chunks: ChunkSource, stops: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
 ) -> AsyncGenerator[Chunk, None]:
     """End the text at the first stop string; the ids of what is cut off come last, in a chunk without text.
 
     Args:
         chunks: The source, of chunks.
         stops: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
-        scope: The channels on which they count: "answer", "reasoning" or "all".
+        stop_scope: Where they count: in the "answer", the "reasoning" or in "all".
 
     """
-    channels = stop_channels("scope", scope)
+    channels = stop_channels(stop_scope)
     return drive(chunks, StopAt(stops if isinstance(stops, StopStrings) else StopStrings(stops), channels))
 
 
-def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator[Delta, None]:
+def decode_chat(
+    ids: IdSource, tokenizer: Tokenizer, *, prompt_ids: Sequence[int] = (), **options: Unpack[DecoderOptions]
+) -> AsyncGenerator[Delta, None]:
     """Decode an engine's ids to deltas: all the stages in one.
 
     Args:
         ids: The source. The `finish_reason` of its last `EngineStep` becomes that of `Finish` if it ends by itself.
-        tok: The tokenizer whose ids these are.
-        options: As for `ChatDecoder`.
+        tokenizer: The tokenizer whose ids these are.
+        prompt_ids: As for `ChatDecoder`.
+        options: See `DecoderOptions`.
 
     Raises:
         EngineError: The source failed, which is the cause; or it yielded what is not ids. What was decoded before,
@@ -169,7 +176,7 @@ def decode_chat(ids: IdSource, tok: Tokenizer, **options: Any) -> AsyncGenerator
         TokenIdError: The source yielded an id outside the vocabulary; likewise.
 
     """
-    return drive(ids, DecodeChat(ChatDecoder(tok, **options)), engine_error)
+    return drive(ids, DecodeChat(ChatDecoder(tokenizer, prompt_ids=prompt_ids, **options)), engine_error)
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class Split(ChunkPart):
         chunk = _chunk(item)
         if chunk.channel is Channel.ANSWER and chunk.text and chunk.malformed is None:
             self._pending.add(chunk.ids, len(chunk.text))
-            return self._chunks(self._splitter.split(chunk.text))
+            return self._chunks(self._splitter.feed(chunk.text))
         # Another splitter has decided on it; no markup reaches over that.
         out = self._chunks(self._splitter.finish())
         return [*out, replace(chunk, ids=[*self._pending.rest(), *chunk.ids])]

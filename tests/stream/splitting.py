@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 from msgspec.structs import replace
 
-from tokenweir.encode._core import JsonValue
+from tokenweir.stream.decode.parsers.base import plain
 from tokenweir.stream.events import Channel
 
 
@@ -15,7 +16,7 @@ def run(splitter, parts):
     given, seen = [], ""
     for part in parts:
         seen += part
-        given += splitter.split(part)
+        given += splitter.feed(part)
         assert "".join(piece.source for piece in given) + splitter.held == seen
     given += splitter.finish()
     assert splitter.held == ""
@@ -28,33 +29,35 @@ def run(splitter, parts):
     return joined(given)
 
 
-def passes(splitter, text):
-    """Whether a decoder would show a text to `skim` only; if so, it has gone to the arguments that are being read."""
-    if not (splitter.calm and splitter.starts.isdisjoint(text)):
+def passes(passage, text):
+    """Whether a text may pass."""
+    if passage is None or not set(passage.until).isdisjoint(text):
         return False
-    if splitter.arguments is None:
+    if passage.scanner is None:
         return True
-    after = JsonValue(splitter.arguments)
-    if after.feed(text) < len(text) or after.done or after.error is not None:
-        return False
-    splitter.arguments.feed(text)
-    return True
+    after = passage.scanner.copy()
+    return after.feed(text) == len(text) and not after.done and after.error is None
 
 
-def check_skimming(make, words, disturbance):
-    """Check that what may be skimmed gives what splitting it gives, and that a copy leaves the splitter as it is."""
-    plain, skimming = make(), make()
+def check_passing(make, words, disturbance):
+    """Check what a `Passage` promises of text, and that a copy and a saved state leave the splitter as it is."""
+    splitter = make()
     for word in words:
-        expected = plain.split(word)
-        branch = skimming.copy()
-        if passes(skimming, word):
-            assert [(piece.channel, piece.text) for piece in expected] == [(skimming.channel, word)] * bool(word)
-            skimming.skim(word)
-        else:
-            assert skimming.split(word) == expected
-        branch.split(disturbance)
+        passage, channel, held = splitter.passage, splitter.channel, splitter.held
+        branch, restored = splitter.copy(), make()
+        restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(splitter.state())))
+        pieces = splitter.feed(word)
+        if passes(passage, word):
+            assert splitter.held == (held + word if passage.held else held)
+            assert joined(pieces) == ([] if passage.held or not word else [piece_of(word, channel, pieces[0].call)])
+        assert restored.feed(word) == pieces
+        assert (restored.channel, restored.held) == (splitter.channel, splitter.held)
+        branch.feed(disturbance)
         branch.finish()
-    assert skimming.finish() == plain.finish()
+
+
+def piece_of(text, channel, call):
+    return replace(plain(text, channel), call=call)
 
 
 def joined(pieces):

@@ -65,6 +65,32 @@ class DecodeState {
            std::max(if_last_.size(), if_followed_.size());
   }
 
+  void save(Saver& to) const {
+    for (const bool flag : {first_, open_, spoiled_, run_first_}) to.number(flag);
+    to.text(run_);
+    to.number(whole_);
+    tokens_->run_steps().save(run_states_, to);
+    tokens_->text_steps().save(text_states_, to);
+    to.text(if_followed_);
+    to.text(if_last_);
+  }
+
+  void load(Loader& from) {
+    for (bool* flag : {&first_, &open_, &spoiled_, &run_first_}) *flag = from.flag();
+    run_ = from.text();
+    whole_ = from.number(run_.size());
+    run_states_ = tokens_->run_steps().load(from);
+    text_states_ = tokens_->text_steps().load(from);
+    if_followed_ = from.text();
+    if_last_ = from.text();
+    require(!open_ || run_states_.size() == tokens_->run_steps().size(), "a run of bytes has no state");
+    require(text_states_.size() == tokens_->text_steps().size(), "the text has no state");
+    require(is_utf8(std::string_view(run_).substr(0, whole_)) && is_utf8(if_followed_) && is_utf8(if_last_), "held text is no UTF-8");
+    require(open_ || run_.empty(), "bytes are held of no run");
+    calm_text_ = tokens_->text_steps().rest(text_states_);
+    settle();
+  }
+
   // Goes on as if the `n` ids of a prompt, which `id(i)` gives, had been taken and what is whole in them had gone out.
   // Reads the ids at its beginning up to the first text, and those at its end back to where nothing can be held; all of
   // them only for steps that see the whole text and remember more of it than its beginning.

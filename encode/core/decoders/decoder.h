@@ -109,6 +109,20 @@ class TokenBytes {
   // What the token stands for in mid-text.
   std::string_view content(size_t id) const { return contents_[id]; }
 
+  // A number that stands for what every id stands for.
+  uint64_t digest() const {
+    uint64_t digest = 0xCBF29CE484222325;  // FNV-1a, by Fowler, Noll and Vo
+    const auto take = [&digest](uint8_t byte) { digest = (digest ^ byte) * 0x100000001B3; };
+    for (size_t id = 0; id < size(); id++) {
+      for (const char c : content(id)) take(static_cast<uint8_t>(c));
+      take(0xFF);  // no UTF-8 has it
+      take(flags_[id]);
+    }
+    for (const size_t n : {run_steps().size(), text_steps().size(), static_cast<size_t>(decoding_.first_until)})
+      take(static_cast<uint8_t>(n));
+    return digest;
+  }
+
   // Whether that is part of a run of bytes; if not, it is text.
   bool is_bytes(size_t id) const { return flags_[id] & kBytes; }
 

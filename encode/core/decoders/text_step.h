@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/saving.h"
+
 namespace tokenweir {
 
 // Where the token stands to which a step applies.
@@ -96,6 +98,20 @@ class TextStep {
   double growth() const {
     if (kind_ != Kind::kReplace) return 1;
     return std::max(1.0, static_cast<double>(content_.size()) / static_cast<double>(pattern_.size()));
+  }
+
+  void save(const State& state, Saver& to) const {
+    to.number(state.held);
+    to.number(state.stripped);
+    to.number(state.begun);
+  }
+
+  State load(Loader& from) const {
+    State state;
+    state.held = from.number(kind_ == Kind::kReplace ? pattern_.size() - 1 : stop_);
+    state.stripped = from.number(start_);
+    state.begun = from.flag();
+    return state;
   }
 
   size_t pending(const State& state) const { return kind_ == Kind::kStrip ? state.held * pattern_.size() : state.held; }
@@ -183,6 +199,7 @@ class TextSteps {
   explicit TextSteps(std::vector<TextStep> steps) : steps_(std::move(steps)) {}
 
   bool empty() const { return steps_.empty(); }
+  size_t size() const { return steps_.size(); }
 
   bool depends_on(When when) const {
     for (const TextStep& step : steps_)
@@ -216,6 +233,19 @@ class TextSteps {
   }
 
   States begin() const { return States(steps_.size()); }
+
+  // `states` may also be empty.
+  void save(const States& states, Saver& to) const {
+    to.number(states.size());
+    for (size_t i = 0; i < states.size(); i++) steps_[i].save(states[i], to);
+  }
+
+  States load(Loader& from) const {
+    States states(from.number(steps_.size()));
+    require(states.empty() || states.size() == steps_.size(), "it is of another decoder");
+    for (size_t i = 0; i < states.size(); i++) states[i] = steps_[i].load(from);
+    return states;
+  }
 
   // Takes more of a text and, with `end`, ends it.
   void feed(std::string_view text, Place place, bool end, States& states, std::string& out) const {

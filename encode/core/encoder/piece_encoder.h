@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/id_buffer.h"
+#include "base/utf8.h"
 #include "encoder/phrase_cache.h"
 #include "encoder/word_cache.h"
 #include "encoder/word_table.h"
@@ -134,8 +135,14 @@ class PieceEncoder {
       seen_.words.insert(piece.key, piece.hash, made, count);
   }
 
-  // Whether a piece begins with a character beyond ASCII, or has one behind a space.
-  static bool is_worth_cutting(const Piece& piece) { return piece.n >= 4 && (piece.p[0] | piece.p[1]) >= 0x80; }
+  // Whether a piece begins with a character beyond ASCII, or has one behind a space. After some pre-tokenizers pieces begin
+  // or end inside a character; those are not cut.
+  static bool is_worth_cutting(const Piece& piece) {
+    if (piece.n < 4 || (piece.p[0] | piece.p[1]) < 0x80 || utf8_continues(piece.p[0])) return false;
+    const uint8_t *end = piece.p + piece.n, *last = end - 1;
+    while (last > piece.p && utf8_continues(*last)) last--;
+    return last + utf8_length(*last) == end;
+  }
 
   // The same part by part, most of them one character.
   void encode_parts(const Piece& piece) {

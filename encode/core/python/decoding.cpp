@@ -117,6 +117,7 @@ void bind_decoding(nb::module_& m) {
           },
           "vocabulary"_a, "added"_a, "size"_a, "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a, "fixed"_a)
       .def("__len__", [](const PyTokenBytes& self) { return self.table.size(); })
+      .def("digest", [](const PyTokenBytes& self) { return self.table.digest(); })
       .def("__getitem__", [](const PyTokenBytes& self, nb::handle item) {
         const int64_t id = token_id(item);
         self.table.check(id);

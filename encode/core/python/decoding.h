@@ -24,7 +24,7 @@ struct PyTokenBytes {
   // Calls `use(ids, n)` with the ids of an array as they lie there, or of any sequence.
   template <class Use>
   void each(nb::handle ids, Use&& use) const {
-    if (nb::ndarray_check(ids)) {
+    if (!PyList_Check(ids.ptr()) && nb::ndarray_check(ids)) {
       if (Array<int32_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
       if (Array<uint32_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
       if (Array<int64_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());

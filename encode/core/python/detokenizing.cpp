@@ -1,7 +1,8 @@
-// StopStrings, IdSet, JsonValue and Detokenizer as Python sees them.
+// IdSet, JsonValue, StopStrings and Detokenizer as Python sees them.
 
 #include "python/bindings.h"
 #include <limits>
+#include <tuple>
 
 #include "stream/detokenizer.h"
 #include "stream/id_set.h"
@@ -43,52 +44,64 @@ std::optional<std::string> error_of(const JsonValue& value) {
 
 size_t unlimited(std::optional<size_t> limit) { return limit.value_or(std::numeric_limits<size_t>::max()); }
 
+// An object of a state as bytes.
+template <class Save>
+nb::bytes saved(Save&& save) {
+  Saver to;
+  save(to);
+  return nb::bytes(to.bytes().data(), to.bytes().size());
+}
+
+std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
 class PyDetokenizer {
  public:
   PyDetokenizer(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs,
-                const StopStrings& stops, std::shared_ptr<IdSet> controls, size_t min_tokens, std::optional<size_t> limit)
+                const StopStrings& stops, std::vector<int64_t> ends, nb::dict shown, bool splits, size_t min_tokens,
+                std::optional<size_t> limit)
       : tokens_(std::move(tokens)),
         core_(after_prompt(tokens_->table, DecodeState(tokens_->table, skip_special, whole_runs), prompt_ids), stops,
-              std::move(controls), min_tokens, unlimited(limit)) {}
+              std::make_shared<AnswerRules>(std::move(ends), texts(shown), splits, min_tokens), unlimited(limit)) {}
 
-  void watch(nb::handle starts) { core_.watch(utf8(starts)); }
-  void follow(std::shared_ptr<JsonValue> value) { core_.follow(std::move(value)); }
+  void let_pass(nb::object until, const JsonValue* scanner, bool held) {
+    if (until.is_none()) return core_.let_pass({});
+    core_.let_pass(Passage(utf8(until), scanner ? std::optional<JsonValue>(*scanner) : std::nullopt, held));
+  }
+
   void enter(bool search, bool drop) { core_.enter(search, drop); }
-  void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
 
-  nb::tuple skim(nb::list ids, size_t place) {
+  nb::tuple feed(nb::list ids, size_t place) {
     const size_t from = place;
-    std::string text;
-    place = core_.skim(
+    std::string sent, next;
+    bool stirred;
+    std::tie(place, stirred) = core_.feed(
         place, ids.size(),
         [&](size_t i) {
           PyObject* id = item(ids, i);
           return PyLong_CheckExact(id) ? integer(id).value_or(-1) : -1;
         },
-        [&](size_t i) { return nb::borrow(item(ids, i)); }, text);
-    return nb::make_tuple(place == from + 1 ? text_of(text, item(ids, from)) : text_object(text), taken(), place);
+        [&](size_t i) { return nb::borrow(item(ids, i)); }, sent, next);
+    nb::object text = place == from + 1 && !stirred ? text_of(sent, item(ids, from)) : text_object(sent);
+    nb::object given = stirred ? text_of(next, item(ids, place - 1)) : nb::none();
+    return nb::make_tuple(std::move(text), taken(), place, std::move(given));
   }
-
-  nb::object unshown() { return text_object(core_.unshown()); }
 
   nb::object step(nb::handle item) {
     const int64_t id = token_id(item);
     tokens_->table.check(id);
-    std::string text;
-    core_.step(nb::borrow(item), static_cast<size_t>(id), text);
-    return text_object(text);
+    std::string next;
+    core_.step(nb::borrow(item), static_cast<size_t>(id), next);
+    return text_object(next);
   }
 
-  nb::object show(nb::handle item, nb::handle shown) {
-    std::string text;
-    core_.show(nb::borrow(item), utf8(shown), text);
-    return text_object(text);
-  }
+  void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
+
+  nb::object unseen() { return text_object(core_.unseen()); }
 
   nb::object flush() {
-    std::string text;
-    core_.flush(text);
-    return text_object(text);
+    std::string next;
+    core_.flush(next);
+    return text_object(next);
   }
 
   nb::tuple send(nb::handle text) {
@@ -115,6 +128,18 @@ class PyDetokenizer {
     return taken();
   }
 
+  nb::bytes state() const {
+    return saved([this](Saver& to) { core_.save(to, [](const nb::object& id) { return static_cast<uint64_t>(*integer(id)); }); });
+  }
+
+  void restore(const nb::bytes& state) {
+    Loader from(view(state));
+    Detokenizer<nb::object> core = core_;
+    core.load(from, [](size_t id) { return nb::object(nb::int_(id)); });
+    from.end();
+    core_ = std::move(core);
+  }
+
   void set_limit(std::optional<size_t> limit) { core_.set_limit(unlimited(limit)); }
   size_t count() const { return core_.count(); }
   size_t passed() { return core_.pending().passed(); }
@@ -122,6 +147,12 @@ class PyDetokenizer {
 
  private:
   static PyObject* item(const nb::list& ids, size_t i) { return PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(i)); }
+
+  static std::unordered_map<int64_t, std::string> texts(const nb::dict& shown) {
+    std::unordered_map<int64_t, std::string> texts;
+    for (const auto& [id, text] : shown) texts.emplace(token_id(id), utf8(text));
+    return texts;
+  }
 
   // The text of one id, which most often is an object already.
   nb::object text_of(std::string_view text, PyObject* item) {
@@ -162,11 +193,21 @@ void bind_detokenizing(nb::module_& m) {
 
   nb::class_<JsonValue>(m, "JsonValue")
       .def(nb::init<>())
-      .def(nb::init<const JsonValue&>(), "other"_a)
       .def_prop_ro("done", &JsonValue::done)
       .def_prop_ro("error", &error_of)
       .def("feed", &feed, "text"_a, "start"_a = 0)
-      .def("finish", &JsonValue::finish);
+      .def("finish", &JsonValue::finish)
+      .def("copy", [](const JsonValue& self) { return JsonValue(self); })
+      .def("state", [](const JsonValue& self) { return saved([&](Saver& to) { self.save(to); }); })
+      .def(
+          "restore",
+          [](JsonValue& self, const nb::bytes& state) {
+            Loader from(view(state));
+            JsonValue value = JsonValue::load(from);
+            from.end();
+            self = std::move(value);
+          },
+          "state"_a);
 
   nb::class_<StopStrings>(m, "StopStrings")
       .def(
@@ -196,25 +237,25 @@ void bind_detokenizing(nb::module_& m) {
       });
 
   nb::class_<PyDetokenizer>(m, "Detokenizer")
-      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool, const StopStrings&, std::shared_ptr<IdSet>,
-                    size_t, std::optional<size_t>>(),
-           "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "controls"_a, "min_tokens"_a,
-           "limit"_a.none())
-      .def(nb::init<const PyDetokenizer&>(), "other"_a)
-      .def("watch", &PyDetokenizer::watch, "starts"_a)
-      .def("follow", &PyDetokenizer::follow, "value"_a.none())
+      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool, const StopStrings&, std::vector<int64_t>,
+                    nb::dict, bool, size_t, std::optional<size_t>>(),
+           "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "ends"_a, "shown"_a, "splits"_a,
+           "min_tokens"_a, "limit"_a.none())
+      .def("copy", [](const PyDetokenizer& self) { return PyDetokenizer(self); })
+      .def("let_pass", &PyDetokenizer::let_pass, "until"_a.none(), "scanner"_a.none() = nb::none(), "held"_a = false)
       .def("enter", &PyDetokenizer::enter, "search"_a, "drop"_a)
-      .def("skim", &PyDetokenizer::skim, "ids"_a, "place"_a)
-      .def("unshown", &PyDetokenizer::unshown)
+      .def("feed", &PyDetokenizer::feed, "ids"_a, "place"_a)
       .def("step", &PyDetokenizer::step, "token_id"_a)
       .def("skip", &PyDetokenizer::skip, "token_id"_a)
-      .def("show", &PyDetokenizer::show, "token_id"_a, "text"_a)
+      .def("unseen", &PyDetokenizer::unseen)
       .def("flush", &PyDetokenizer::flush)
       .def("send", &PyDetokenizer::send, "text"_a)
       .def("release", &PyDetokenizer::release)
       .def("take", &PyDetokenizer::take, "source"_a)
       .def("drop", &PyDetokenizer::drop, "source"_a)
       .def("finish", &PyDetokenizer::finish)
+      .def("state", &PyDetokenizer::state)
+      .def("restore", &PyDetokenizer::restore, "state"_a)
       .def_prop_rw("limit", nullptr, &PyDetokenizer::set_limit)
       .def_prop_ro("count", &PyDetokenizer::count)
       .def_prop_ro("passed", &PyDetokenizer::passed)

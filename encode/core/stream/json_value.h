@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/saving.h"
 #include "base/utf8.h"
+#include "base/utf8_replace.h"
 
 namespace tokenweir {
 
@@ -56,6 +58,36 @@ class JsonValue {
   Failure failure() const { return failure_; }
   const std::string& wrong() const { return wrong_; }  // the character that cannot stand where it does
 
+  void save(Saver& to) const {
+    to.number(static_cast<uint64_t>(state_));
+    to.number(static_cast<uint64_t>(failure_));
+    to.number(done_);
+    to.number(key_);
+    to.number(left_);
+    to.text(word_);
+    to.number(depth_);
+    for (size_t level = 0; level < depth_; level++) to.number(objects_[level]);
+    to.text(wrong_);
+  }
+
+  static JsonValue load(Loader& from) {
+    JsonValue value;
+    value.state_ = static_cast<State>(from.number(static_cast<size_t>(State::kExponent)));
+    value.failure_ = static_cast<Failure>(from.number(static_cast<size_t>(Failure::kUnclosed)));
+    value.done_ = from.flag();
+    value.key_ = from.flag();
+    value.left_ = static_cast<uint8_t>(from.number(4));
+    const std::string_view word = from.text();
+    for (const char* rest : {"rue", "alse", "ull"})
+      for (; *rest != '\0'; rest++)
+        if (word == rest) value.word_ = rest;
+    value.depth_ = from.number(kMaxDepth);
+    for (size_t level = 0; level < value.depth_; level++) value.objects_[level] = from.flag();
+    value.wrong_ = from.text();
+    require(value.holds() && word == value.word_ && is_utf8(value.wrong_), "no JSON can be so");
+    return value;
+  }
+
   // What it cannot stand in.
   const char* where() const {
     return state_ == State::kString ? "a string" : state_ == State::kEscape || state_ == State::kHex ? "a JSON escape" : "the JSON";
@@ -67,6 +99,29 @@ class JsonValue {
     kMinus, kZero, kInteger, kPoint, kFraction, kE, kSign, kExponent,
   };
 
+  // Whether some text could have led here, as far as the next character relies on it.
+  bool holds() const {
+    const bool object = depth_ > 0 && objects_[depth_ - 1];
+    switch (state_) {
+      case State::kKey:
+      case State::kKeyOrEnd:
+      case State::kColon:
+        return object;
+      case State::kValueOrEnd:
+        return depth_ > 0 && !object;
+      case State::kWord:
+        return *word_ != '\0';
+      case State::kHex:
+        if (left_ == 0) return false;
+        [[fallthrough]];
+      case State::kString:
+      case State::kEscape:
+        return object || !key_;
+      default:
+        return !done_ || depth_ == 0;
+    }
+  }
+
   // Takes one character, if it can. One that cannot stand there either ends a number, which sees to the state and leaves
   // the character to be looked at again, or is a failure.
   bool take(char c) {
@@ -76,7 +131,7 @@ class JsonValue {
         if (c == '\\') return go(State::kEscape);
         return static_cast<uint8_t>(c) >= 0x20 || fail();
       case State::kEscape:
-        if (c == 'u') return left_ = 4, go(State::kHex);
+        if (c == 'u') return go_hex();
         return std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos ? go(State::kString) : fail();
       case State::kHex:
         if (!digit(c) && !(c >= 'a' && c <= 'f') && !(c >= 'A' && c <= 'F')) return fail();
@@ -114,7 +169,8 @@ class JsonValue {
         if (c == '}') return close();
         [[fallthrough]];
       case State::kKey:
-        return c == '"' ? (key_ = true, go(State::kString)) : fail();
+        key_ = true;
+        return c == '"' ? go(State::kString) : fail();
       case State::kColon:
         return c == ':' ? go(State::kValue) : fail();
       case State::kCommaOrEnd:
@@ -136,9 +192,9 @@ class JsonValue {
       case '[': return open(false);
       case '-': return go(State::kMinus);
       case '0': return go(State::kZero);
-      case 't': return word_ = "rue", go(State::kWord);
-      case 'f': return word_ = "alse", go(State::kWord);
-      case 'n': return word_ = "ull", go(State::kWord);
+      case 't': return go_word("rue");
+      case 'f': return go_word("alse");
+      case 'n': return go_word("ull");
       default: return digit(c) ? go(State::kInteger) : fail();
     }
   }
@@ -162,12 +218,26 @@ class JsonValue {
     return true;
   }
 
+  bool go_word(const char* rest) {
+    word_ = rest;
+    return go(State::kWord);
+  }
+
+  bool go_hex() {
+    left_ = 4;
+    return go(State::kHex);
+  }
+
   bool end() {
     done_ = depth_ == 0;
     return go(State::kCommaOrEnd);
   }
 
-  bool end_number() { return end(), false; }
+  // The character after a number is not taken.
+  bool end_number() {
+    end();
+    return false;
+  }
 
   bool fail() {
     failure_ = Failure::kCharacter;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/saving.h"
+
 namespace tokenweir {
 
 template <class Id>
@@ -24,6 +26,9 @@ class PendingIds {
     end_ += length;
     waiting_.push_back({std::move(id), length > 0 && whole ? end_ : end_ + 1});
   }
+
+  // Adds text that no id comes with.
+  void extend(size_t length) { end_ += length; }
 
   // The next `length` bytes go out: their ids are ready, with those that waited for them.
   void send(size_t length) {
@@ -56,6 +61,33 @@ class PendingIds {
     Id id = std::move(waiting_[first_++].id);
     if (first_ == waiting_.size() || (first_ >= kMostTaken && first_ * 2 >= waiting_.size())) forget();
     return id;
+  }
+
+  // `number(id)` gives an id's number, `id(number)` makes one of it.
+  template <class Number>
+  void save(Saver& to, Number&& number) const {
+    for (const size_t position : {end_, sent_, passed_, waiting_.size() - first_, ready_ - first_, done_ - first_}) to.number(position);
+    for (size_t at = first_; at < waiting_.size(); at++) {
+      to.number(number(waiting_[at].id));
+      to.number(waiting_[at].end);
+    }
+  }
+
+  template <class MakeId>
+  static PendingIds load(Loader& from, size_t ids, MakeId&& id) {
+    PendingIds pending;
+    pending.end_ = from.number(Loader::kMostBytes);
+    pending.sent_ = from.number(pending.end_);
+    pending.passed_ = from.number(Loader::kMostBytes);
+    const size_t waiting = from.number(Loader::kMostBytes);
+    pending.ready_ = from.number(waiting);
+    pending.done_ = from.number(waiting);
+    require(pending.ready_ <= pending.done_, "ids are ready that are not done");
+    for (size_t at = 0; at < waiting; at++) {
+      const size_t number = from.number(ids - 1);
+      pending.waiting_.push_back({id(number), from.number(pending.end_ + 1)});
+    }
+    return pending;
   }
 
  private:

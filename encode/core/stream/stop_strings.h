@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/saving.h"
+
 namespace tokenweir {
 
 // The trie of the stops with failure links. Node 0 is the root; a node's path is a prefix of a stop.
@@ -39,10 +41,7 @@ class StopAutomaton {
 
   const std::vector<std::string>& stops() const { return stops_; }
 
-  bool empty() const { return stops_.empty(); }
-
-  // Whether a stop begins with the byte.
-  bool starts(uint8_t byte) const { return root_[byte] != 0; }
+  size_t size() const { return nodes_.size(); }
 
   // The text of a node's path.
   std::string_view path(uint32_t node) const {
@@ -152,6 +151,17 @@ class StopStrings {
     if (walk.stop != StopAutomaton::kNone) return false;
     node_ = walk.node;
     return true;
+  }
+
+  void save(Saver& to) const {
+    to.number(node_);
+    to.number(static_cast<uint64_t>(stop_ + 1));
+  }
+
+  void load(Loader& from) {
+    node_ = static_cast<uint32_t>(from.number(automaton_->size() - 1));
+    stop_ = static_cast<int32_t>(from.number(automaton_->stops().size())) - 1;
+    require(stop_ == StopAutomaton::kNone || node_ == 0, "text is held after a stop");
   }
 
   // Appends what is held: no more text follows that could make a stop of it.

@@ -1,1 +1,29 @@
-"""Text to pieces on channels: thinking, tool calls and harmony, each a splitter; and which one a prompt shows."""
+"""Text to pieces on channels: thinking, tool calls and harmony, each a splitter; and which one a prompt shows.
+
+A splitter (`base.Splitter`) takes text by `feed`, in whatever parts it comes, and gives `Piece`s: which stretch of the
+text belongs to which channel, and what goes out for it. `ReasoningParser` finds thinking, `ToolParser` finds calls in
+the answer, `ThinkingAndTools` is the two together, and `Harmony` reads a format that is both.
+
+Another style, if it differs in its markup only, is a row of a table: `templates/reasoning_styles.py` for thinking,
+`templates/tool_styles.py` for calls. `ToolParser` finds the opening text of a block of calls; what reads the block is
+named by the style's `grammar`. To add calls that are written in another way than JSON:
+
+1. Write a class that reads one block (`base.Block`), in a file of its own here. `JsonBlock` is the model. It is made with
+   the style, the opening text, the number of the last call, and the schemas of the request's tools by function name.
+2. `feed(text, out)` adds pieces to `out` and returns the text behind the block, once it is `done`. For each call, first
+   a piece with the name: `Piece(source, TOOL_CALL, "", name, call)`. Then pieces with JSON text of the arguments, in any
+   parts: `Piece(source, TOOL_CALL, json_text, call=call)`; the text need not be the source. Last
+   `Piece("", TOOL_CALL, "", call=call, complete=True)`. Markup is `markup(source)`. What turns out to be no call is
+   `Piece(source, ANSWER, source, malformed=reason)`. The joined sources must be the text that was taken, and pieces must
+   not depend on how it was cut: hold (`held`) what may still be the beginning of markup.
+3. Say which attributes change in `SAVED`, and inherit `base.Saved`: it gives `state`, `restore` and `copy`. Types are
+   what `msgspec` reads and writes; a text that grows part by part while it is held is a `HeldText`.
+4. Optionally, let text pass (`passage`): inside of a string value, say, everything up to `<` or to what JSON must escape.
+   The core then takes such ids without asking, several times as fast. None is always right.
+5. Put the class into `tools.BLOCKS` under the grammar's name, and rows into `TOOL_STYLES`. Fields that only this grammar
+   needs may stand in a subclass of `ToolStyle`.
+
+`tests/stream/splitting.py` has what every splitter is tested with: `run` (any cutting, nothing lost), `check_passing`
+(what passes, copies, saved states) and `told` (what a reader makes of the pieces). `tests/stream/decode/test_invariants.py`
+draws from all styles of the tables.
+"""

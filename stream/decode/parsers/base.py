@@ -1,19 +1,27 @@
-"""What generated text turns out to be: pieces on channels, and what every splitter of text into pieces does.
+"""The protocol of splitters: what every parser of generated text does, and what they have in common.
 
-A splitter is a parser of thinking, of tool calls, of both or of harmony's channels. Its pieces depend on the text
-alone, not on how the text was cut: neighbouring pieces that say the same are one piece that was given in parts.
+A splitter is a parser of thinking, of tool calls, of both or of harmony's channels. Its pieces depend on the text alone,
+not on how the text was cut: neighbouring pieces that say the same are one piece that was given in parts.
+`parsers/__init__.py` says how to write one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from copy import copy
+from typing import Any, ClassVar, Protocol, Self
 
+import msgspec
 from msgspec import Struct
 
 from tokenweir.encode._core import JsonValue
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.events import Channel
+from tokenweir.templates.tool_styles import ToolStyle
+
+Scanner = JsonValue
+"""What can follow text in the core, in a splitter's place; see `Passage`."""
 
 
 class Piece(Struct, frozen=True, gc=False):
@@ -40,6 +48,29 @@ class Piece(Struct, frozen=True, gc=False):
     malformed: str | None = None
 
 
+class Passage(Struct, frozen=True, gc=False):
+    """Text that a splitter need not see at once, because it knows what comes of it.
+
+    That is text without any of the characters `until`, which `scanner` takes too without being done or wrong. If it
+    were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or, where it is
+    `held`, as no piece at all. It is fed later, together with the text after it.
+
+    Attributes:
+        until: The characters at which something can begin that concerns the splitter.
+        scanner: An object of the core that follows the text, such as a `JsonValue`; the decoder copies it.
+        held: The splitter holds such text back, and up to `MAX_PASSED` bytes more of it.
+
+    """
+
+    until: str
+    scanner: Scanner | None = None
+    held: bool = False
+
+
+MAX_PASSED = 512
+"""Bytes of text that may pass before a splitter sees it."""
+
+
 class Splitter(Protocol):
     """Splits text into pieces as it comes."""
 
@@ -54,38 +85,147 @@ class Splitter(Protocol):
         ...
 
     @property
-    def calm(self) -> bool:
-        """Whether text with none of `starts` would pass whole on `channel`; it must be shown to `skim` instead.
+    def passage(self) -> Passage | None:
+        """What may pass now without being fed at once; None for nothing, which is always right, only slower.
 
-        In a call's arguments, that is text which `arguments` takes too without being done or wrong.
+        Give the same object as long as nothing has changed.
         """
         ...
 
-    @property
-    def arguments(self) -> JsonValue | None:
-        """The arguments of a call that are being read, of which the text that comes is; None while not calm."""
-        ...
-
-    @property
-    def starts(self) -> frozenset[str]:
-        """The characters at which something can begin that concerns the splitter now; it changes with `channel`."""
-        ...
-
-    def split(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final."""
-        ...
-
-    def skim(self, text: str) -> None:
-        """Take text that passes whole while calm: all of it is text of `channel`, and `arguments` have taken it."""
         ...
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows."""
         ...
 
-    def copy(self) -> Splitter:
+    def copy(self) -> Self:
         """Return an independent splitter in the same state."""
         ...
+
+    def state(self) -> Any:
+        """Return the state as plain data, which `msgspec` can serialise: numbers, texts, bytes, lists, None."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave, of a splitter made with the same arguments.
+
+        Raises:
+            ValueError: It is no such state. It is not trusted: whatever it is, nothing worse happens.
+
+        """
+        ...
+
+
+class Block(Protocol):
+    """Reads one block of tool calls, from behind its opening text to its end, for `ToolParser`.
+
+    It is made with the style, the opening text (empty for a block without one), the number of the last call before it,
+    from -1, and the request's tools.
+
+    Attributes:
+        call: The number of the call whose name was given last.
+
+    """
+
+    call: int
+
+    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None: ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the block has ended."""
+        ...
+
+    @property
+    def broken(self) -> bool:
+        """Whether what is left of the block goes out as answer."""
+        ...
+
+    @property
+    def held(self) -> str:
+        """The text that was taken, the opening text included, and that no piece has given yet."""
+        ...
+
+    @property
+    def passage(self) -> Passage | None:
+        """As in `Splitter`; the channel is that of calls, or the answer if the block has broken."""
+        ...
+
+    def feed(self, text: str, out: list[Piece]) -> str:
+        """Take more text, add what is final to `out`, and return the text after the block."""
+        ...
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows."""
+        ...
+
+    def copy(self) -> Self:
+        """As in `Splitter`."""
+        ...
+
+    def state(self) -> Any:
+        """As in `Splitter`."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """As in `Splitter`, of a block made with any opening text and number."""
+        ...
+
+
+class Saved:
+    """Gives a class `state`, `restore` and `copy`, by its table of the attributes that change.
+
+    An attribute is either of a type that `msgspec` reads and writes, or an object that has these three methods itself,
+    such as a `JsonValue`, a `HeldText` or another of this kind. A class with more to save extends the methods.
+    """
+
+    __slots__ = ()
+
+    SAVED: ClassVar[dict[str, Any]] = {}
+    """The attributes, with their types."""
+
+    def state(self) -> Any:
+        """Return the state as plain data."""
+        values = (getattr(self, name) for name in self.SAVED)
+        return [value.state() if hasattr(value, "state") else msgspec.to_builtins(value) for value in values]
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave.
+
+        Raises:
+            ValueError: It is no such state; `msgspec.ValidationError` is one.
+
+        """
+        values = msgspec.convert(state, list[Any])
+        if len(values) != len(self.SAVED):
+            raise ValueError(f"the state of a {type(self).__name__} has {len(self.SAVED)} parts, not {len(values)}")
+        for value, (name, kind) in zip(values, self.SAVED.items(), strict=True):
+            if hasattr(kind, "restore"):
+                getattr(self, name).restore(value)
+            else:
+                setattr(self, name, msgspec.convert(value, kind))
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        other = copy(self)
+        for name in self.SAVED:
+            value = getattr(self, name)
+            if hasattr(value, "copy"):
+                setattr(other, name, value.copy())
+        return other
+
+
+def check_channel(channel: Channel) -> None:
+    """Refuse a state in which text outside of calls is on the calls' channel.
+
+    Raises:
+        ValueError: It is.
+
+    """
+    if channel is Channel.TOOL_CALL:
+        raise ValueError("the state has text of a tool call where there is none")
 
 
 def plain(text: str, channel: Channel) -> Piece:

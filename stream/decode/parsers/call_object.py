@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from copy import copy
+from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
+from tokenweir.stream.decode.parsers.base import Passage, Saved
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
 
@@ -21,7 +22,7 @@ _MARKS = {
 }
 
 
-class CallObject:
+class CallObject(Saved):
     """Follows one object; members other than name and arguments are checked and left out.
 
     Attributes:
@@ -44,6 +45,17 @@ class CallObject:
         "error",
         "name",
     )
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        "name": str,
+        "begun": bool,
+        "done": bool,
+        "error": str | None,
+        "_expect": Literal["{", "key or }", "key", ":", "value", "inside", ", or }", "nothing"],
+        "_kind": Literal["key", "name", "arguments", "other"],
+        "_kept": str,
+        "_value": JsonValue,
+    }
 
     def __init__(self, name_keys: tuple[str, ...], argument_keys: tuple[str, ...]) -> None:
         """Begin before the object's `{`.
@@ -95,16 +107,11 @@ class CallObject:
                 self.error = f"{text[place]!r} cannot stand here in the JSON"
         return place, False
 
-    @property
-    def arguments(self) -> JsonValue | None:
-        """The arguments, while they are being read."""
-        return self._value if self._expect == "inside" and self._kind == "arguments" else None
-
-    def copy(self) -> CallObject:
-        """Return an independent copy."""
-        other = copy(self)
-        other._value = JsonValue(self._value)
-        return other
+    def passage(self, held: bool) -> Passage | None:
+        """What may pass of the object, all of which is `held` back, or only the arguments of which go out."""
+        if self._expect != "inside" or not (held or self._kind == "arguments"):
+            return None
+        return Passage("", self._value, held)
 
     def _begin(self, char: str) -> None:
         """Begin a key or a value, which is not taken yet."""

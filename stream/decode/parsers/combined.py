@@ -7,10 +7,12 @@ is given as text: neither reaches over the markup of the other.
 
 from __future__ import annotations
 
-import re
+from functools import cache
+from typing import Any, Self
 
-from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Piece
+import msgspec
+
+from tokenweir.stream.decode.parsers.base import Passage, Piece
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -36,45 +38,29 @@ class ThinkingAndTools:
         return self._tools.held + self._reasoning.held
 
     @property
-    def calm(self) -> bool:
-        """Whether text without any of `starts`, that `arguments` take, passes whole; `skim` must see it."""
-        return self._reasoning.calm and self._tools.calm
-
-    @property
-    def arguments(self) -> JsonValue | None:
-        """The arguments of a call that are being read, in which tags are nothing but text."""
-        return self._tools.arguments
-
-    @property
-    def starts(self) -> frozenset[str]:
-        """The characters that something which counts now begins with."""
-        if self._reasoning.channel is Channel.REASONING:
-            return self._reasoning.starts
+    def passage(self) -> Passage | None:
+        """What passes for both, or in a block for the parser of the calls alone: tags there are nothing but text."""
+        thinking, calls = self._reasoning.passage, self._tools.passage
+        if thinking is None or calls is None:
+            return None
         if self._tools.in_block:
-            return self._tools.starts
-        return self._reasoning.starts | self._tools.starts
+            return calls
+        return thinking if self._reasoning.channel is Channel.REASONING else _both(thinking.until, calls.until)
 
-    def split(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
         out: list[Piece] = []
         while text:
             if self._tools.in_block:
                 given = len(out)
-                text = self._tools.split_block(text, out)
-                for piece in out[given:]:  # where a line begins matters to tags
-                    self._reasoning.skim(piece.source)
+                text = self._tools.feed_block(text, out)
+                for piece in out[given:]:
+                    self._reasoning.see(piece.source)
             else:  # up to where a block may begin
-                end = re.search("[" + "".join(map(re.escape, self._tools.ends)) + "]", text)
-                length = end.end() if end else len(text)
-                self._answer(self._reasoning.split(text[:length]), out)
-                text = text[length:]
+                end = self._tools.opening_end(text)
+                self._answer(self._reasoning.feed(text[:end]), out)
+                text = text[end:]
         return out
-
-    def skim(self, text: str) -> None:
-        """Take text that passes whole while calm."""
-        self._reasoning.skim(text)
-        if self._reasoning.channel is Channel.ANSWER:
-            self._tools.skim(text)
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows."""
@@ -82,15 +68,31 @@ class ThinkingAndTools:
         self._answer(self._reasoning.finish(), out)
         return out + self._tools.finish()
 
-    def copy(self) -> ThinkingAndTools:
+    def copy(self) -> Self:
         """Return an independent splitter in the same state."""
-        return ThinkingAndTools(self._reasoning.copy(), self._tools.copy())
+        return type(self)(self._reasoning.copy(), self._tools.copy())
+
+    def state(self) -> Any:
+        """Return the state as plain data."""
+        return [self._reasoning.state(), self._tools.state()]
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        thinking, calls = msgspec.convert(state, tuple[Any, Any])
+        self._reasoning.restore(thinking)
+        self._tools.restore(calls)
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Send the pieces of answer to the parser of the calls."""
         for piece in pieces:
             if piece.channel is Channel.ANSWER:
-                out += self._tools.split(piece.text)
+                out += self._tools.feed(piece.text)
             else:
-                out += self._tools.finish()
+                if self._tools.held:
+                    out += self._tools.finish()
                 out.append(piece)
+
+
+@cache
+def _both(one: str, other: str) -> Passage:
+    return Passage("".join(sorted({*one, *other})))

@@ -14,6 +14,7 @@ from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -61,23 +62,42 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
     return PromptReading(vocabulary_style(tok) if style is None else style, False)
 
 
+class Styles(NamedTuple):
+    """How a model marks its thinking, None where it stays in the answer, and how it writes calls, likewise."""
+
+    thinking: ReasoningStyle | None
+    calls: ToolStyle | None
+
+    @property
+    def names(self) -> tuple[str | None, str | None]:
+        """The names of both."""
+        return self.thinking.name if self.thinking else None, self.calls.name if self.calls else None
+
+    @property
+    def harmony(self) -> bool:
+        """Whether it writes channels, which are both."""
+        return HARMONY in self.names
+
+
 def find_splitter(
     tok: Tokenizer,
     prompt_ids: Sequence[int] = (),
     reasoning: ReasoningStyle | Literal["auto"] | None = "auto",
-    tools: ToolStyle | Literal["auto"] | None = None,
-) -> tuple[Splitter | None, dict[int, str]]:
+    tool_style: ToolStyle | Literal["auto"] | None = None,
+    tool_schemas: Tools | ToolSchemas = (),
+) -> tuple[Splitter | None, Styles]:
     """Make what splits the text that follows a prompt.
 
     Args:
         tok: The model's tokenizer.
         prompt_ids: The prompt.
         reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
-        tools: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None leaves
-            calls in the answer. Harmony is both: found as either, its channels are split and its calls found.
+        tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
+            leaves calls in the answer. Harmony is both: found as either, its channels are split and its calls found.
+        tool_schemas: The request's tools.
 
     Returns:
-        The splitter, None where nothing is to be split; and the special tokens that it must be shown, by id.
+        The splitter, None where nothing is to be split; and the styles that it was made for.
 
     Raises:
         TokenIdError: One of the prompt's ids is outside the vocabulary.
@@ -86,13 +106,39 @@ def find_splitter(
     style, inside = None, False
     if reasoning is not None:
         style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
-    tool_style = vocabulary_tools(tok) if tools == "auto" else tools
-    if HARMONY in (style and style.name, tool_style and tool_style.name):
-        return Harmony(_after_start(tok, prompt_ids)), shown_tokens(tok, STYLES[HARMONY])
-    thinking = None if style is None else ReasoningParser(style, inside=inside)
-    calls = None if tool_style is None else ToolParser(tool_style)
-    splitter = ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
-    return splitter, shown_tokens(tok, style) | shown_tokens(tok, tool_style)
+    styles = Styles(style, vocabulary_tools(tok) if tool_style == "auto" else tool_style)
+    if styles.harmony:
+        return Harmony(_after_start(tok, prompt_ids)), styles
+    return make_splitter(styles, tool_schemas, inside=inside), styles
+
+
+def make_splitter(styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False) -> Splitter | None:
+    """Make what splits text of known styles, from its beginning or `inside` the thinking; None where nothing is split."""
+    if styles.harmony:
+        return Harmony()
+    thinking = None if styles.thinking is None else ReasoningParser(styles.thinking, inside=inside)
+    calls = None if styles.calls is None else ToolParser(styles.calls, tool_schemas)
+    return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
+
+
+def styles_named(tok: Tokenizer, thinking: str | None, calls: str | None) -> Styles:
+    """Look up styles that were found for a vocabulary before.
+
+    Raises:
+        ValueError: There is none of the name.
+
+    """
+    known = {style.name: style for style in _candidates(tok)}
+    if (thinking is not None and thinking not in known) or (calls is not None and calls not in TOOL_STYLES):
+        raise ValueError(f"there are no styles {thinking!r} of thinking and {calls!r} of tool calls")
+    return Styles(None if thinking is None else known[thinking], None if calls is None else TOOL_STYLES[calls])
+
+
+def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
+    """Give the text of those special tokens that the markup of some styles consists of, by id."""
+    if styles.harmony:
+        return shown_tokens(tok, STYLES[HARMONY])
+    return shown_tokens(tok, styles.thinking) | shown_tokens(tok, styles.calls)
 
 
 @once_a_tokenizer
@@ -172,7 +218,7 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
         parsers = {c.name: ReasoningParser(c) for c in candidates if not found.isdisjoint(c.openers)}
     for text in turn.texts() if parsers else ():
         for parser in parsers.values():
-            parser.split(text)
+            parser.feed(text)
     thinking = {name for name, parser in parsers.items() if parser.channel is Channel.REASONING}
     return [candidate for candidate in candidates if candidate.name in open_at_end | thinking]
 

@@ -13,11 +13,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from copy import copy
+from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Piece, first_match, mark_at, markup, plain
-from tokenweir.stream.decode.parsers.tool_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.base import (
+    Passage,
+    Piece,
+    Saved,
+    check_channel,
+    first_match,
+    mark_at,
+    markup,
+    plain,
+)
+from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.events import Channel
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -32,9 +41,10 @@ _HEADER = re.compile(
 _BEGINNING = re.compile(r"[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
 _BODIES = {"analysis": Channel.REASONING, "commentary": Channel.ANSWER, "final": Channel.ANSWER, None: Channel.ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
+_BODY = Passage("<")
 
 
-class Harmony:
+class Harmony(Saved):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
     The states: "header"; "body", with its channel; "call" before its arguments, "arguments", and "called" after them;
@@ -43,6 +53,18 @@ class Harmony:
     """
 
     __slots__ = ("_ahead", "_call", "_channel", "_header", "_held", "_reason", "_recipient", "_state", "_value")
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        "_state": Literal["header", "body", "call", "arguments", "called", "after", "broken"],
+        "_header": str,
+        "_held": str,
+        "_ahead": str,
+        "_channel": Channel,
+        "_recipient": str,
+        "_reason": str,
+        "_call": int,
+        "_value": JsonValue,
+    }
 
     def __init__(self, before: Iterable[str] | None = ("assistant",)) -> None:
         """Start where the prompt ends.
@@ -60,7 +82,7 @@ class Harmony:
         self._call = -1
         self._value = JsonValue()
         for text in before or ():
-            self.split(text)
+            self.feed(text)
         self._held = ""  # none of that is of the answer
 
     @property
@@ -74,24 +96,15 @@ class Harmony:
         return self._held + self._ahead
 
     @property
-    def calm(self) -> bool:
-        """Whether text without any of `starts`, that `arguments` take, passes whole."""
-        return self._state in ("body", "arguments") and not self._ahead
+    def passage(self) -> Passage | None:
+        """The text of a message or of a call's arguments, up to the character that all markup begins with."""
+        if self._ahead:
+            return None
+        if self._state == "arguments":
+            return Passage("<", self._value)
+        return _BODY if self._state == "body" else None
 
-    @property
-    def arguments(self) -> JsonValue | None:
-        """The arguments of a call that are being read."""
-        return self._value if self._state == "arguments" and not self._ahead else None
-
-    @property
-    def starts(self) -> frozenset[str]:
-        """The character that all markup begins with."""
-        return frozenset("<")
-
-    def skim(self, text: str) -> None:
-        """Take text that passes whole while calm: it changes nothing more."""
-
-    def split(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
         text = self._ahead + text
         self._ahead = ""
@@ -124,11 +137,10 @@ class Harmony:
             self._break(CUT_SHORT if self._state == "call" else "the answer ends inside a header", out)
         return out
 
-    def copy(self) -> Harmony:
-        """Return an independent splitter in the same state."""
-        other = copy(self)
-        other._value = JsonValue(self._value)
-        return other
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        super().restore(state)
+        check_channel(self._channel)
 
     # -- what comes in each state --------------------------------------------------------------------------------------
 

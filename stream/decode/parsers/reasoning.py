@@ -9,10 +9,11 @@ of a sentence, where an opener means nothing, a `<` goes out at once.
 from __future__ import annotations
 
 import re
-from copy import copy
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
-from tokenweir.stream.decode.parsers.base import Piece, markup, plain
+from tokenweir.stream.decode.parsers.base import Passage, Piece, Saved, check_channel, markup, plain
 from tokenweir.stream.events import Channel
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
@@ -28,15 +29,23 @@ class _Rule(NamedTuple):
     cut: bool = True
 
 
-class ReasoningParser:
-    """Splits generated text into answer and thinking.
+class ReasoningParser(Saved):
+    """Splits generated text into answer and thinking. A `Splitter`.
 
     Attributes:
         channel: What the next text belongs to.
 
     """
 
-    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_rules", "_starts", "_trim", "_trimmed", "channel")
+    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_passages", "_rules", "_trim", "_trimmed", "channel")
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        "channel": Channel,
+        "_held": str,
+        "_trim": str,
+        "_bare_start": bool,
+        "_bare_line": bool,
+    }
 
     def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
         """Start at the answer, or inside the thinking.
@@ -50,14 +59,9 @@ class ReasoningParser:
 
         """
         style = style_of(style)
-        self._rules = _rules(style)
+        self._rules, self._begins, self._passages = _compiled(style)
         self._trimmed = _TRIMMED[style.after_closer]
         self._trim = ""  # the characters that are cut out until another one comes
-        self._begins = {
-            channel: re.compile("[" + "".join({re.escape(rule.tag[0]) for rule in rules}) + "]").search
-            for channel, rules in self._rules.items()
-        }
-        self._starts = {channel: frozenset(rule.tag[0] for rule in rules) for channel, rules in self._rules.items()}
         self._held = ""
         self.channel = Channel.REASONING if inside else Channel.ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
@@ -68,29 +72,19 @@ class ReasoningParser:
         return self._held
 
     @property
-    def starts(self) -> frozenset[str]:
-        """The characters that the tags which count on the channel begin with."""
-        return self._starts[self.channel]
-
-    @property
-    def calm(self) -> bool:
-        """Whether text without any of `starts` passes whole; `skim` must see it."""
-        return not (self._held or self._trim)
-
-    @property
-    def arguments(self) -> None:
-        """No call's arguments are ever read."""
-        return None
+    def passage(self) -> Passage | None:
+        """Text without the characters that the tags which count on the channel begin with."""
+        return None if self._held or self._trim else self._passages[self.channel]
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
         """Take more text; give what is final, as pieces on channels, in order and without the tags."""
-        return [(piece.channel, piece.text) for piece in self.split(text) if piece.channel is not None]
+        return [(piece.channel, piece.text) for piece in self.feed(text) if piece.channel is not None]
 
     def flush(self) -> list[tuple[Channel, str]]:
         """Give the held text: nothing follows that could make a tag of it."""
         return [(self.channel, piece.text) for piece in self.finish()]
 
-    def split(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[Piece]:
         """Do as `step` does, but give the tags as well, as markup: the joined sources are the text itself."""
         text = self._held + text
         self._held = ""
@@ -98,7 +92,7 @@ class ReasoningParser:
         sent = seen = self._cut_space(text, 0, out)  # `text` is given up to `sent`, and what is bare known up to `seen`
         while (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
-            self.skim(text[seen:place])
+            self.see(text[seen:place])
             rule, partial = self._tag_at(text, place)
             if rule is not None:
                 if place > sent:
@@ -112,16 +106,16 @@ class ReasoningParser:
                     out.append(markup(rule.tag))
                     sent = seen = self._cut_space(text, sent, out)
                 else:
-                    self.skim(rule.tag)
+                    self.see(rule.tag)
                     sent = place
             elif partial:
                 self._held = text[place:]
                 text, seen = text[:place], place
                 break
             else:
-                self.skim(text[place])
+                self.see(text[place])
                 seen = place + 1
-        self.skim(text[seen:])
+        self.see(text[seen:])
         if len(text) > sent:
             out.append(plain(text[sent:], self.channel))
         return out
@@ -142,11 +136,11 @@ class ReasoningParser:
         held, self._held = self._held, ""
         if not held:
             return []
-        self.skim(held)
+        self.see(held)
         return [plain(held, self.channel)]
 
-    def skim(self, text: str) -> None:
-        """Take text that has none of `starts`, while nothing is held: it passes whole."""
+    def see(self, text: str) -> None:
+        """Take text that goes out as it is, whatever it has in it: where a line begins matters to tags."""
         bare = not text.strip()
         self._bare_start = self._bare_start and bare
         line_end = text.rfind("\n")
@@ -155,9 +149,10 @@ class ReasoningParser:
         else:
             self._bare_line = self._bare_line and bare
 
-    def copy(self) -> ReasoningParser:
-        """Return an independent parser in the same state."""
-        return copy(self)
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        super().restore(state)
+        check_channel(self.channel)
 
     def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
         """Find the tag that counts at `place`, or whether the text ends before that can be said."""
@@ -170,6 +165,21 @@ class ReasoningParser:
             if len(text) - place < len(rule.tag) and rule.tag.startswith(text[place:]):
                 partial = True
         return None, partial
+
+
+_Search = Callable[[str, int], re.Match[str] | None]
+_Compiled = tuple[dict[Channel, list[_Rule]], dict[Channel, _Search], dict[Channel, Passage]]
+
+
+@cache
+def _compiled(style: ReasoningStyle) -> _Compiled:
+    """Turn a style into rules, a search for where a tag may begin, and what may pass, each by channel."""
+    rules = _rules(style)
+    starts = {channel: "".join(sorted({rule.tag[0] for rule in of})) for channel, of in rules.items()}
+    begins: dict[Channel, _Search] = {
+        channel: re.compile("[" + re.escape(chars) + "]").search for channel, chars in starts.items()
+    }
+    return rules, begins, {channel: Passage(chars) for channel, chars in starts.items()}
 
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:

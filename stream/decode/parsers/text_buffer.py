@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 
 class HeldText:
     """A text in the parts in which it came, so that holding costs the same for each part.
@@ -30,6 +32,15 @@ class HeldText:
         text = "".join(self._parts)
         self._parts, self.length = [], 0
         return text
+
+    def state(self) -> str:
+        """Return the text."""
+        return str(self)
+
+    def restore(self, state: object) -> None:
+        """Hold a text in place of this one."""
+        self._parts = [msgspec.convert(state, str)]
+        self.length = len(self._parts[0])
 
     def copy(self) -> HeldText:
         """Return an independent copy."""

@@ -12,35 +12,65 @@ At most `MAX_HELD` characters are held back: those of one call before its name i
 
 from __future__ import annotations
 
-from copy import copy
+from functools import cache
+from typing import Any, ClassVar, Self
 
-from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Piece, mark_at, plain
-from tokenweir.stream.decode.parsers.tool_block import ToolBlock, first_of
+import msgspec
+
+from tokenweir.stream.decode.parsers.base import Block, Passage, Piece, Saved, mark_at, plain
+from tokenweir.stream.decode.parsers.json_block import JsonBlock, first_of
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
 
+BLOCKS: dict[str, type[Block]] = {"json": JsonBlock}
+"""What reads a block of calls, by a style's `grammar`."""
 
-class ToolParser:
+
+class ToolParser(Saved):
     """Splits an answer's text into text and tool calls. A `Splitter`."""
 
-    __slots__ = ("_ahead", "_bare", "_begins", "_block", "_call", "_style")
+    __slots__ = (
+        "_ahead",
+        "_bare",
+        "_begins",
+        "_block",
+        "_call",
+        "_ends",
+        "_new_block",
+        "_passages",
+        "_schemas",
+        "_style",
+    )
 
-    def __init__(self, style: str | ToolStyle) -> None:
+    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": str, "_call": int}
+
+    def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = ()) -> None:
         """Start at the beginning of an answer.
 
         Args:
             style: How the model writes calls, or the name of a style in `TOOL_STYLES` or of a family of models.
+            schemas: The tools of the request, which may say of what type an argument is.
 
         Raises:
-            ValueError: No style has the name.
+            TypeError: The tools are not as templates take them.
+            ValueError: No style has the name, or nothing reads calls in its grammar.
 
         """
         self._style = style = tool_style_of(style)
-        self._begins = first_of((*style.opens, "{") if style.bare else style.opens)
-        self._bare = style.bare  # only white space so far: an object here would be a call
+        if style.grammar not in BLOCKS:
+            known = ", ".join(BLOCKS)
+            raise ValueError(
+                f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
+            )
+        self._new_block = BLOCKS[style.grammar]
+        self._schemas = tool_schemas_of(schemas)
+        self._begins = first_of((*style.opens, *style.bare))
+        self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
+        self._passages = passages_of(style)
+        self._bare = bool(style.bare)  # only white space so far: a block may begin here without an opening text
         self._ahead = ""  # the beginning of what may become an opening text
-        self._block: ToolBlock | None = None
+        self._block: Block | None = None
         self._call = -1  # the number of the last call
 
     @property
@@ -54,51 +84,36 @@ class ToolParser:
         return self._ahead if self._block is None else self._block.held
 
     @property
-    def calm(self) -> bool:
-        """Whether text without any of `starts`, that `arguments` take, passes whole; `skim` must see it."""
-        return not self._ahead if self._block is None else self._block.arguments is not None
-
-    @property
-    def arguments(self) -> JsonValue | None:
-        """The arguments that are being read, once the call's name has gone out."""
-        return None if self._block is None else self._block.arguments
-
-    @property
-    def starts(self) -> frozenset[str]:
-        """The characters that a block begins with; in a block, there are none."""
+    def passage(self) -> Passage | None:
+        """Text without the characters that a block begins with; in a block, what this says."""
         if self._block is not None:
-            return frozenset()
-        return frozenset(text[0] for text in self._style.opens) | ({"{"} if self._bare else frozenset())
+            return self._block.passage
+        return None if self._ahead else self._passages[self._bare]
 
-    @property
-    def ends(self) -> frozenset[str]:
-        """The characters with which a block's opening text ends."""
-        return frozenset(text[-1] for text in self._style.opens) | ({"{"} if self._bare else frozenset())
+    def opening_end(self, text: str) -> int:
+        """Find the place behind the first character of a text with which an opening text may end, or the text's end."""
+        found = self._ends(text)
+        return found.end() if found else len(text)
 
     @property
     def in_block(self) -> bool:
         """Whether a block of calls has begun, and its end has not come."""
         return self._block is not None
 
-    def split(self, text: str) -> list[Piece]:
+    def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
         out: list[Piece] = []
         while text:
-            text = self._split_answer(text, out) if self._block is None else self.split_block(text, out)
+            text = self._split_answer(text, out) if self._block is None else self.feed_block(text, out)
         return out
 
-    def split_block(self, text: str, out: list[Piece]) -> str:
+    def feed_block(self, text: str, out: list[Piece]) -> str:
         """Take text of a block, which has begun; add what is final to `out`, and return the text after the block."""
         assert self._block is not None
-        text = self._block.split(text, out)
+        text = self._block.feed(text, out)
         if self._block.done:
             self._call, self._block = self._block.call, None
         return text
-
-    def skim(self, text: str) -> None:
-        """Take text that passes whole while calm."""
-        if self._bare and text.strip():
-            self._bare = False
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could make a call of it."""
@@ -109,11 +124,24 @@ class ToolParser:
         ahead, self._ahead = self._ahead, ""
         return [plain(ahead, Channel.ANSWER)] if ahead else []
 
-    def copy(self) -> ToolParser:
+    def copy(self) -> Self:
         """Return an independent parser in the same state."""
-        other = copy(self)
+        other = super().copy()
         other._block = self._block.copy() if self._block else None
         return other
+
+    def state(self) -> Any:
+        """Return the state as plain data."""
+        return [super().state(), self._block.state() if self._block else None]
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        own, block = msgspec.convert(state, tuple[Any, Any])
+        super().restore(own)
+        self._block = None
+        if block is not None:
+            self._block = self._new_block(self._style, "", self._call, self._schemas)
+            self._block.restore(block)
 
     def _split_answer(self, text: str, out: list[Piece]) -> str:
         """Take text outside of blocks; return what comes after the next opening text."""
@@ -122,7 +150,7 @@ class ToolParser:
         at, opener, partial, bare = 0, "", False, False
         while (begin := self._begins(text, at)) is not None:
             at = begin.start()
-            bare = self._bare and text[at] == "{" and not text[:at].strip()
+            bare = self._bare and text[at] in self._style.bare and not text[:at].strip()
             opener, partial = mark_at(text, at, self._style.opens)
             if opener or partial or bare:
                 break
@@ -130,11 +158,18 @@ class ToolParser:
         else:
             at = len(text)
         if at:
-            self.skim(text[:at])
+            self._bare = self._bare and not text[:at].strip()
             out.append(plain(text[:at], Channel.ANSWER))
         if opener or bare:
             self._bare = False
-            self._block = ToolBlock(self._style, opener, self._call)
+            self._block = self._new_block(self._style, opener, self._call, self._schemas)
             return text[at + len(opener) :]
         self._ahead = text[at:]
         return ""
+
+
+@cache
+def passages_of(style: ToolStyle) -> tuple[Passage, Passage]:
+    """Say what may pass outside of blocks: later in an answer, and where only white space has come."""
+    starts = "".join(sorted({text[0] for text in style.opens}))
+    return Passage(starts), Passage(starts + style.bare)

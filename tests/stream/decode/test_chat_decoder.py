@@ -115,7 +115,7 @@ def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, in
 
     parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
     answer = thinking = ""
-    pieces = parser.split(think_tok.decode(ids)) + parser.finish()
+    pieces = parser.feed(think_tok.decode(ids)) + parser.finish()
     for place, piece in enumerate(pieces):
         if piece.channel is Channel.ANSWER and stops.matched is None:
             answer += stops.step(piece.text).text
@@ -148,11 +148,10 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
 
 
 class LongWay(ChatDecoder):
-    """Skims nothing."""
+    """Lets nothing pass."""
 
     def _settle(self):
-        super()._settle()
-        self._calm = False
+        self._fast.close()
 
 
 @settings(max_examples=200)
@@ -161,7 +160,7 @@ class LongWay(ChatDecoder):
 )
 def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cuts, name):
     tok = request.getfixturevalue(name)
-    options["tools"] = data.draw(st.sampled_from([None, "hermes"]))
+    options["tool_style"] = data.draw(st.sampled_from([None, "hermes"]))
     ids = data.draw(some_ids(tok))
     decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
     assert run(decoder, chunks_of(ids, cuts)) == run(plain, [ids])
@@ -392,7 +391,7 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"tools": "xml"}, ValueError, "unknown tool style 'xml'; known are harmony, deepseek, "),
+        ({"tool_style": "xml"}, ValueError, "unknown tool style 'xml'; known are harmony, deepseek, "),
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
         ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),
@@ -404,7 +403,11 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
             TypeError,
             "a reasoning style is given by its name or as an object of its own, not as bool True",
         ),
-        ({"tools": [{}]}, TypeError, "a tool style is given by its name or as an object of its own, not as list [{}]"),
+        (
+            {"tool_style": [{}]},
+            TypeError,
+            "a tool style is given by its name or as an object of its own, not as list [{}]",
+        ),
         ({"max_tokens": -2}, ValueError, "max_tokens=-2 is below 0"),
         ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
         ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),
@@ -444,7 +447,7 @@ CALL = '<tool_call>{"name": "f", "arguments": {"code": "%s", "n": [1, 2.5e3, tru
 @pytest.mark.parametrize("reasoning", [None, "think"])
 def test_arguments_are_skimmed_and_give_what_they_give_the_long_way(think_tok, reasoning):
     ids = list((CALL % 'if a < b:\\n\\t<think> \\"日本\\"').encode())
-    decoder, long_way = (kind(think_tok, reasoning=reasoning, tools="hermes") for kind in (ChatDecoder, LongWay))
+    decoder, long_way = (kind(think_tok, reasoning=reasoning, tool_style="hermes") for kind in (ChatDecoder, LongWay))
     given = [decoder.feed([token_id]) for token_id in ids]
     assert given == [long_way.feed([token_id]) for token_id in ids]
     assert decoder.finish() == long_way.finish()
@@ -457,7 +460,7 @@ def test_arguments_are_skimmed_and_give_what_they_give_the_long_way(think_tok, r
 def test_a_copy_inside_arguments_goes_on_by_itself(think_tok):
     ids = list((CALL % "a").encode())
     for place in range(len(ids)):
-        decoder, whole = (ChatDecoder(think_tok, reasoning="think", tools="hermes") for _ in range(2))
+        decoder, whole = (ChatDecoder(think_tok, reasoning="think", tool_style="hermes") for _ in range(2))
         decoder.feed(ids[:place])
         branch = decoder.copy()
         decoder.feed(list(b'"}]{,'))

@@ -3,39 +3,94 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode import _core
-from tokenweir.stream.decode.fast_path import Skimming
+from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 
 
+def detokenizer(tok, splits=True):
+    return _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings([]), [], {}, splits, 0, None)
+
+
 @pytest.fixture
 def detok(tok):
-    ids = _core.IdSet([])
-    return _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings([]), ids, 0, None)
+    return detokenizer(tok)
 
 
-def test_without_a_splitter_all_may_be_skimmed(detok):
-    assert Skimming(detok, None).prepare(Channel.ANSWER)
-    assert detok.skim(list(b"a<{"), 0)[2] == 3
+def feed(detok, text):
+    """What goes out, how many ids were taken, and what is to be given."""
+    sent, _, place, given = detok.feed(list(text.encode()), 0)
+    return sent, place, given
 
 
-def test_where_something_may_begin_it_stops(detok):
+def test_without_a_splitter_everything_passes(tok):
+    detok = detokenizer(tok, splits=False)
+    assert feed(detok, "a") == ("", 1, "a")
+    detok.send("a")
+    FastPath(detok).open(None, Channel.ANSWER)
+    assert feed(detok, "a<{") == ("a<{", 3, None)
+
+
+def test_where_something_may_begin_an_id_is_given_with_what_has_passed(detok):
     splitter = ReasoningParser("think")
-    skimming = Skimming(detok, splitter)
-    assert skimming.prepare(Channel.ANSWER)
-    assert not skimming.prepare(Channel.REASONING)
-    assert detok.skim(list(b"a{<"), 0)[2] == 2
-    splitter.split("\n<thi")
-    assert not skimming.prepare(Channel.ANSWER)
+    path = FastPath(detok)
+    path.open(splitter, Channel.ANSWER)
+    assert feed(detok, "a{<b") == ("a{", 3, "a{<")
+    assert splitter.feed("a{<") == ReasoningParser("think").feed("a{<")
+    assert detok.send("a{<") == ("<", [ord("<")])
 
 
-def test_arguments_are_followed_to_their_end(detok):
+def test_nothing_passes_on_another_channel_or_while_text_is_held(detok):
+    splitter = ReasoningParser("think")
+    path = FastPath(detok)
+    path.open(splitter, Channel.REASONING)
+    assert feed(detok, "a") == ("", 1, "a")
+    detok.send("a")
+    splitter.feed("\n<thi")
+    path.open(splitter, Channel.ANSWER)
+    assert feed(detok, "b") == ("", 1, "b")
+
+
+def test_arguments_pass_up_to_their_end(detok):
     splitter = ToolParser("hermes")
-    skimming = Skimming(detok, splitter)
-    splitter.split('<tool_call>{"name": "f", "arguments": {')
-    assert skimming.prepare(Channel.TOOL_CALL)
-    assert detok.skim(list(b'"a<{": 1}}'), 0)[2] == 8
-    assert splitter.arguments is not None
-    branch = Skimming(_core.Detokenizer(detok), splitter.copy())
-    assert branch.prepare(Channel.TOOL_CALL)
+    splitter.feed('<tool_call>{"name": "f", "arguments": {')
+    path = FastPath(detok)
+    path.open(splitter, Channel.TOOL_CALL)
+    assert feed(detok, '"a<{": 1}}') == ('"a<{": 1', 9, '"a<{": 1}')
+    assert not splitter.passage.scanner.done  # the core follows a copy
+    path.close()
+
+
+def test_a_call_that_is_held_passes_without_going_out(detok):
+    splitter = ToolParser("hermes")
+    start = '<tool_call>{"arguments": {'
+    splitter.feed(start)
+    path = FastPath(detok)
+    path.open(splitter, None)
+    assert feed(detok, '"a": 1}') == ("", 7, '"a": 1}')
+    assert splitter.feed('"a": 1}') == []
+
+
+def test_text_must_come_back_once(detok):
+    detok.feed([65, 66], 0)
+    with pytest.raises(RuntimeError, match="not come back"):
+        detok.let_pass("<")
+    detok.drop("A")
+    with pytest.raises(RuntimeError, match="not given"):
+        detok.take("A")
+    detok.let_pass("<")
+    assert detok.feed([66, 67], 0)[0] == "BC"
+    with pytest.raises(RuntimeError, match="not given"):
+        detok.let_pass(None)
+    assert detok.unseen() == "BC"
+    assert detok.send("BC") == ("", [])
+    with pytest.raises(RuntimeError, match="not given"):
+        detok.send("C")
+
+
+def test_a_closed_path_lets_nothing_pass(detok):
+    path = FastPath(detok)
+    path.open(ReasoningParser("think"), Channel.ANSWER)
+    path.close()
+    assert feed(detok, "ab") == ("", 1, "a")

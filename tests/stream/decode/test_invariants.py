@@ -17,7 +17,7 @@ from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt
+from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_texts
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.pipeline.stages import (
@@ -100,7 +100,7 @@ def answers(draw, make_tok):
         "stop_scope": draw(st.sampled_from(list(SCOPES))),
         "reasoning": draw(st.sampled_from([style, style, "strip", None])),
         "reasoning_style": style,
-        "tools": draw(st.sampled_from([tools, tools, None])),
+        "tool_style": draw(st.sampled_from([tools, tools, None])),
         "min_tokens": least,
         "max_tokens": draw(st.none() | st.none() | st.integers(least, 60)),
         "include_stop": draw(st.booleans()),
@@ -145,8 +145,8 @@ class Plain:
     """
 
     def __init__(self, tok, ids, options):
-        self.splitter, shown = find_splitter(tok, options["prompt_ids"], style_in(options), options["tools"])
-        self.decode(tok, ids, options, shown if options["skip_special_tokens"] else {})
+        self.splitter, styles = find_splitter(tok, options["prompt_ids"], style_in(options), options["tool_style"])
+        self.decode(tok, ids, options, shown_texts(tok, styles) if options["skip_special_tokens"] else {})
         self.split()
         self.search(options)
 
@@ -176,7 +176,7 @@ class Plain:
         self.text += stream.flush()
 
     def split(self):
-        split = [] if self.splitter is None else self.splitter.split(self.text) + self.splitter.finish()
+        split = [] if self.splitter is None else self.splitter.feed(self.text) + self.splitter.finish()
         self.after = ANSWER if self.splitter is None else self.splitter.channel
         self.pieces, at = [], 0
         for piece in split:
@@ -266,7 +266,7 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
     style = options["reasoning_style"]
     pairs_alone = (style.unmatched_closer, style.after_closer, style.wrappers, style.enders) == ("keep", "keep", (), ())
-    if style.name != HARMONY and pairs_alone and options["tools"] is None and plain.completed is None:
+    if style.name != HARMONY and pairs_alone and options["tool_style"] is None and plain.completed is None:
         assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
 
     for chunks in (cut(ids, places), [ids]):
@@ -283,20 +283,20 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
     options |= {"min_tokens": 0, "max_tokens": None, "include_stop": False, "ignore_eos": False, "stop_token_ids": ()}
     options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
     spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
-    style, tools = style_in(options), options["tools"]
+    style, tools = style_in(options), options["tool_style"]
 
     async def source():
         for chunk in cut(ids, places):
             yield chunk
 
     async def composed():
-        stage = detokenize(until_eos(source(), tok.eos_ids), tok, style=style, tools=tools, **spoken)
+        stage = detokenize(until_eos(source(), tok.eos_ids), tok, style=style, tool_style=tools, **spoken)
         if style is not None:
             inside = read_prompt(tok, options["prompt_ids"], style).inside
-            stage = (strip_reasoning if strip else split_reasoning)(stage, style, inside=inside, tools=tools)
+            stage = (strip_reasoning if strip else split_reasoning)(stage, style, inside=inside, tool_style=tools)
         elif tools is not None:
             stage = split_tool_calls(stage, tools)
-        stage = stop_at(stage, options["stop"], scope=options["stop_scope"])
+        stage = stop_at(stage, options["stop"], stop_scope=options["stop_scope"])
         return as_deltas([chunk async for chunk in stage])
 
     async def fused():
@@ -342,7 +342,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     tok, ids, options = data.draw(answers(make_tok))
     style, stops = options["reasoning_style"], options["stop"]
     options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True}
-    options |= {"stop_token_ids": (), "tools": None}  # a call is held until its name is known
+    options |= {"stop_token_ids": (), "tool_style": None}  # a call is held until its name is known
     # A stop that ends with another never matches, yet its beginning is held; a header of harmony is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
     assume(style.name != HARMONY)

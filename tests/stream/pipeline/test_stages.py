@@ -109,7 +109,7 @@ def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts,
     async def composed():
         text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, style="mistral")
         split = (strip_reasoning if strip else split_reasoning)(text, "mistral", inside=inside)
-        return as_deltas(await collect(stop_at(split, stops, scope=scope)))
+        return as_deltas(await collect(stop_at(split, stops, stop_scope=scope)))
 
     async def fused():
         options = {"stop": stops, "stop_scope": scope, "reasoning": "strip" if strip else "auto", "prompt_ids": prompt}
@@ -158,15 +158,15 @@ def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words
 
     async def composed():
         ended = until_eos(Source(chunks), tok.eos_ids)
-        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], style="mistral", tools="mistral")
+        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], style="mistral", tool_style="mistral")
         if together:
-            split = split_reasoning(text, "mistral", tools="mistral")
+            split = split_reasoning(text, "mistral", tool_style="mistral")
         else:
             split = split_tool_calls(split_reasoning(text, "mistral"), "mistral")
         return as_deltas(await collect(stop_at(split, stops)))
 
     async def fused():
-        options = {"stop": stops, "tools": "auto", "prompt_ids": [tok.token_to_id("<skip>")]}
+        options = {"stop": stops, "tool_style": "auto", "prompt_ids": [tok.token_to_id("<skip>")]}
         *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
         return merge(deltas), finish.token_ids
 
@@ -447,8 +447,8 @@ def test_options_are_refused_before_anything_is_read(tok):
         decode_chat(Source([]), tok, stop=[""])
     with pytest.raises(ValueError, match="unknown reasoning style 'deep'"):
         split_reasoning(Source([]), "deep")
-    with pytest.raises(ValueError, match="^scope must be one of answer, reasoning, all, not 'both'$"):
-        stop_at(Source([]), ["x"], scope="both")
+    with pytest.raises(ValueError, match="^stop_scope must be one of answer, reasoning, all, not 'both'$"):
+        stop_at(Source([]), ["x"], stop_scope="both")
 
 
 @pytest.mark.anyio

@@ -66,7 +66,7 @@ def test_a_copy_goes_on_by_itself(words, cut):
     text = "".join(words)
     value, whole = JsonValue(), JsonValue()
     place = value.feed(text[: cut % (len(text) + 1)])
-    branch = JsonValue(value)
+    branch = value.copy()
     value.feed('"]}')
     assert whole.feed(text) == branch.feed(text, place)
     assert (whole.done, whole.error) == (branch.done, branch.error)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from splitting import check_skimming, cut, run, told
+from splitting import check_passing, cut, run, told
 
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
@@ -66,14 +66,14 @@ def test_markup_does_not_reach_over_markup():
     assert (got["answer"], got["thinking"], got["calls"]) == ("a <tool_call>{}", "b", [])
 
 
-def test_what_may_be_skimmed_changes_with_the_channel():
+def test_what_may_pass_changes_with_the_channel():
     splitter = both(inside=True)
     assert splitter.channel is Channel.REASONING
-    assert splitter.starts == {"<"}
-    splitter.split("hm</think>So")
-    assert (splitter.channel, splitter.calm) == (Channel.ANSWER, True)
-    splitter.split("<tool_call>")
-    assert (splitter.channel, splitter.calm) == (Channel.TOOL_CALL, False)
+    assert splitter.passage.until == "<"
+    splitter.feed("hm</think>So")
+    assert (splitter.channel, splitter.passage.until) == (Channel.ANSWER, "<")
+    splitter.feed("<tool_call>")
+    assert (splitter.channel, splitter.passage) == (Channel.TOOL_CALL, None)
 
 
 WORDS = [
@@ -108,5 +108,5 @@ def test_every_cutting_gives_the_same_pieces(words, places, reasoning, tools, in
 
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from([*WORDS, "it is"]), max_size=10))
-def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
-    check_skimming(both, words, "\n<think>{")
+def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(words):
+    check_passing(both, words, "\n<think>{")

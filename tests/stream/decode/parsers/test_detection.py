@@ -7,7 +7,14 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
-from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_tokens, vocabulary_tools
+from tokenweir.stream.decode.parsers.detection import (
+    Styles,
+    find_splitter,
+    read_prompt,
+    shown_texts,
+    shown_tokens,
+    vocabulary_tools,
+)
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
 from tokenweir.stream.decode.parsers.last_turn import PART
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
@@ -161,12 +168,12 @@ def test_a_vocabulary_that_has_the_tokens_shows_the_style_of_calls(make_tok, sty
 def test_the_splitter_is_what_there_is_to_split(make_tok):
     hermes = TOOL_STYLES["hermes"]
     none = make_tok()
-    assert find_splitter(none) == (None, {})
-    assert find_splitter(none, tools="auto") == (None, {})
-    assert isinstance(find_splitter(none, tools=hermes)[0], ToolParser)
+    assert find_splitter(none) == (None, Styles(None, None))
+    assert find_splitter(none, tool_style="auto") == (None, Styles(None, None))
+    assert isinstance(find_splitter(none, tool_style=hermes)[0], ToolParser)
     assert isinstance(find_splitter(none, reasoning=THINK)[0], ReasoningParser)
-    assert isinstance(find_splitter(none, reasoning=THINK, tools=hermes)[0], ThinkingAndTools)
-    assert isinstance(find_splitter(none, reasoning=None, tools=TOOL_STYLES["harmony"])[0], Harmony)
+    assert isinstance(find_splitter(none, reasoning=THINK, tool_style=hermes)[0], ThinkingAndTools)
+    assert isinstance(find_splitter(none, reasoning=None, tool_style=TOOL_STYLES["harmony"])[0], Harmony)
 
 
 def test_special_tokens_of_calls_are_shown_and_no_others(make_tok):
@@ -175,7 +182,7 @@ def test_special_tokens_of_calls_are_shown_and_no_others(make_tok):
         tok.token_to_id("[TOOL_CALLS]"): "[TOOL_CALLS]",
         tok.token_to_id("[ARGS]"): "[ARGS]",
     }
-    assert find_splitter(tok, tools=None)[1] == {}
+    assert shown_texts(tok, find_splitter(tok, tool_style=None)[1]) == {}
 
 
 def texts(deltas):
@@ -214,7 +221,7 @@ def test_calls_by_id_and_by_text_are_the_same_in_real_vocabularies(data, file, t
     assert not {tok.token_to_id(token) for token in as_text} & set(by_text)
     prompt = tok.encode("Hi", add_special_tokens=False)
     for ids in (by_id, by_text):
-        decoder = ChatDecoder(tok, prompt_ids=prompt, tools="auto")
+        decoder = ChatDecoder(tok, prompt_ids=prompt, tool_style="auto")
         deltas = [delta for token_id in ids for delta in decoder.feed([token_id])] + decoder.finish()
         answer, _, name, arguments, reason = texts(deltas)
         assert (answer.strip(), name, arguments, reason) == ("", "f", '{"é": 1}', FinishReason.TOOL_CALLS)

@@ -7,10 +7,11 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import check_skimming, cut, run, told
+from splitting import check_passing, cut, run, told
 
+from tokenweir.stream.decode.parsers.base import Passage
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
-from tokenweir.stream.decode.parsers.tool_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
 from tokenweir.stream.events import Channel
 
 THINK = "<|channel|>analysis<|message|>Is 1 < 2?<|end|><|start|>assistant"
@@ -70,9 +71,9 @@ def test_a_channel_may_begin_in_a_message():
 
 def test_the_name_goes_out_with_the_first_character_of_the_arguments():
     splitter = Harmony()
-    assert splitter.split("<|channel|>commentary to=functions.f<|message|>\n") == []
+    assert splitter.feed("<|channel|>commentary to=functions.f<|message|>\n") == []
     assert splitter.channel is Channel.TOOL_CALL
-    name, arguments = splitter.split('{"a')
+    name, arguments = splitter.feed('{"a')
     assert (name.name, name.text, arguments.name, arguments.text) == ("f", "", "", '{"a')
     assert name.source == "<|channel|>commentary to=functions.f<|message|>\n"
 
@@ -160,10 +161,10 @@ def test_where_the_prompt_ends(before, text, thinking, answer):
 
 def test_only_what_may_be_markup_is_held():
     splitter = Harmony("assistant<|channel|>final<|message|>")
-    assert splitter.calm
-    assert [piece.text for piece in splitter.split("a < b <|x <|e")] == ["a ", "<", " b ", "<", "|x "]
+    assert splitter.passage == Passage("<")
+    assert [piece.text for piece in splitter.feed("a < b <|x <|e")] == ["a ", "<", " b ", "<", "|x "]
     assert splitter.held == "<|e"
-    assert not splitter.calm
+    assert splitter.passage is None
     assert [piece.text for piece in splitter.finish()] == ["<|e"]
 
 
@@ -187,5 +188,5 @@ def test_every_cutting_gives_the_same_pieces(words, places, before):
 
 @settings(max_examples=200)
 @given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
-def test_calm_text_may_be_skimmed_and_copies_are_independent(words):
-    check_skimming(Harmony, words, '{"<|')
+def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(words):
+    check_passing(Harmony, words, '{"<|')

@@ -83,7 +83,7 @@ def merged(pieces):
 
 
 def split(parser, pieces):
-    out = [piece for text in pieces for piece in parser.split(text)]
+    out = [piece for text in pieces for piece in parser.feed(text)]
     return merged((piece.channel, piece.source) for piece in out + parser.finish())
 
 
@@ -104,7 +104,7 @@ def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
     parser, seen, sent = ReasoningParser(style), "", ""
     for char in "".join(words):
         seen += char
-        sent += "".join(piece.source for piece in parser.split(char))
+        sent += "".join(piece.source for piece in parser.feed(char))
         assert sent + parser.held == seen
         if parser.held:
             completed = [
@@ -129,14 +129,14 @@ def test_white_space_round_tags_stays():
 
 def test_an_opener_counts_first_on_its_line_by_default():
     for text in ["<think>", "\n<think>", "Sure.\n  <think>", "<think>a</think><think>"]:
-        assert ReasoningParser("think").split(text)[-1] == markup("<think>")
+        assert ReasoningParser("think").feed(text)[-1] == markup("<think>")
     for text in ["Sure. <think>", "the `<think>` tag", "- <think>"]:
         assert ReasoningParser("think").step(text) == [(ANSWER, text)]
 
 
 def test_opens_at_start():
     style = replace(STYLES["think"], opens_at="start")
-    assert ReasoningParser(style).split(" \n<think>")[-1] == markup("<think>")
+    assert ReasoningParser(style).feed(" \n<think>")[-1] == markup("<think>")
     assert ReasoningParser(style).step("Sure.\n<think>") == [(ANSWER, "Sure.\n<think>")]
 
 
@@ -194,7 +194,7 @@ def test_white_space_after_the_closer():
         assert "".join(piece for channel, piece in parser.step(text) if channel is ANSWER) == answer
     newlines = ReasoningParser(replace(STYLES["think"], after_closer="strip_newlines"))
     assert newlines.step("<think>hm</think>\n") == [(REASONING, "hm")]
-    assert not newlines.calm
+    assert newlines.passage is None
     assert newlines.step("\r\n So\n") == [(ANSWER, " So\n")]
 
 

@@ -8,9 +8,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import check_skimming, cut, run, told
+from splitting import check_passing, cut, run, told
 
-from tokenweir.stream.decode.parsers.tool_block import MAX_HEADER, MAX_HELD
+from tokenweir.stream.decode.parsers.json_block import MAX_HEADER, MAX_HELD
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_styles import TOOL_STYLES
@@ -86,7 +86,7 @@ def test_arguments_go_out_as_they_come(style):
     parser, taken = ToolParser(style), ""
     end = text.index(WEATHER) + len(WEATHER)
     for place, char in enumerate(text[:end]):
-        taken += "".join(piece.text for piece in parser.split(char) if piece.channel is Channel.TOOL_CALL)
+        taken += "".join(piece.text for piece in parser.feed(char) if piece.channel is Channel.TOOL_CALL)
         assert taken == text[text.index(WEATHER) : place + 1]
 
 
@@ -155,9 +155,9 @@ def test_every_cutting_gives_the_same_pieces(style, data):
 
 @settings(max_examples=200)
 @given(st.sampled_from(STYLES), st.data())
-def test_calm_text_may_be_skimmed_and_copies_are_independent(style, data):
+def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(style, data):
     words = data.draw(st.lists(st.sampled_from([*WORDS[style.name], "so it is", "line\n"]), max_size=8))
-    check_skimming(lambda: ToolParser(style), words, '{"')
+    check_passing(lambda: ToolParser(style), words, '{"')
 
 
 # -- what the peers' tests say, one style after the other --------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_a_call_without_arguments_has_empty_ones():
 def test_arguments_before_the_name_wait_for_it():
     text = '[TOOL_CALLS] [{"arguments":{"name": "John Doe"}, "name": "get_age"}]'
     assert split("mistral", text)["calls"] == [("get_age", '{"name": "John Doe"}', "complete")]
-    pieces = ToolParser("mistral").split(text)
+    pieces = ToolParser("mistral").feed(text)
     assert [(piece.name, piece.text) for piece in pieces[:2]] == [("get_age", ""), ("", '{"name": "John Doe"}')]
     assert pieces[0].source == text[: text.index(', "name": "get_age"') + len(', "name": "get_age"')]
 
@@ -200,7 +200,7 @@ def test_arguments_before_the_name_wait_for_it():
 def test_a_name_that_does_not_come_is_not_waited_for_for_ever():
     text = '<tool_call>{"arguments": {"a": "' + "x" * MAX_HELD
     parser = ToolParser("hermes")
-    pieces = [piece for start in range(0, len(text), 999) for piece in parser.split(text[start : start + 999])]
+    pieces = [piece for start in range(0, len(text), 999) for piece in parser.feed(text[start : start + 999])]
     assert pieces[0].source == text[:MAX_HELD]
     assert pieces[0].malformed == f"no name comes within {MAX_HELD} characters"
     assert not parser.held
@@ -381,6 +381,6 @@ def test_white_space_between_blocks_stays():
 def test_white_space_has_an_end():
     text = "[TOOL_CALLS]" + " " * 2 * MAX_HELD
     parser = ToolParser("mistral")
-    parser.split(text)
+    parser.feed(text)
     assert not parser.held
     assert told(run(ToolParser("mistral"), [text[:9], text[9:]]))["answer"] == text

@@ -1,15 +1,18 @@
-"""A block of tool calls, from its opening text to its end, split as it comes. `tools.py` says what becomes of calls."""
+"""A block of tool calls whose arguments are JSON, split as it comes. `tools.py` says what becomes of calls."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from copy import copy
 from functools import cache
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Piece, first_match, mark_at, markup, plain
+from tokenweir.stream.decode.parsers.base import MAX_PASSED, Passage, Piece, Saved, first_match, mark_at, markup, plain
 from tokenweir.stream.decode.parsers.call_object import CallObject
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.text_buffer import HeldText
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_styles import ToolStyle
@@ -20,6 +23,7 @@ MAX_HEADER = 1024
 CUT_SHORT = "the answer ends inside a tool call"
 _FIRST_BRACE = re.compile("{").search
 _FIRST_BRACE_OR_SPACE = re.compile("[ {]").search  # text that only begins as a header does is soon known for what it is
+_HEADER, _HEADER_TO_SPACE = Passage("{", held=True), Passage(" {", held=True)
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 
 
@@ -29,8 +33,8 @@ def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
     return re.compile("[" + "".join(re.escape(char) for char in {mark[0] for mark in marks}) + "]").search
 
 
-class ToolBlock:
-    """Splits the text of one block.
+class JsonBlock(Saved):
+    """Splits the text of one block. A `Block`.
 
     The states: "opened", where a call or the list of them must begin; "header" and "arguments", or "object", which are
     a call; "between", after one; "broken", up to where a block that has broken may end; and "done".
@@ -45,13 +49,29 @@ class ToolBlock:
         "_tagged", "_undecided", "_value", "call",
     )  # fmt: skip
 
-    def __init__(self, style: ToolStyle, opener: str, call: int) -> None:
+    SAVED: ClassVar[dict[str, Any]] = {
+        "_state": Literal["opened", "header", "arguments", "object", "between", "broken", "done"],
+        "_tagged": bool,
+        "_undecided": HeldText,
+        "_ahead": str,
+        "_head": int,
+        "_early": HeldText,
+        "_begun": bool,
+        "_in_list": bool,
+        "_after_mark": bool,
+        "_reason": str,
+        "_value": JsonValue,
+        "call": int,
+    }
+
+    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
         """Begin after the opening text.
 
         Args:
             style: How the model writes calls.
             opener: The opening text, empty where an object opens the block by itself.
             call: The number of the last call before the block.
+            schemas: The request's tools. JSON says itself of what type a value is.
 
         """
         self._style = style
@@ -86,13 +106,21 @@ class ToolBlock:
         return str(self._undecided) + self._ahead
 
     @property
-    def arguments(self) -> JsonValue | None:
-        """The arguments that are being read, once the call's name has gone out."""
+    def passage(self) -> Passage | None:
+        """The arguments, once the call's name has gone out; before that, what is held in any case."""
         if self._state == "arguments":
-            return self._value
-        return self._object.arguments if self._state == "object" and self._begun else None
+            return Passage("", self._value)
+        if self._state == "object":
+            return self._object.passage(not self._begun) if self._begun or self._room(MAX_HELD) else None
+        if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
+            return _HEADER if self._style.call_opens else _HEADER_TO_SPACE
+        return None
 
-    def split(self, text: str, out: list[Piece]) -> str:
+    def _room(self, most: int) -> bool:
+        """Whether all text that may pass can be held, at a character a byte."""
+        return self._undecided.length + MAX_PASSED <= most
+
+    def feed(self, text: str, out: list[Piece]) -> str:
         """Take more text, add what is final to `out`, and return the text after the block."""
         text = self._ahead + text
         self._ahead = ""
@@ -112,12 +140,21 @@ class ToolBlock:
             return [markup(held) if self._style.closes else plain(held, Channel.ANSWER)]
         return [Piece(held, Channel.ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
-    def copy(self) -> ToolBlock:
+    def copy(self) -> Self:
         """Return an independent copy."""
-        other = copy(self)
-        other._object, other._value = self._object.copy(), JsonValue(self._value)
-        other._undecided, other._early = self._undecided.copy(), self._early.copy()
+        other = super().copy()
+        other._object = self._object.copy()
         return other
+
+    def state(self) -> Any:
+        """Return the state as plain data."""
+        return [super().state(), self._object.state()]
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        own, call = msgspec.convert(state, tuple[Any, Any])
+        super().restore(own)
+        self._object.restore(call)
 
     # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
 
@@ -332,10 +369,10 @@ class ToolBlock:
 
 
 _STEPS = {
-    "opened": ToolBlock._opened,
-    "header": ToolBlock._in_header,
-    "arguments": ToolBlock._in_arguments,
-    "object": ToolBlock._in_object,
-    "between": ToolBlock._between,
-    "broken": ToolBlock._broken,
+    "opened": JsonBlock._opened,
+    "header": JsonBlock._in_header,
+    "arguments": JsonBlock._in_arguments,
+    "object": JsonBlock._in_object,
+    "between": JsonBlock._between,
+    "broken": JsonBlock._broken,
 }
