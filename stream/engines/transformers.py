@@ -7,10 +7,11 @@ transformers 5.23, with PyTorch 2.15 on the CPU.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.events import Delta
 
 
@@ -28,13 +29,15 @@ class ChatStreamer:
 
     """
 
-    def __init__(self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Any) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Unpack[DecoderOptions]
+    ) -> None:
         """Make a streamer.
 
         Args:
             tokenizer: The tokenizer of the model.
             emit: Called in `generate`'s thread with every list of deltas that is not empty; the last has the `Finish`.
-            options: As for `ChatDecoder`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
+            options: See `DecoderOptions`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
                 answer that just ends is cut short.
 
         Raises:
