@@ -94,6 +94,7 @@ class ChatTemplate:
             raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
         try:
             tree = _environment().parse(source)
+            limits.check_branches(*analysis.branches(tree))
             self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
             self.content_format: Literal["parts", "string"] = (
                 "parts" if analysis.iterates_over_content(tree) else "string"

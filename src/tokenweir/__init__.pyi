@@ -39,7 +39,11 @@ from tokenweir.stream.engines import ReplayEngine as ReplayEngine
 from tokenweir.stream.engines import Sampling as Sampling
 from tokenweir.stream.engines import SyncEngine as SyncEngine
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine as CTranslate2Engine
+from tokenweir.stream.engines.llama_server import LlamaServerEngine as LlamaServerEngine
+from tokenweir.stream.engines.sglang import SglangEngine as SglangEngine
 from tokenweir.stream.engines.transformers import ChatStreamer as ChatStreamer
+from tokenweir.stream.engines.transformers import TransformersEngine as TransformersEngine
+from tokenweir.stream.engines.vllm import VllmEngine as VllmEngine
 from tokenweir.stream.events import Alignment as Alignment
 from tokenweir.stream.events import Channel as Channel
 from tokenweir.stream.events import Delta as Delta
