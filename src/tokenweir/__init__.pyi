@@ -4,6 +4,7 @@ from tokenweir.encode.decode import DecodeStream as DecodeStream
 from tokenweir.encode.decode_batch import DecodeBatch as DecodeBatch
 from tokenweir.encode.encoded import Encoded as Encoded
 from tokenweir.encode.encoded import Ragged as Ragged
+from tokenweir.encode.errors import ContextLengthError as ContextLengthError
 from tokenweir.encode.errors import DeliveryError as DeliveryError
 from tokenweir.encode.errors import DeviceError as DeviceError
 from tokenweir.encode.errors import EngineError as EngineError
@@ -64,6 +65,7 @@ from tokenweir.stream.pipeline.stages import strip_reasoning as strip_reasoning
 from tokenweir.stream.pipeline.stages import until_eos as until_eos
 from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher
 from tokenweir.stream.prompts.prompt_encoding import encode_prompts as encode_prompts
+from tokenweir.stream.server.app import asgi_app as asgi_app
 from tokenweir.stream.server.limits import Limits as Limits
 from tokenweir.stream.server.serve import Server as Server
 from tokenweir.stream.server.serve import serve as serve

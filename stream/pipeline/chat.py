@@ -10,10 +10,11 @@ from typing import Any, Unpack
 from anyio import to_thread
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import OutputOptions
+from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
 from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
@@ -21,7 +22,8 @@ from tokenweir.stream.pipeline.multiplex import decode_answers, multiplex
 from tokenweir.stream.pipeline.stages import close, drive, engine_error
 from tokenweir.stream.pipeline.transforms import DecodeChat
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
-from tokenweir.templates import ChatTemplate, Prompt
+from tokenweir.templates import ChatTemplate
+from tokenweir.templates.reasoning_styles import ReasoningStyle
 
 
 @asynccontextmanager
@@ -66,6 +68,7 @@ async def chat(
             the deltas.
 
     Raises:
+        ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
         TemplateError: There is no template, or it refuses the messages or takes no tools.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
@@ -77,32 +80,20 @@ async def chat(
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, sampling, options)
     template = template or ChatTemplate.from_tokenizer(tokenizer)
-    if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
-        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
-    # It can take a quarter of a second for a megabyte, which no other stream should have to wait for.
-    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
-    prompt_ids = await _encode(prompt, tokenizer, encoder)
     if options.get("tool_style", "auto") == "auto":
         options["tool_style"] = template.tool_style or "auto" if tools else None
-    decoders = [
-        DecodeChat(
-            ChatDecoder(
-                tokenizer,
-                prompt_ids=prompt_ids,
-                stop_token_ids=sampling.stop_token_ids,
-                stop=sampling.stop,
-                max_tokens=sampling.max_tokens,
-                min_tokens=sampling.min_tokens,
-                ignore_eos=sampling.ignore_eos,
-                reasoning_style=template.reasoning,
-                tool_schemas=tools,
-                index=index,
-                **options,
-            )
-        )
-        for index in range(sampling.n)
-    ]
-    async with _answers(engine, prompt_ids, sampling, decoders) as deltas:
+    prompt_ids = await prompt_of(
+        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=template_kwargs
+    )
+    async with answer(
+        prompt_ids,
+        engine=engine,
+        tokenizer=tokenizer,
+        sampling=sampling,
+        reasoning_style=template.reasoning,
+        tool_schemas=tools,
+        **options,
+    ) as deltas:
         yield deltas
 
 
@@ -123,7 +114,20 @@ def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: Ou
         raise TypeError(f"chat() takes no {name!r}{hint}")
 
 
-async def _encode(prompt: Prompt, tokenizer: Tokenizer, encoder: Encoder | None) -> list[int]:
+async def prompt_of(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    encoder: Encoder | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    template_kwargs: Mapping[str, Any] | None = None,
+) -> Sequence[int]:
+    """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
+    if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
+        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
+    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
     if encoder is None or isinstance(encoder, Tokenizer):
         return await to_thread.run_sync(prompt.encode, encoder or tokenizer)
     prompt.check(tokenizer)
@@ -132,10 +136,50 @@ async def _encode(prompt: Prompt, tokenizer: Tokenizer, encoder: Encoder | None)
 
 
 @asynccontextmanager
-async def _answers(
-    engine: Engine, prompt_ids: Sequence[int], sampling: Sampling, decoders: Sequence[DecodeChat]
+async def answer(
+    prompt_ids: Sequence[int],
+    *,
+    engine: Engine,
+    tokenizer: Tokenizer,
+    sampling: Sampling,
+    reasoning_style: str | ReasoningStyle | None = None,
+    tool_schemas: Tools | None = None,
+    **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
-    """Run the engine, once or for every answer, while the context lasts."""
+    """Run an engine on a prompt's ids and decode what it gives: the second half of `chat()`, with its errors.
+
+    Args:
+        prompt_ids: The prompt.
+        engine: As for `chat()`.
+        tokenizer: As for `chat()`.
+        sampling: As for `chat()`.
+        reasoning_style: See `DecoderOptions`.
+        tool_schemas: See `DecoderOptions`.
+        options: See `OutputOptions`.
+
+    Raises:
+        ContextLengthError: Prompt and answer do not fit into the engine's context.
+
+    """
+    sampling = fit_context(engine, len(prompt_ids), sampling)
+    decoders = [
+        DecodeChat(
+            ChatDecoder(
+                tokenizer,
+                prompt_ids=prompt_ids,
+                stop_token_ids=sampling.stop_token_ids,
+                stop=sampling.stop,
+                max_tokens=sampling.max_tokens,
+                min_tokens=sampling.min_tokens,
+                ignore_eos=sampling.ignore_eos,
+                reasoning_style=reasoning_style,
+                tool_schemas=tool_schemas,
+                index=index,
+                **options,
+            )
+        )
+        for index in range(sampling.n)
+    ]
     sources: list[Cancellable] = []
     answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
     try:
@@ -155,6 +199,28 @@ async def _answers(
                 yield Deltas(deltas, sources)
     finally:
         await close(*answers)
+
+
+def fit_context(engine: Engine, prompt_tokens: int, sampling: Sampling) -> Sampling:
+    """Refuse what is longer than the engine's context, if the engine tells it; fill in the `max_tokens` that is left.
+
+    Raises:
+        ContextLengthError: Says how long prompt and answer are, and the context.
+
+    """
+    size: int | None = getattr(engine, "context_size", None)
+    if size is None:
+        return sampling
+    if prompt_tokens >= size:
+        raise ContextLengthError(f"the prompt has {prompt_tokens} tokens, and the model's context holds {size} at most")
+    if sampling.max_tokens is None:
+        return replace(sampling, max_tokens=size - prompt_tokens)
+    if prompt_tokens + sampling.max_tokens > size:
+        raise ContextLengthError(
+            f"the prompt has {prompt_tokens} tokens and max_tokens is {sampling.max_tokens}: "
+            f"{prompt_tokens + sampling.max_tokens} together, and the model's context holds {size} at most"
+        )
+    return sampling
 
 
 def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:
