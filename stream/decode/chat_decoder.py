@@ -158,7 +158,7 @@ class ChatDecoder:
         said = read_state(state, decoder._settings.digest(tokenizer))
         try:
             decoder._restore(said)
-        except (ValueError, TypeError, LookupError, OverflowError) as error:
+        except (ValueError, TypeError, LookupError, OverflowError, RuntimeError) as error:
             raise StateError(f"the state is damaged: {error}") from error
         return decoder
 
