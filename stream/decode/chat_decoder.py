@@ -111,6 +111,8 @@ class ChatDecoder:
         """Let pass what may, after the objects that this consists of have been made."""
         self._fast = FastPath(self._detok)
         self._core_feed = self._detok.feed
+        self._index = self._settings.index
+        self._make = self._router.make
         if not self.finished:
             self._settle()
         self._bare = self._bare_after()
@@ -209,7 +211,7 @@ class ChatDecoder:
             return self._feed(ids, logprobs)
         text, taken, place, given = self._core_feed(ids, 0)
         if given is None and place == len(ids):
-            return [self._router.make(text, taken, self._settings.index)] if text else []
+            return [self._make(text, taken, self._index)] if text else []
         self._go_on(ids, text, taken, place, given)
         return self._deliver()
 
@@ -323,6 +325,7 @@ class ChatDecoder:
     def _settle(self) -> None:
         """Say what may pass next."""
         router = self._router
+        self._make = router.make
         # After tags with nothing between them, what is counted is not yet what comes.
         goes_on = router.malformed is None and router.thinking.on is (router.channel is REASONING)
         self._fast.open(self._splitter, router.channel if goes_on else None)
