@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.templates.reasoning_styles import HARMONY, STYLES
@@ -100,6 +101,14 @@ def style_in(options):
 def cut(ids, places):
     places = sorted({0, len(ids), *(place % (len(ids) + 1) for place in places)})
     return [ids[a:b] for a, b in pairwise(places)]
+
+
+class LongWay(ChatDecoder):
+    """Lets nothing pass: without the fast path."""
+
+    def _settle(self):
+        super()._settle()
+        self._fast.close()
 
 
 CUTS = st.lists(st.integers(0, 200), max_size=8)
