@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.shared import constants
 
 MAX_BYTES = (1 << 31) - (1 << 20)
 """Of a batch: places in it are 32-bit numbers."""
 
-THREADS = 256
+THREADS = constants("encode.cu")["kThreads"]
 """A block, but where a mode says otherwise."""
 
-TILE = 8192
+TILE = constants("encode.cu")["kTile"]
 """Bytes of a block, a word of a bit map for each of its threads."""
 
-_ANY_REFUSED, _N_IDS, _N_COUNTERS = 0, 4, 8  # kernels/documents.cuh
+_COUNTERS = constants("documents.cuh")
 _NULL = np.uint64(0)  # a pointer
 
 
@@ -68,7 +69,7 @@ class Batch:
         self.n_words, self.n_tiles = -(-n // 32), -(-n // TILE)
         self.text, self.n, self.max_bytes = text, np.uint32(n), np.uint32(max_bytes)
         self.offsets, self.n_documents = offsets, np.uint32(n_documents)
-        zeros = device.words([n_documents, _N_COUNTERS, *[self.n_words] * bit_maps], zero=True)
+        zeros = device.words([n_documents, _COUNTERS["kCounters"], *[self.n_words] * bit_maps], zero=True)
         self.refusals, self.counters, self.taken, self.tokens, *self._bit_maps = zeros
         some = device.words([n, self.n_words, self.n_tiles, *scratch])
         self.ids, self._before, self._tiles, *self.scratch = some
@@ -83,7 +84,7 @@ class Batch:
                 self.taken[:] = earlier
             self.launch(
                 "find_added_tokens",
-                -(-int(self.n) // (8 * THREADS)),
+                -(-int(self.n) // (constants("added_tokens.cu")["kBytes"] * THREADS)),
                 search,
                 self.text,
                 self.n,
@@ -109,7 +110,7 @@ class Batch:
             "count_ids", self.n_tiles, np.uint32(self.n_words), *of_documents, *counted, self.refusals, self.counters
         )
         counters = self.device.to_host(self.counters).tolist()
-        ids = self.device.empty(counters[_N_IDS], np.int32)
+        ids = self.device.empty(counters[_COUNTERS["kIds"]], np.int32)
         offsets = self.device.empty(int(self.n_documents) + 1, np.int64)
         document_blocks = int(self.n_documents) // THREADS + 1
         self.launch(
@@ -124,7 +125,7 @@ class Batch:
             ids,
             offsets,
         )
-        if not counters[_ANY_REFUSED]:
+        if not counters[_COUNTERS["kRefusals"]]:
             return Encoded(ids, offsets, np.zeros(0, np.int64), ())
         refusals = self.device.to_host(self.refusals)
         refused = np.flatnonzero(refusals)

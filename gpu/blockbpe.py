@@ -26,14 +26,17 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.shared import constants
 from tokenweir.gpu.tables import ModelTables
 
 DOCUMENT_BYTES = 1 << 16
 """Bytes of a document, unless told otherwise: its time grows with the square of its length."""
 
 REASONS = {
-    4: "longer than {max_bytes} bytes",
-    8: "it has an added token that takes white space along or wants no word beside it",
+    constants("blockbpe.cu")["kTooLong"]: "longer than {max_bytes} bytes",
+    constants("blockbpe.cu")[
+        "kOddToken"
+    ]: "it has an added token that takes white space along or wants no word beside it",
 }
 """Why a document is left out, by the bits of kernels/documents.cuh; of several reasons, the first here."""
 

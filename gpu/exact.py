@@ -16,6 +16,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.shared import constants
 from tokenweir.gpu.tables import ExactTables
 
 PIECE_BYTES = 1 << 16
@@ -27,15 +28,15 @@ MAX_PIECE_BYTES = 1 << 24
 LONG_WORKERS = 64
 """At most so many blocks merge long pieces at once, each with 16 bytes of scratch for a byte of a piece."""
 
-REASONS = {
-    1: "it is not UTF-8",
-    4: "giant piece",
-    8: "it has an added token that takes white space along or wants no word beside it",
-    2: "Unicode's form C may change it",
-}
-"""Why a document is left out, by the bits of kernels/documents.cuh; of several reasons, the first here."""
+_CONSTANTS = constants("encode.cu")
 
-_SHORT_SYMBOLS, _MEDIUM_BYTES = 32, 256  # kernels/pieces.cuh
+REASONS = {
+    _CONSTANTS["kInvalidUtf8"]: "it is not UTF-8",
+    _CONSTANTS["kTooLong"]: "giant piece",
+    _CONSTANTS["kOddToken"]: "it has an added token that takes white space along or wants no word beside it",
+    _CONSTANTS["kNotSurelyNfc"]: "Unicode's form C may change it",
+}
+"""Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
 
 
 class ExactBatch:
@@ -98,7 +99,9 @@ class ExactBatch:
             offsets,
             self.max_bytes,
             bit_maps=3 + len(searches[1:]) + len(tables.cuts),
-            scratch=[2 * (n // (longer + 1) + 1) for longer in (_SHORT_SYMBOLS, _MEDIUM_BYTES)],
+            scratch=[
+                2 * (n // (longer + 1) + 1) for longer in (_CONSTANTS["kShortSymbols"], _CONSTANTS["kMediumBytes"])
+            ],
         )
         batch.mark()
         batch.find_added(searches, guards)

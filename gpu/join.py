@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.ragged import DeviceRagged
+from tokenweir.gpu.shared import constants
 from tokenweir.gpu.texts import CpuIds, Part
 
 _THREADS = 256
-_TILE = 2048  # ids a block, as in kernels/insert.cu
+_TILE = constants("insert.cu")["kTile"]  # ids a block
 
 
 class Affixes(NamedTuple):

@@ -1,10 +1,11 @@
 """A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name.
 
-The structs that point to the tables are rows of words of 8 bytes, in the order of kernels/*.cuh and core/device/device_bpe.h.
+The structs that point to the tables are rows of words of 8 bytes, in the order that their sources have (`shared.fields`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,17 @@ from tokenweir.encode.spec import NFC, Normalizer
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
+from tokenweir.gpu.shared import constants, fields
 
-MAX_CLASSES = 31
+_CUT, _ADDED = constants("cut.cu"), constants("added_tokens.cu")
+
+MAX_CLASSES = _CUT["kNoClass"]
 """Of an automaton: a character's class takes 5 bits, and the last of their values says that there is none."""
 
-MAX_CELLS = 2048
+MAX_CELLS = _CUT["kMaxCells"]
 """Entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
 
-_NOT_SURE = 0x80  # beside a class: the character is not inert under form C
-_NO_ID = 0xFFFFFFFF  # kNone of core/base/hash.h
-_ODD = 1 << 31  # beside an added token's id: it is more than its content
+_NO_ID = constants("encode.cu")["kNone"]
 
 
 class ModelTables:
@@ -65,12 +67,15 @@ class ModelTables:
     def _added(self, search: _core.AddedTokens) -> Any:
         first = np.zeros(256, np.bool_)
         first[[content[0] for content, _, _ in search.tokens]] = True
-        ids = [token_id | odd * _ODD for _, token_id, odd in search.tokens]
+        ids = [token_id | odd * _ADDED["kOdd"] for _, token_id, odd in search.tokens]
         return self._struct(
-            np.packbits(first, bitorder="little").view(np.uint32),
-            search.trie,
-            np.array(ids, np.uint32),
-            max(len(content) for content, _, _ in search.tokens),
+            fields("added_tokens.cu", "AddedTokenTables"),
+            {
+                "first": np.packbits(first, bitorder="little").view(np.uint32),
+                "trie": search.trie,
+                "ids": np.array(ids, np.uint32),
+                "longest": max(len(content) for content, _, _ in search.tokens),
+            },
         )
 
     def _bpe(self, model: _core.Bpe, searched: list[tuple[bytes, int, bool]], any_bytes: bool) -> Any:
@@ -85,23 +90,28 @@ class ModelTables:
         # Only documents that are refused have such bytes. Any token of one byte keeps kernels inside their tables.
         byte_ids = np.where(tables.byte_ids == _NO_ID, tables.byte_ids[0], tables.byte_ids)
         return self._struct(
-            pieces,
-            tables.rest,
-            len(pieces) - 1,
-            pairs,
-            65 - len(pairs).bit_length(),
-            len(pairs) - 1,
-            tables.merged_ids if tables.merged_ids.size else 0,
-            tables.merged_shift,
-            byte_ids,
-            tables.ascii_pairs,
-            tables.characters,
-            tables.lengths,
+            fields("encode.cu", "DeviceBpe"),
+            {
+                "pieces.slots": pieces,
+                "pieces.rest": tables.rest,
+                "pieces.mask": len(pieces) - 1,
+                "pairs": pairs,
+                "pair_shift": 65 - len(pairs).bit_length(),
+                "pair_mask": len(pairs) - 1,
+                "merged_ids": tables.merged_ids if tables.merged_ids.size else 0,
+                "merged_shift": tables.merged_shift,
+                "byte_ids": byte_ids,
+                "ascii_pairs": tables.ascii_pairs,
+                "characters.entries": tables.characters,
+                "lengths": tables.lengths,
+            },
         )
 
-    def _struct(self, *fields: NDArray[Any] | int) -> Any:
-        """A struct on the device; its pointers lead to copies of the arrays."""
-        return self._device.to_device(np.array([self._word(field) for field in fields], np.uint64))
+    def _struct(self, order: Sequence[str], values: Mapping[str, NDArray[Any] | int]) -> Any:
+        """A struct on the device, with its fields in their order; its pointers lead to copies of the arrays."""
+        if set(order) != set(values):
+            raise ValueError(f"a struct of {', '.join(order)} is given {', '.join(values)}")
+        return self._device.to_device(np.array([self._word(values[field]) for field in order], np.uint64))
 
     def _word(self, field: NDArray[Any] | int) -> int:
         if isinstance(field, int):
@@ -145,19 +155,22 @@ class ExactTables(ModelTables):
         _check(automaton)
         pages = automaton.class_pages[automaton.class_index]
         if first:  # only the first stage looks whether form C would change the text
-            pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_NOT_SURE), pages)
+            pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_CUT["kNotInert"]), pages)
         class_pages, class_index = _paged(pages)
         rank_pages, rank_index = _paged(ranks.reshape(pages.shape))
         return self._struct(
-            automaton.transitions,
-            class_index,
-            class_pages,
-            rank_index,
-            rank_pages,
-            _rows_of_bits(boundary_pairs(automaton.transitions)),
-            _rows_of_bits(automaton.sync),
-            automaton.n_classes + 1,
-            automaton.transitions.size,
+            fields("cut.cu", "CutTables"),
+            {
+                "transitions": automaton.transitions,
+                "class_index": class_index,
+                "class_pages": class_pages,
+                "rank_index": rank_index,
+                "rank_pages": rank_pages,
+                "boundaries": _rows_of_bits(boundary_pairs(automaton.transitions)),
+                "sync": _rows_of_bits(automaton.sync),
+                "width": automaton.n_classes + 1,
+                "n_cells": automaton.transitions.size,
+            },
         )
 
 
