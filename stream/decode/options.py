@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Literal, TypedDict
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback
 from tokenweir.encode.errors import TokenIdError
@@ -125,7 +125,7 @@ class Settings(Struct, frozen=True):
 
     def digest(self, tokenizer: Tokenizer) -> bytes:
         """Return 16 bytes that stand for these settings with a tokenizer."""
-        said = [getattr(self, name) for name in self.__struct_fields__ if name != "on_thinking_spent"]
+        said = structs.asdict(self) | {"ends": sorted(self.ends.items()), "on_thinking_spent": None}
         data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
         return blake2b(data, digest_size=16).digest()
 
