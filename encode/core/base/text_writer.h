@@ -1,4 +1,4 @@
-// Appends many short stretches to a string.
+// Appends many short texts to a string.
 //
 // std::string::append costs a call and a check each, which is most of the time where every fifth byte is replaced. Here
 // the string is made longer in large steps, written past its real end meanwhile, and cut in the destructor.

@@ -46,7 +46,8 @@ struct DeviceTables {
 
   bool controls_merge_ = false;
 
-  // A control token that is not searched for as it is spelled can come of text: the guard has a say beyond added tokens.
+  // Refuses a model that makes a control token of text which does not spell it. The guard would have to look at more
+  // than added tokens there, and kernels look at these alone.
   void check_control(const Bpe& bpe, const std::vector<std::pair<uint32_t, std::string>>& searched) {
     std::vector<bool> reached(bpe.tokens().size());
     bpe.pairs().for_each([&](uint32_t, uint32_t, uint32_t priority) { reached[bpe.merged()[priority]] = true; });

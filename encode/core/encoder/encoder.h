@@ -139,7 +139,7 @@ class Encoder {
     w.ids.push(id);
   }
 
-  // A stretch of the original between two raw added tokens.
+  // A segment: the original text between two raw added tokens.
   template <bool Spans>
   void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = text + begin;
@@ -193,7 +193,7 @@ class Encoder {
     WordCache::Key key;  // if it is short enough to have one
   };
 
-  // A stretch without added tokens, from `begin` to `end` of a segment.
+  // The part of a segment from `begin` to `end`, which has no added tokens.
   template <bool Spans>
   void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
               const EncodeOptions& options, Workspace& w) const {

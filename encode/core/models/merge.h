@@ -1,4 +1,4 @@
-// The merging of a piece's symbols, whatever they are.
+// The merge loops: they merge the symbols of a piece, be these bytes or characters.
 //
 // The pair of lowest priority merges first, the leftmost of equals, until no pair is left. Up to kShort symbols that is
 // done by shifting arrays (merge_short.h). More take a heap, and long pieces a heap for one window after

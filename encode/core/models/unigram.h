@@ -1,12 +1,13 @@
 // Unigram: of all ways to cut a text into pieces, the one of the greatest sum of scores (Kudo, "Subword
 // Regularization", 2018), by the Viterbi algorithm over a trie of the pieces.
 //
-// A character that is no piece by itself is also offered as an unknown one, for the worst score less ten, and competes
-// with longer pieces. Of equal sums the path holds whose last piece begins earlier. Sums are rounded from left to
-// right, so arithmetic decides between cuts that are mathematically equal ("...." as "." "..." or "..." "."), and it is
-// what the type stands for: Unigram<double> is HuggingFace's `Unigram` (tokenizers 0.23.3), Unigram<float> that of
-// SentencePiece (0.2.3), which begins again from zero wherever the sum so far is beyond 100,000. For the same reason a
-// document is never cut into words to be looked up.
+// A character that is no piece by itself is also offered as an unknown one. Its score is the worst score less ten, and
+// it competes with longer pieces. Of equal sums, the path wins whose last piece begins earlier.
+//
+// Sums are rounded from left to right. So rounding decides between cuts that are mathematically equal ("...." as "."
+// "..." or "..." "."), and the type of the sum says whose model this is: Unigram<double> is HuggingFace's `Unigram`
+// (tokenizers 0.23.3); Unigram<float> is SentencePiece's (0.2.3), which begins again from zero where the sum is beyond
+// 100,000. For the same reason a document is never split into words that are looked up.
 //
 // Where no piece crosses a place, every path goes through it: there the best one is traced back and the lattice begins
 // anew, with the sum so far. So the lattice is as long as a word or two, unless the text is one letter over and over.

@@ -43,7 +43,7 @@ struct Element {
   uint32_t c;
   uint8_t rank;    // of its combining class
   uint8_t inputs;  // how many characters of the text it stands for: only the first of a decomposition counts one
-  Span from{};     // those of which it is made, where somebody asks
+  Span from{};     // the characters of which it is made, if the caller wants them
 };
 
 // The properties and decompositions of the canonical or of the compatibility forms.
