@@ -8,7 +8,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece, Unigram
+from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram
 from tokenweir.encode.vocabulary import token_ids
 
 _USER_DEFINED = 4  # the type of a SentencePiece piece
@@ -141,3 +141,14 @@ def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
     if "<|return|>" in ends:
         ends.pop("<|end|>", None)
     return tuple(ends.values())
+
+
+def with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
+    """The added tokens and those that play a role without being listed; transformers adds these as control tokens."""
+    if isinstance(spec.model, RankBPE):
+        return spec.added_tokens
+    listed = {t.content for t in spec.added_tokens}
+    if isinstance(spec.model, SentencePiece):  # its pieces need not be added to play a role
+        listed.update(spec.model.pieces)
+    roles = dict.fromkeys(spec.special_roles.values())
+    return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))

@@ -74,7 +74,9 @@ class Affixes(NamedTuple):
     bos: tuple[int | None, bool | None]
     eos: tuple[int | None, bool | None]
 
-    def ids(self, add_special_tokens: bool, add_bos: bool | None, add_eos: bool | None) -> tuple[Ids, Ids]:
+    def ids(
+        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
+    ) -> tuple[Ids, Ids]:
         """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
 
         Raises:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Unpack, overload
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tokenweir.encode import formats
-from tokenweir.encode.added_tokens import inferred_end_ids, is_control, own_control_texts, with_real_ids
+from tokenweir.encode import formats, text_chunks
+from tokenweir.encode.added_tokens import inferred_end_ids, is_control, own_control_texts, with_real_ids, with_roles
 from tokenweir.encode.build import build_core
-from tokenweir.encode.decode import check_byte_fallback
-from tokenweir.encode.encoded import Encoded, Ragged
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback
+from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.formats.hub import find_snapshot, is_name
+from tokenweir.encode.ids import Ids, as_sequence, not_ids
+from tokenweir.encode.options import AffixOptions, EncodeOptions
 from tokenweir.encode.post_process import affixes_of, trim_offsets
-from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TokenizerSpec
-from tokenweir.encode.vocabulary import token_ids
+from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
+from tokenweir.encode.text_chunks import TextChunk
+from tokenweir.encode.vocabulary import token_ids, written_token_ids
 
 
 class Tokenizer:
@@ -30,16 +35,10 @@ class Tokenizer:
     (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
     was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
-    Every encoding method takes the same keywords:
-
-    - `add_special_tokens`: Add what the post-processor adds, such as a beginning-of-text token.
-    - `add_bos`, `add_eos`: Add that token or not, whatever the files say; None leaves it to them.
-    - `parse_special`: Text that spells an added token becomes that token. If False, no added token is matched and the
-      model yields no control token either: the text is plain data. (A control token that is the only one for its single
-      byte still stands for that byte.) User-defined pieces of a SentencePiece model are ordinary text to sentencepiece
-      and so here; with `guarded` they are not.
-    - `guarded`: Ascending character offsets at which text from a user stands. Nothing of `control_texts` that covers one
-      of them is matched, nor covers what the normalizer makes of one, while those elsewhere are.
+    Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
+    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. Nothing of
+    `control_texts` that covers one of them is matched, nor covers what the normalizer makes of one, while those elsewhere
+    are.
 
     Attributes:
         spec: What it was made from.
@@ -59,9 +58,12 @@ class Tokenizer:
     """
 
     def __init__(self, spec: TokenizerSpec) -> None:
+        if not isinstance(spec, TokenizerSpec):
+            hint = f": write Tokenizer.from_file({str(spec)!r})" if isinstance(spec, str | Path) else ""
+            raise TypeError(f"Tokenizer() takes a TokenizerSpec, not {type(spec).__name__}{hint}")
         self.spec = spec
         named = None if isinstance(spec.model, RankBPE) else self._token_ids  # what ranks are called is seldom asked
-        self.added_tokens = with_real_ids(_with_roles(spec), spec.model, named)
+        self.added_tokens = with_real_ids(with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self.core = build_core(spec, self.added_tokens, own_controls)
         self._encoder = self.core.encoder
@@ -88,6 +90,7 @@ class Tokenizer:
         if eos is None:
             eos = min(self.eos_ids, default=None)
         self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
+        self._usual = self._given()
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -115,23 +118,53 @@ class Tokenizer:
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
 
         """
+        if isinstance(path, str) and is_name(path) and not Path(path).exists():
+            raise TokenizerFileError(
+                f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
+            )
         return cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens))
 
     @classmethod
-    def from_bytes(cls, data: bytes, format: str, **options: Any) -> Tokenizer:
+    def from_pretrained(cls, name: str, *, revision: str = "main") -> Tokenizer:
+        """Read the tokenizer of a model from an existing cache of the HuggingFace hub; the network is never used.
+
+        The cache is at `HF_HUB_CACHE`, or `hub` in `HF_HOME`, or `~/.cache/huggingface/hub`.
+
+        Args:
+            name: The model's name on the hub, such as "Qwen/Qwen3-8B".
+            revision: A branch or tag that was fetched, or a commit's hash.
+
+        Raises:
+            TokenizerFileError: It is not in the cache, or cannot be read.
+            UnsupportedTokenizerError: It uses a construct that is not reproduced exactly.
+            ValueError: The name is none that the hub could have.
+
+        """
+        return cls.from_file(find_snapshot(name, revision))
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        format: formats.Format,
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Tokenizer:
         """Read a tokenizer from memory.
 
         Args:
             data: A file's content.
             format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
-            options: `pattern` and `special_tokens` for "tiktoken", `pattern` for "gguf".
+            pattern: As for `from_file`, for "tiktoken" and "gguf".
+            special_tokens: As for `from_file`, for "tiktoken".
 
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
 
         """
-        return cls(formats.read_bytes(data, format, **options))
+        return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens))
 
     @classmethod
     def from_spec(cls, spec: TokenizerSpec) -> Tokenizer:
@@ -177,57 +210,54 @@ class Tokenizer:
         self,
         text: str,
         *,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
-        parse_special: bool = True,
         guarded: Sequence[int] = (),
+        **options: Unpack[EncodeOptions],
     ) -> list[int]:
         """Encode one text.
+
+        Args:
+            text: The text.
+            guarded: Ascending character offsets at which text from a user stands; see the class.
+            options: `add_special_tokens` (True), `add_bos` and `add_eos` (None: as the files say), `parse_special` (True);
+                see `EncodeOptions`.
 
         Raises:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        parse_special, prefix, suffix = self._given(**options) if options else self._usual
         return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
     def encode_array(
         self,
         text: str,
         *,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
-        parse_special: bool = True,
         guarded: Sequence[int] = (),
+        **options: Unpack[EncodeOptions],
     ) -> NDArray[np.int32]:
-        """Encode one text to an int32 array; for long texts, faster than a list.
+        """Encode one text to an int32 array; for long texts, faster than a list. Options are those of `encode`.
 
         Raises:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        parse_special, prefix, suffix = self._given(**options) if options else self._usual
         return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
 
     def encode_with_offsets(
         self,
         text: str,
         *,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
-        parse_special: bool = True,
         guarded: Sequence[int] = (),
+        **options: Unpack[EncodeOptions],
     ) -> Encoded:
-        """Encode one text and tell which characters each id covers.
+        """Encode one text and tell which characters each id covers. Options are those of `encode`.
 
         Raises:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        parse_special, prefix, suffix = self._given(**options) if options else self._usual
         ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._affixes.added.trims:  # whether special tokens are added or not
@@ -235,7 +265,7 @@ class Tokenizer:
             for i, taken in called:
                 names[i] = taken
             for keep_prefix_space, enclosed in self._affixes.added.trims:
-                enclosed = enclosed and add_special_tokens
+                enclosed = enclosed and options.get("add_special_tokens", True)
                 spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
         nowhere = (0, 0)
         return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
@@ -245,22 +275,16 @@ class Tokenizer:
         texts: Iterable[str],
         *,
         threads: int | None = None,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
-        parse_special: bool = True,
         guarded: Sequence[Sequence[int]] = (),
+        **options: Unpack[EncodeOptions],
     ) -> Ragged:
         """Encode many texts on several threads.
 
         Args:
             texts: The texts.
             threads: At most so many; None means as many as the machine has and the work is worth.
-            add_special_tokens: As in `encode`, like the rest.
-            add_bos: See there.
-            add_eos: See there.
-            parse_special: See there.
             guarded: For every text the offsets that `encode` takes; empty means none anywhere.
+            options: As in `encode`.
 
         Raises:
             TextError: If a text has a lone surrogate; the message says which.
@@ -270,46 +294,91 @@ class Tokenizer:
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if isinstance(texts, str):
-            raise TypeError("texts must be several texts, not one str")
+            raise TypeError("texts must be several texts, not one str: write encode_batch([text])")
+        if not isinstance(texts, Iterable):
+            raise TypeError(f"texts must be several texts, not {type(texts).__name__}")
         texts = list(texts)
         if len(guarded) not in (0, len(texts)):
             raise ValueError(f"guarded has {len(guarded)} entries for {len(texts)} texts")
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        parse_special, prefix, suffix = self._given(**options) if options else self._usual
         return Ragged(*self._encoder.encode_batch(texts, parse_special, guarded, threads or 0, prefix, suffix))
 
     def count(
         self,
         text: str,
         *,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
-        parse_special: bool = True,
         guarded: Sequence[int] = (),
+        **options: Unpack[EncodeOptions],
     ) -> int:
-        """The number of ids of a text, without making them.
+        """The number of ids of a text, without making them. Options are those of `encode`.
 
         Raises:
             TextError: If the text has a lone surrogate.
 
         """
-        prefix, suffix = self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        parse_special, prefix, suffix = self._given(**options) if options else self._usual
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
-    def affixes(
-        self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def truncate(self, text: str, max_tokens: int, *, side: Side = "right", **options: Unpack[EncodeOptions]) -> str:
+        """The text, or as much of it as has at most `max_tokens` ids, those that are added to every text included.
+
+        It is cut between two tokens of the whole text, and further in where the shorter text on its own would have more
+        ids than that.
+
+        Args:
+            text: The text.
+            max_tokens: Ids that `encode` may give for the result.
+            side: Where the text is cut off: "right" keeps its beginning, "left" its end.
+            options: As in `encode`.
+
+        Raises:
+            TextError: If the text has a lone surrogate.
+            ValueError: If `max_tokens` is less than what is added to every text, or there is no such side.
+
+        """
+        return text_chunks.truncate(self, text, max_tokens, side, **options)
+
+    def chunks(
+        self, text: str, max_tokens: int, *, overlap: int = 0, **options: Unpack[EncodeOptions]
+    ) -> Iterator[TextChunk]:
+        """Cut a text into chunks that have at most `max_tokens` ids each, those that are added to every text included.
+
+        Chunks begin and end between two tokens of the whole text where they can; a chunk whose ids on its own would be
+        too many ends earlier. Together they are the whole text.
+
+        Args:
+            text: The text.
+            max_tokens: Ids of a chunk, at most.
+            overlap: So many tokens of a chunk, at most, come again in the next.
+            options: As in `encode`.
+
+        Yields:
+            Where each chunk is in the text, in characters, and the ids that `encode` gives for it.
+
+        Raises:
+            TextError: If the text has a lone surrogate.
+            ValueError: If `max_tokens` or `overlap` cannot be, or, on the way, for a character that has more ids.
+
+        """
+        return text_chunks.chunks(self, text, max_tokens, overlap, **options)
+
+    def affixes(self, **options: Unpack[AffixOptions]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids that go before and after those of every text; for encoders other than this one."""
-        return self._affixes.ids(add_special_tokens, add_bos, add_eos)
+        return self._affixes.ids(**options)
+
+    def _given(
+        self, *, parse_special: bool = True, **options: Unpack[AffixOptions]
+    ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
+        return parse_special, *self._affixes.ids(**options)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
     def decode(
         self,
-        ids: Sequence[int] | NDArray[np.integer[Any]],
+        ids: Ids,
         *,
         skip_special_tokens: bool = True,
-        byte_fallback: str = "eager",
+        byte_fallback: ByteFallback = "eager",
     ) -> str:
         """Decode ids to text; bytes that are not UTF-8 become U+FFFD by Python's `errors="replace"` rule.
 
@@ -328,16 +397,37 @@ class Tokenizer:
 
         """
         check_byte_fallback(byte_fallback)
-        return self.token_table.decode(_as_sequence(ids), skip_special_tokens, byte_fallback == "huggingface")
+        try:
+            return self.token_table.decode(as_sequence(ids), skip_special_tokens, byte_fallback == "huggingface")
+        except TypeError:
+            raise not_ids(ids) from None
 
-    def decode_bytes(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
+    def decode_batch(
+        self,
+        rows: Iterable[Ids],
+        *,
+        skip_special_tokens: bool = True,
+        byte_fallback: ByteFallback = "eager",
+    ) -> list[str]:
+        """Decode many rows of ids, such as a `Ragged` has; of each, what `decode` gives.
+
+        Raises:
+            TokenIdError: For an id outside the vocabulary.
+
+        """
+        return [self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback) for ids in rows]
+
+    def decode_bytes(self, ids: Ids) -> bytes:
         """The `token_bytes` of the tokens one after the other, control tokens included.
 
         Raises:
             TokenIdError: For an id outside the vocabulary.
 
         """
-        return self.token_table.join(_as_sequence(ids))
+        try:
+            return self.token_table.join(as_sequence(ids))
+        except TypeError:
+            raise not_ids(ids) from None
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes of one token: what it adds to a text that goes on before and after it.
@@ -353,19 +443,43 @@ class Tokenizer:
 
     # -- the vocabulary ------------------------------------------------------------------------------------------------
 
-    def token_to_id(self, token: str) -> int | None:
-        """The id of a token as its file spells it; None if there is none."""
+    @cached_property
+    def vocab(self) -> Mapping[str, int]:
+        r"""All tokens as their file spells them, the added ones too, to their ids; a mapping that cannot be changed.
+
+        Of a rank file, tokens that are not UTF-8 are left out.
+        """
+        return MappingProxyType({**written_token_ids(self.spec.model), **self._added_ids})
+
+    @overload
+    def token_to_id(self, token: str) -> int | None: ...
+
+    @overload
+    def token_to_id(self, token: list[str] | tuple[str, ...]) -> list[int | None]: ...
+
+    def token_to_id(self, token: str | list[str] | tuple[str, ...]) -> int | None | list[int | None]:
+        """The id of a token as its file spells it, None if there is none; of a list of tokens a list of them."""
+        if not isinstance(token, str):
+            return [self.token_to_id(each) for each in token]
         if (added := self._added_ids.get(token)) is not None:
             return added
         if isinstance(self.spec.model, RankBPE):
             return self.spec.model.ranks.get(token.encode(errors="surrogatepass"))
         return self._token_ids.get(token)
 
-    def id_to_token(self, token_id: int) -> str | None:
-        r"""How its file spells a token; None for an id that names none.
+    @overload
+    def id_to_token(self, token_id: int) -> str | None: ...
+
+    @overload
+    def id_to_token(self, token_id: Ids) -> list[str | None]: ...
+
+    def id_to_token(self, token_id: int | Ids) -> str | None | list[str | None]:
+        r"""How its file spells a token, None for an id that names none; of a list of ids a list of them.
 
         A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes.
         """
+        if not isinstance(token_id, int | np.integer):
+            return [self._names.get(each) for each in as_sequence(token_id)]
         return self._names.get(token_id)
 
     @cached_property
@@ -390,23 +504,3 @@ class Tokenizer:
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)
         return None if token is None else self.token_to_id(token)
-
-
-def _with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
-    """The added tokens and those that play a role without being listed; transformers adds these as control tokens."""
-    if isinstance(spec.model, RankBPE):
-        return spec.added_tokens
-    listed = {t.content for t in spec.added_tokens}
-    if isinstance(spec.model, SentencePiece):  # its pieces need not be added to play a role
-        listed.update(spec.model.pieces)
-    roles = dict.fromkeys(spec.special_roles.values())
-    return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))
-
-
-def _as_sequence(ids: Sequence[int] | NDArray[np.integer[Any]]) -> Sequence[int]:
-    if isinstance(ids, np.ndarray):
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise TypeError(f"ids must be one-dimensional integers, not {ids.dtype} of shape {ids.shape}")
-        plain: list[int] = ids.tolist()
-        return plain
-    return ids

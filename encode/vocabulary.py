@@ -29,3 +29,17 @@ def token_ids(model: Model) -> Mapping[str, int]:
             return {piece: i for i, (piece, _) in enumerate(model.vocab)}
         case _:
             assert_never(model)
+
+
+def written_token_ids(model: Model) -> Mapping[str, int]:
+    """Token to id, of the tokens that are text: a rank file may have others."""
+    if not isinstance(model, RankBPE):
+        return token_ids(model)
+    return {text: rank for token, rank in model.ranks.items() if (text := _text(token)) is not None}
+
+
+def _text(token: bytes) -> str | None:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return None

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode.options import AffixOptions
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.blockbpe import BlockBpeBatch
@@ -60,6 +61,21 @@ class Mode(Protocol):
         ...
 
 
+class ModeOptions(TypedDict, total=False):
+    """The options of a mode.
+
+    Attributes:
+        max_bytes: What the mode's kernels take at most; see `ExactBatch` and `BlockBpeBatch`.
+        workers: Of "exact": how many blocks share the pieces that wait for merging.
+        block: Of "blockbpe": threads of a block.
+
+    """
+
+    max_bytes: int
+    workers: int
+    block: int
+
+
 MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
 
 
@@ -104,7 +120,7 @@ class GpuEncoder:
         mode: Literal["exact", "blockbpe"] = "exact",
         device: Device | None = None,
         max_batch_bytes: int | None = None,
-        **options: Any,
+        **options: Unpack[ModeOptions],
     ) -> None:
         """Copy a tokenizer's tables to a device.
 
@@ -114,7 +130,7 @@ class GpuEncoder:
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or
                 less if memory is short.
-            options: Of the mode: `block` and `max_bytes` of `BlockBpeBatch`.
+            options: Of the mode; see `ModeOptions`.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
@@ -140,21 +156,16 @@ class GpuEncoder:
         self,
         texts: Iterable[str | bytes | GuardedText],
         *,
-        add_special_tokens: bool = True,
-        add_bos: bool | None = None,
-        add_eos: bool | None = None,
         parse_special: bool = True,
+        **options: Unpack[AffixOptions],
     ) -> DeviceRagged:
         """Encode many texts.
 
         Args:
             texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
                 Arrow: whatever has `__arrow_c_array__` or `__arrow_c_stream__`.
-            add_special_tokens: As in `Tokenizer.encode`, like the rest. Nothing is added to prompts, which are encoded as
-                by `Prompt.encode`.
-            add_bos: See there.
-            add_eos: See there.
-            parse_special: See there; it must be True if there are prompts.
+            parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
+            options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
@@ -168,7 +179,7 @@ class GpuEncoder:
             raise ValueError(
                 f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
             )
-        prefix, suffix = self.tokenizer.affixes(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
+        prefix, suffix = self.tokenizer.affixes(**options)
         with self.device.use(), self._lock:
             parts = self._encode_parts(found, parse_special)
             refused = [number_and_reason for part in parts for number_and_reason in part.refused()]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.encoded import Ragged
+from tokenweir.encode.encoded import Ragged, Side, checked_width
 from tokenweir.gpu.device import Device
 
 _THREADS = 256
-
-Side = Literal["left", "right"]
 
 
 class DeviceRagged:
@@ -62,8 +60,8 @@ class DeviceRagged:
     def padded(
         self,
         pad_id: int,
-        *,
         length: int | None = None,
+        *,
         side: Side = "right",
         truncation_side: Side = "right",
     ) -> tuple[Any, Any]:
@@ -83,14 +81,10 @@ class DeviceRagged:
             DeviceError: The device failed.
 
         """
-        for name, value in (("side", side), ("truncation_side", truncation_side)):
-            if value not in ("left", "right"):
-                raise ValueError(f'{name} must be "left" or "right", not {value!r}')
+        length = checked_width(length, side, truncation_side)
         with self._device.use():
             n = len(self)
             width = int(np.diff(self._host_offsets).max(initial=0)) if length is None else length
-            if width < 0:
-                raise ValueError(f"length must be at least 0, not {width}")
             rows, mask = (self._device.empty(n * width, np.int32) for _ in range(2))
             blocks_per_row = -(-width // _THREADS)
             if n * width:

@@ -28,6 +28,7 @@ from tokenweir.templates.messages import (
     read_mapping,
     read_mappings,
     read_messages,
+    read_tools,
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.reasoning_styles import content_tags, shown_reasoning
@@ -93,6 +94,7 @@ class ChatTemplate:
             raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
         try:
             tree = _environment().parse(source)
+            limits.check_branches(*analysis.branches(tree))
             self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
             self.content_format: Literal["parts", "string"] = (
                 "parts" if analysis.iterates_over_content(tree) else "string"
@@ -224,7 +226,7 @@ class ChatTemplate:
             parse_arguments(conversation, read)
         untrusted = {
             **read_mapping(variables, "variables", read),
-            "tools": read_mappings(tools, "tools", read),
+            "tools": read_tools(tools, read),
             "documents": read_mappings(documents, "documents", read),
         }
         trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}

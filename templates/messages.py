@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tokenweir.encode.errors import TemplateError, TextError
+from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 MAX_DEPTH = 64  # nested lists and dicts
@@ -40,6 +40,10 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
         if not isinstance(role, str) or role not in roles:
             raise TemplateError(f"{where}: role {role!r} is not one of {', '.join(sorted(roles))}")
         content = message.get("content")
+        if content is None and (
+            role != "assistant" or len(message) == 1
+        ):  # an assistant's may be all calls or thinking
+            raise TemplateError(f'{where} has no content: write {{"role": "{role}", "content": "..."}}')
         if isinstance(content, list):
             for number, part in enumerate(content):
                 if not isinstance(part, dict | str):
@@ -50,10 +54,10 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
 
 
 def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
-    """Check and copy `tools` or `documents`: a sequence of mappings, or None.
+    """Check and copy `documents`: a sequence of mappings, or None.
 
     Raises:
-        TemplateError: It is anything else. Python functions as tools are refused: their JSON schema is wanted.
+        TemplateError: It is anything else.
         TextError: A string has a lone surrogate.
 
     """
@@ -62,15 +66,34 @@ def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> lis
     return [read_mapping(value, where, clean) for value, where in _items(values, name)]
 
 
+def read_tools(values: object, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
+    """Check and copy `tools`: a sequence of mappings, each of which describes a function by its name, or None.
+
+    Raises:
+        TemplateError: It is anything else. Python functions are refused: their JSON schema is wanted.
+        TextError: A string has a lone surrogate.
+
+    """
+    if values is None:
+        return None
+    tools = []
+    for tool, where in _items(values, "tools"):
+        tools.append(read_mapping(tool, where, clean))
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if not (isinstance(function, Mapping) and isinstance(function.get("name"), str)):
+            raise TemplateError(f"{where} names no function{_wanted(where)}")
+    return tools
+
+
 def read_mapping(value: object, where: str, clean: Callable[[str], str]) -> dict[str, Any]:
     """Check and copy a mapping of JSON-like data."""
     if not isinstance(value, Mapping):
-        raise TemplateError(f"{where} is a {type(value).__name__}, not a mapping")
+        raise TemplateError(f"{where} is a {type(value).__name__}, not a mapping{_wanted(where)}")
     copy: dict[str, Any] = read_value(value, where, clean)
     return copy
 
 
-def read_value(value: object, where: str, clean: Callable[[str], str], depth: int = 0) -> Any:
+def read_value(value: object, where: str, clean: Callable[[str], str]) -> Any:
     """Check and copy JSON-like data; tuples become lists, mappings become dicts.
 
     Raises:
@@ -78,24 +101,68 @@ def read_value(value: object, where: str, clean: Callable[[str], str], depth: in
         TextError: A string has a lone surrogate.
 
     """
+    try:
+        return _copied(value, clean, 0)
+    except _RefusedError as refused:
+        raise refused.kind(refused.before + where + "".join(reversed(refused.path)) + refused.reason) from None
+
+
+class _RefusedError(Exception):
+    """What is wrong with a value; its path is put together on the way out, for it is seldom wanted."""
+
+    def __init__(self, reason: str, before: str = "", kind: type[TokenweirError] = TemplateError) -> None:
+        self.reason = reason
+        self.before = before
+        self.kind = kind
+        self.path: list[str] = []
+        self.of_key = False  # of the mapping that is being copied, so the path ends at the mapping itself
+
+
+def _copied(value: object, clean: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, str):
         if not value.isascii() and (found := _SURROGATE.search(value)):
-            raise TextError(f"{where} has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}")
+            raise _RefusedError(
+                f" has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}", kind=TextError
+            )
         return clean(str(value))  # of a subclass of str, such as a StrEnum, only the text
     if value is None or isinstance(value, int | float):
         return value
     if depth == MAX_DEPTH:
-        raise TemplateError(f"{where} is nested more than {MAX_DEPTH} levels deep")
-    if isinstance(value, Mapping):
-        copy = {}
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TemplateError(f"{where} has the key {key!r}, which is not a string")
-            copy[read_value(key, f"a key of {where}", clean)] = read_value(item, f"{where}.{key}", clean, depth + 1)
-        return copy
-    if isinstance(value, list | tuple):
-        return [read_value(item, f"{where}[{index}]", clean, depth + 1) for index, item in enumerate(value)]
-    raise TemplateError(f"{where} is a {type(value).__name__}, which templates cannot be given")
+        raise _RefusedError(f" is nested more than {MAX_DEPTH} levels deep")
+    place: object = None
+    try:
+        if isinstance(value, dict | Mapping):
+            copy = {}
+            for place, item in value.items():
+                key = clean(place) if type(place) is str and place.isascii() else _copied_key(place, clean)
+                plain = type(item) is str and item.isascii()
+                copy[key] = clean(item) if plain else _copied(item, clean, depth + 1)
+            return copy
+        if isinstance(value, list | tuple):
+            items: list[Any] = []
+            for item in value:
+                place = len(items)
+                items.append(_copied(item, clean, depth + 1))
+            return items
+    except _RefusedError as refused:
+        if not refused.of_key:
+            refused.path.append(f"[{place}]" if isinstance(value, list | tuple) else f".{place}")
+        refused.of_key = False
+        raise
+    raise _RefusedError(f" is a {type(value).__name__}, which templates cannot be given")
+
+
+def _copied_key(key: object, clean: Callable[[str], str]) -> str:
+    try:
+        if isinstance(key, str):
+            copy: str = _copied(key, clean, 0)
+            return copy
+        refused = _RefusedError(f" has the key {key!r}, which is not a string")
+    except _RefusedError as error:
+        refused = error
+        refused.before = "a key of "
+    refused.of_key = True
+    raise refused
 
 
 def flatten_parts(messages: Iterable[Message]) -> None:
@@ -146,7 +213,21 @@ def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
                     function["arguments"] = read_value(arguments, f"the arguments of messages[{index}]", clean)
 
 
+_TOOL = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
+_MESSAGE = '{"role": "user", "content": "..."}'
+
+
+def _wanted(where: str) -> str:
+    """What to write instead, for the end of an error."""
+    for name, item in (("tools", _TOOL), ("messages", _MESSAGE)):
+        if where == name:
+            return f": write [{item}]"
+        if where.startswith(f"{name}["):
+            return f": write {item}"
+    return ""
+
+
 def _items(values: object, name: str) -> Iterable[tuple[object, str]]:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise TemplateError(f"{name} is a {type(values).__name__}, not a list")
+        raise TemplateError(f"{name} is a {type(values).__name__}, not a list{_wanted(name)}")
     return ((value, f"{name}[{index}]") for index, value in enumerate(values))

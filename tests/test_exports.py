@@ -1,5 +1,6 @@
 """The public names: complete, true, and cheap to have."""
 
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -38,8 +39,33 @@ def test_a_name_that_is_not_public():
     assert {*tokenweir.__all__} <= {*dir(tokenweir)}
 
 
+def public_signatures():
+    """The name and signature of every public function, class and public method that has one."""
+    for name in tokenweir.__all__:
+        value = getattr(tokenweir, name)
+        owned = inspect.getmembers(value, inspect.isroutine) if isinstance(value, type) else []
+        for place, call in [(name, value), *((f"{name}.{method}", call) for method, call in owned if method[0] != "_")]:
+            try:
+                yield place, inspect.signature(call)
+            except (TypeError, ValueError):  # a union, or compiled without a signature
+                continue
+
+
+def test_a_tokenizer_is_called_tokenizer_everywhere():
+    takers = set()
+    for place, signature in public_signatures():
+        assert not {"tok", "tokeniser"} & set(signature.parameters), place
+        for name, parameter in signature.parameters.items():
+            if parameter.annotation in ("Tokenizer", tokenweir.Tokenizer):
+                assert name == "tokenizer", place
+                takers.add(place)
+    assert {"DecodeStream", "DecodeBatch", "ChatDecoder", "chat", "serve", "detokenize", "ChatStreamer"} <= takers
+    assert {"Prompt.encode", "Prompt.check", "decode_chat", "ChatTemplate.from_tokenizer"} <= takers
+
+
 def test_every_error_is_a_builtin_too():
     builtins = {
+        "ContextLengthError": ValueError,
         "DeliveryError": RuntimeError,
         "DeviceError": RuntimeError,
         "EngineError": RuntimeError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
@@ -14,7 +14,9 @@ from tokenweir.encode.spec import TokenizerSpec
 MAX_BYTES = 1 << 30
 """A larger tokenizer file is refused; the largest known has 33 MB. (GGUF files are mapped, and may have any size.)"""
 
-FORMATS = {
+Format = Literal["huggingface", "sentencepiece", "tekken", "gguf", "tiktoken"]
+
+FORMATS: dict[Format, str] = {
     "huggingface": "a tokenizer.json",
     "sentencepiece": "a SentencePiece model",
     "tekken": "a tekken.json",
@@ -57,7 +59,7 @@ def read_file(
 
 
 def read_bytes(
-    data: bytes, format: str, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+    data: bytes, format: Format, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> TokenizerSpec:
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
     if format not in FORMATS:
@@ -76,7 +78,7 @@ def read_bytes(
             return tiktoken.read(data, **given)
 
 
-def _checked(format: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are given, if the format takes them."""
     given = {name: value for name, value in options.items() if value is not None}
     takes = {"tiktoken": ("pattern", "special_tokens"), "gguf": ("pattern",)}.get(format, ())

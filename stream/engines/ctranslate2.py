@@ -1,4 +1,4 @@
-"""CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `tokenweir[ctranslate2]`).
+"""CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `ctranslate2`).
 
 CTranslate2 speaks token *strings*, and knows an unknown one as its `unk` without a word. Ids and strings are therefore
 translated here by the folder's own vocabulary, whose order gives the ids, and an id outside it is an error.
@@ -57,9 +57,7 @@ class CTranslate2Engine:
         try:
             import ctranslate2
         except ModuleNotFoundError as error:
-            raise EngineError(
-                "the CTranslate2 engine needs ctranslate2: pip install 'tokenweir[ctranslate2]'"
-            ) from error
+            raise EngineError("the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'") from error
         folder = Path(folder)
         self.tokens = read_vocabulary(folder)
         config = read_config(folder)

@@ -43,7 +43,7 @@ def missing() -> str | None:
     """What is missing to run the model, as a sentence; None if nothing is."""
     for package in ("ctranslate2", "gguf"):
         if find_spec(package) is None:
-            return f"The small model needs {package}: pip install 'tokenweir[local]'."
+            return f"The small model needs {package}: pip install '.[local]'."
     if not model_file().is_file():
         return "The small model is not here yet: `tokenweir fetch-model` downloads it (93 MB)."
     return None

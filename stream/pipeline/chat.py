@@ -11,7 +11,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import ByteFallback
-from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
@@ -83,6 +83,7 @@ async def chat(
             and is given the `index` of the answer.
 
     Raises:
+        ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
         TemplateError: There is no template, or it refuses the messages or takes no tools.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
@@ -103,17 +104,75 @@ async def chat(
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
-    if tools and "tools" not in template.variables:
-        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
     if tool_style == "auto":
         tool_style = template.tool_style or "auto" if tools else None
+    prompt_ids = await prompt_of(
+        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=template_kwargs
+    )
+    async with answer(
+        prompt_ids,
+        engine=engine,
+        tokenizer=tokenizer,
+        sampling=sampling,
+        stop_scope=stop_scope,
+        reasoning=reasoning,
+        reasoning_style=template.reasoning,
+        tool_style=tool_style,
+        tool_schemas=tools,
+        include_stop=include_stop,
+        skip_special_tokens=skip_special_tokens,
+        byte_fallback=byte_fallback,
+        alignment=alignment,
+        thinking_budget=thinking_budget,
+        on_thinking_spent=on_thinking_spent,
+    ) as deltas:
+        yield deltas
+
+
+async def prompt_of(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    encoder: Encoder | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    template_kwargs: Mapping[str, Any] | None = None,
+) -> Sequence[int]:
+    """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
+    if tools and "tools" not in template.variables:
+        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
     prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
     if encoder is None or isinstance(encoder, Tokenizer):
-        prompt_ids = await to_thread.run_sync(prompt.encode, encoder or tokenizer)
-    else:
-        prompt.check(tokenizer)
-        prompt_ids = (await encode_all([prompt], encoder))[0].tolist()
+        return await to_thread.run_sync(prompt.encode, encoder or tokenizer)
+    prompt.check(tokenizer)
+    ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
+    return ids
+
+
+@asynccontextmanager
+async def answer(
+    prompt_ids: Sequence[int],
+    *,
+    engine: Engine,
+    tokenizer: Tokenizer,
+    sampling: Sampling,
+    **decoding: Any,
+) -> AsyncIterator[Deltas]:
+    """Run an engine on a prompt's ids and decode what it gives: the second half of `chat()`, with its errors.
+
+    Args:
+        prompt_ids: The prompt.
+        engine: As for `chat()`.
+        tokenizer: As for `chat()`.
+        sampling: As for `chat()`.
+        decoding: Options for `ChatDecoder`.
+
+    Raises:
+        ContextLengthError: Prompt and answer do not fit into the engine's context.
+
+    """
+    sampling = fit_context(engine, len(prompt_ids), sampling)
     decoders = [
         DecodeChat(
             ChatDecoder(
@@ -121,21 +180,11 @@ async def chat(
                 prompt_ids=prompt_ids,
                 stop_token_ids=sampling.stop_token_ids,
                 stop=sampling.stop,
-                stop_scope=stop_scope,
-                reasoning=reasoning,
-                reasoning_style=template.reasoning,
-                tool_style=tool_style,
-                tool_schemas=tools,
                 max_tokens=sampling.max_tokens,
                 min_tokens=sampling.min_tokens,
                 ignore_eos=sampling.ignore_eos,
-                include_stop=include_stop,
-                skip_special_tokens=skip_special_tokens,
-                byte_fallback=byte_fallback,
                 index=index,
-                alignment=alignment,
-                thinking_budget=thinking_budget,
-                on_thinking_spent=on_thinking_spent,
+                **decoding,
             )
         )
         for index in range(sampling.n)
@@ -159,6 +208,28 @@ async def chat(
                 yield Deltas(deltas, sources)
     finally:
         await close(*answers)
+
+
+def fit_context(engine: Engine, prompt_tokens: int, sampling: Sampling) -> Sampling:
+    """Refuse what is longer than the engine's context, if the engine tells it; fill in the `max_tokens` that is left.
+
+    Raises:
+        ContextLengthError: Says how long prompt and answer are, and the context.
+
+    """
+    size: int | None = getattr(engine, "context_size", None)
+    if size is None:
+        return sampling
+    if prompt_tokens >= size:
+        raise ContextLengthError(f"the prompt has {prompt_tokens} tokens, and the model's context holds {size} at most")
+    if sampling.max_tokens is None:
+        return replace(sampling, max_tokens=size - prompt_tokens)
+    if prompt_tokens + sampling.max_tokens > size:
+        raise ContextLengthError(
+            f"the prompt has {prompt_tokens} tokens and max_tokens is {sampling.max_tokens}: "
+            f"{prompt_tokens + sampling.max_tokens} together, and the model's context holds {size} at most"
+        )
+    return sampling
 
 
 def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tokenweir.encode.encoded import Ragged
 
@@ -42,3 +44,31 @@ def test_no_texts():
     assert (len(empty), list(empty), repr(empty)) == (0, [], "Ragged(0 texts, 0 ids)")
     with pytest.raises(IndexError, match=r"^text 0 of 0$"):
         empty[0]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 99), max_size=6), max_size=5),
+    st.none() | st.integers(0, 8),
+    st.sampled_from(["left", "right"]),
+    st.sampled_from(["left", "right"]),
+)
+def test_padded(rows, length, side, truncation_side):
+    offsets = np.cumsum([0, *map(len, rows)])
+    ids, mask = Ragged(np.array([token_id for row in rows for token_id in row], np.int32), offsets).padded(
+        -1, length, side=side, truncation_side=truncation_side
+    )
+    width = max(map(len, rows), default=0) if length is None else length
+    assert ids.shape == mask.shape == (len(rows), width)
+    assert ids.dtype == mask.dtype == np.int32
+    for row, padded, ones in zip(rows, ids.tolist(), mask.tolist(), strict=True):
+        kept = row[:width] if truncation_side == "right" else row[len(row) - min(len(row), width) :]
+        filling = [-1] * (width - len(kept))
+        assert padded == (kept + filling if side == "right" else filling + kept)
+        assert ones == [int(token_id != -1) for token_id in padded]
+
+
+def test_rows_that_cannot_be(ragged):
+    with pytest.raises(ValueError, match="^length must be at least 0, not -1$"):
+        ragged.padded(0, -1)
+    with pytest.raises(ValueError, match='^truncation_side must be "left" or "right", not \'middle\'$'):
+        ragged.padded(0, truncation_side="middle")

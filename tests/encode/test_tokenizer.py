@@ -251,7 +251,7 @@ def test_batches_of_nothing(tok):
 
 
 def test_batches_that_make_no_sense(tok):
-    with pytest.raises(TypeError, match=r"^texts must be several texts, not one str$"):
+    with pytest.raises(TypeError, match=r"^texts must be several texts, not one str: write encode_batch\(\[text\]\)$"):
         tok.encode_batch("ab")
     with pytest.raises(ValueError, match=r"^threads must be at least 1, not 0$"):
         tok.encode_batch(["a"], threads=0)
@@ -400,3 +400,82 @@ def test_a_prefix_space_for_every_stretch(both):
 def test_components_may_be_given_as_objects(tok):
     spec = TokenizerSpec(model=tok.spec.model, pre_tokenizer=ByteLevel(add_prefix_space=False))
     assert Tokenizer.from_spec(spec).encode("ab") == [256]
+
+
+# -- what one may ask for ----------------------------------------------------------------------------------------------
+
+
+def test_many_rows_are_decoded_as_one_is(tok, many):
+    rows = tok.encode_batch(many)
+    assert tok.decode_batch(rows) == [tok.decode(row) for row in rows]
+    assert tok.decode_batch([[1], (), np.array([2, 3])], skip_special_tokens=False) == [
+        tok.decode(ids, skip_special_tokens=False) for ids in ([1], [], [2, 3])
+    ]
+
+
+def test_the_vocabulary_is_a_mapping_that_cannot_be_changed(tok):
+    assert all(tok.token_to_id(token) == token_id for token, token_id in tok.vocab.items())
+    assert set(tok.vocab.values()) == {i for i in range(tok.vocab_size) if tok.id_to_token(i) is not None}
+    assert tok.vocab["<s>"] == tok.special_tokens["<s>"]
+    with pytest.raises(TypeError):
+        tok.vocab["new"] = 1
+
+
+def test_a_rank_files_vocabulary_has_the_tokens_that_are_text():
+    ranks = {bytes([byte]): byte for byte in range(256)} | {"é".encode(): 256}
+    tok = Tokenizer(TokenizerSpec(model=RankBPE(ranks)))
+    assert tok.vocab == {chr(byte): byte for byte in range(128)} | {"é": 256}
+    assert all(tok.token_to_id(token) == token_id for token, token_id in tok.vocab.items())
+
+
+def test_lists_of_tokens_and_ids(tok):
+    ids = tok.encode("<s>abc 日本")
+    tokens = [tok.id_to_token(token_id) for token_id in ids]
+    assert tok.id_to_token(ids) == tok.id_to_token(np.array(ids)) == tokens
+    assert tok.token_to_id(tokens) == ids
+    assert tok.token_to_id(["no such token", *tokens[:1]]) == [None, ids[0]]
+    assert tok.id_to_token(np.int32(ids[0])) == tokens[0]
+    assert tok.id_to_token([]) == tok.token_to_id(()) == []
+
+
+# -- what one gets wrong -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda tok: Tokenizer("a/model"),
+            "Tokenizer() takes a TokenizerSpec, not str: write Tokenizer.from_file('a/model')",
+        ),
+        (lambda tok: Tokenizer(None), "Tokenizer() takes a TokenizerSpec, not NoneType"),
+        (lambda tok: tok.encode(b"text"), "text must be str, not bytes"),
+        (lambda tok: tok.count(None), "text must be str, not NoneType"),
+        (lambda tok: tok.encode_batch("text"), "texts must be several texts, not one str: write encode_batch([text])"),
+        (lambda tok: tok.encode_batch(None), "texts must be several texts, not NoneType"),
+        (lambda tok: tok.encode_batch(["a", None]), "texts[1] must be str, not NoneType"),
+        (lambda tok: tok.decode("text"), "decode() takes token ids, not str; encode() takes text"),
+        (lambda tok: tok.decode(""), "decode() takes token ids, not str; encode() takes text"),
+        (lambda tok: tok.decode(5), "ids must be a sequence of int, not int"),
+        (lambda tok: tok.decode(None), "ids must be a sequence of int, not NoneType"),
+        (lambda tok: tok.decode([1, 2.5]), "ids[1] must be int, not float"),
+        (
+            lambda tok: tok.decode([[1], [2]]),
+            "ids[0] must be int, not list; decode_batch() takes the ids of many texts",
+        ),
+        (
+            lambda tok: tok.decode(tok.encode_batch(["a", "b"])),
+            "decode() takes the ids of one text, not a Ragged; decode_batch() takes those of many",
+        ),
+        (lambda tok: tok.decode_bytes("text"), "decode() takes token ids, not str; encode() takes text"),
+    ],
+)
+def test_mistakes_are_told_with_what_to_write_instead(tok, call, message):
+    with pytest.raises(TypeError) as caught:
+        call(tok)
+    assert str(caught.value) == message
+
+
+def test_an_option_that_does_not_exist(tok):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'special'"):
+        tok.encode("text", special=True)

@@ -1,0 +1,47 @@
+"""Ids as callers give them: lists, tuples and arrays, and what to say of anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.encoded import Ragged
+
+Ids = Sequence[int] | NDArray[np.integer[Any]]
+"""The ids of one text."""
+
+
+def as_sequence(ids: Ids) -> Sequence[int]:
+    """What the core takes of ids; it refuses by a TypeError what are none, of which `not_ids` says more.
+
+    Raises:
+        TypeError: An array is not one-dimensional or not of integers, or the ids are a text.
+
+    """
+    if isinstance(ids, np.ndarray):
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise not_ids(ids)
+        plain: list[int] = ids.tolist()
+        return plain
+    if isinstance(ids, str):  # an empty one would pass for no ids
+        raise not_ids(ids)
+    return ids
+
+
+def not_ids(given: object) -> TypeError:
+    """The error for what was given as the ids of one text."""
+    if isinstance(given, str):
+        return TypeError("decode() takes token ids, not str; encode() takes text")
+    if isinstance(given, np.ndarray):
+        return TypeError(f"ids must be one-dimensional integers, not {given.dtype} of shape {given.shape}")
+    if isinstance(given, Ragged):
+        return TypeError("decode() takes the ids of one text, not a Ragged; decode_batch() takes those of many")
+    if isinstance(given, Iterable):
+        for place, token_id in enumerate(given):
+            if not hasattr(token_id, "__index__"):
+                hint = "; decode_batch() takes the ids of many texts" if isinstance(token_id, Sequence) else ""
+                return TypeError(f"ids[{place}] must be int, not {type(token_id).__name__}{hint}")
+    return TypeError(f"ids must be a sequence of int, not {type(given).__name__}")

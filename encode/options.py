@@ -1,0 +1,34 @@
+"""The options that every encoding method takes, and the GPU's encoder: declared once, as types of keywords."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class AffixOptions(TypedDict, total=False):
+    """What goes before and after the ids of a text.
+
+    Attributes:
+        add_special_tokens: Add what the post-processor adds, such as a beginning-of-text token; True by default.
+        add_bos: Add the beginning-of-text token or not, whatever the files say; None, the default, leaves it to them.
+        add_eos: Add the end token or not; likewise.
+
+    """
+
+    add_special_tokens: bool
+    add_bos: bool | None
+    add_eos: bool | None
+
+
+class EncodeOptions(AffixOptions, total=False):
+    """How a text is encoded.
+
+    Attributes:
+        parse_special: Text that spells an added token becomes that token, which is the default. If False, no added token
+            is matched and the model yields no control token either: the text is plain data. (A control token that is the
+            only one for its single byte still stands for that byte.) User-defined pieces of a SentencePiece model are
+            ordinary text to sentencepiece and so here; with `guarded` they are not.
+
+    """
+
+    parse_special: bool

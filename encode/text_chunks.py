@@ -1,0 +1,131 @@
+"""Texts cut to a number of tokens: whole characters, and each piece encodes on its own to no more ids than asked for."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from tokenweir.encode.encoded import Side
+from tokenweir.encode.options import EncodeOptions
+
+if TYPE_CHECKING:
+    from tokenweir.encode.tokenizer import Tokenizer
+
+
+class TextChunk(NamedTuple):
+    """A piece of a text.
+
+    Attributes:
+        start: The character of the text with which it begins.
+        end: The character before which it ends.
+        ids: What `encode` gives for the piece alone.
+
+    """
+
+    start: int
+    end: int
+    ids: list[int]
+
+
+def truncate(tokenizer: Tokenizer, text: str, max_tokens: int, side: Side, **options: Unpack[EncodeOptions]) -> str:
+    """See `Tokenizer.truncate`."""
+    if side not in ("left", "right"):
+        raise ValueError(f'side must be "left" or "right", not {side!r}')
+    room = _room(tokenizer, max_tokens, options, least=0)
+    if tokenizer.count(text, **options) <= max_tokens:
+        return text
+    cuts = _Cuts(tokenizer, text, options)
+    if side == "right":
+        ends = (cuts.ends[k] for k in range(room, 0, -1) if cuts.ends[k] <= cuts.starts[k])
+        pieces = (text[:end] for end in ends)
+    else:
+        n = len(cuts.starts) - 1
+        pieces = (text[cuts.starts[k] :] for k in range(n - room, n) if cuts.ends[k] <= cuts.starts[k])
+    return next((piece for piece in pieces if tokenizer.count(piece, **options) <= max_tokens), "")
+
+
+def chunks(
+    tokenizer: Tokenizer, text: str, max_tokens: int, overlap: int, **options: Unpack[EncodeOptions]
+) -> Iterator[TextChunk]:
+    """See `Tokenizer.chunks`."""
+    room = _room(tokenizer, max_tokens, options, least=1)
+    if not 0 <= overlap < room:
+        raise ValueError(f"overlap must be from 0 to {room - 1} for max_tokens={max_tokens}, not {overlap}")
+    return _chunks(tokenizer, text, max_tokens, room, overlap, options)
+
+
+def _chunks(
+    tokenizer: Tokenizer, text: str, max_tokens: int, room: int, overlap: int, options: EncodeOptions
+) -> Iterator[TextChunk]:
+    cuts = _Cuts(tokenizer, text, options)
+    start = end = 0
+    while end < len(text):
+        for begin in cuts.overlapping(start, end, overlap):
+            chunk = _longest(tokenizer, text, begin, cuts.after(begin, room), max_tokens, options)
+            if chunk.end > end:  # at the latest where nothing overlaps
+                break
+        yield chunk
+        start, end = chunk.start, chunk.end
+
+
+def _longest(
+    tokenizer: Tokenizer, text: str, start: int, ends: list[int], max_tokens: int, options: EncodeOptions
+) -> TextChunk:
+    """The chunk from `start` to the last of `ends` that has few enough ids; to a character before them if none has."""
+    for end in (*reversed(ends), *range(ends[0] - 1, start, -1)):
+        if len(ids := tokenizer.encode(text[start:end], **options)) <= max_tokens:
+            return TextChunk(start, end, ids)
+    raise ValueError(f"character {start}, {text[start]!r}, alone has {len(ids)} tokens, and max_tokens is {max_tokens}")
+
+
+def _room(tokenizer: Tokenizer, max_tokens: int, options: EncodeOptions, least: int) -> int:
+    """How many ids the text's own may be, beside those that every text gets."""
+    added = tokenizer.count("", **options)
+    if max_tokens < added + least:
+        raise ValueError(f"max_tokens must be at least {added + least}, not {max_tokens}")
+    return max_tokens - added
+
+
+class _Cuts:
+    """Where a text may be cut: between tokens of the whole text's encoding, and never inside a character.
+
+    Attributes:
+        starts: For every token the first character of it and of all after it; last, the text's length.
+        ends: Before every token the last character that those before it cover; last, that of all.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, text: str, options: EncodeOptions) -> None:
+        plain: EncodeOptions = {"parse_special": options.get("parse_special", True), "add_special_tokens": False}
+        offsets = tokenizer.encode_with_offsets(text, **plain).offsets
+        size = len(text)
+        self.ends = [0, *accumulate((end for _, end in offsets), max)]
+        backwards = accumulate((start for start, _ in reversed(offsets)), min, initial=size)
+        self.starts = [*backwards][::-1]
+        # A cut at a token's beginning, so that what no token covers, such as dropped white space, stays at an end.
+        at = range(1, len(offsets))
+        self._places = [
+            0,
+            *dict.fromkeys(self.starts[k] for k in at if 0 < self.ends[k] <= self.starts[k] < size),
+            size,
+        ]
+        first = {self.starts[k]: k for k in reversed(range(len(offsets)))}
+        self._tokens = [0, *(first[place] for place in self._places[1:-1]), len(offsets)]
+
+    def after(self, start: int, room: int) -> list[int]:
+        """The cuts after a character for which there are no more than `room` tokens; the next one at least."""
+        here = bisect_right(self._places, start)
+        first = self._tokens[here - 1]
+        last = bisect_right(self._tokens, first + room)
+        return self._places[here : max(last, here + 1)]
+
+    def overlapping(self, start: int, end: int, overlap: int) -> Iterator[int]:
+        """Where a chunk may begin after one from `start` to `end`: the earliest first, `end` last."""
+        if overlap:
+            here = bisect_left(self._places, end)
+            token = self._tokens[min(here, len(self._tokens) - 1)]
+            first = max(bisect_left(self._tokens, token - overlap), bisect_right(self._places, start))
+            yield from self._places[first:here]
+        yield end

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Write the seeds of a harness into a folder: small files as they should be, from which the fuzzer sets out.
+
+    tests/fuzz/seeds.py NAME FOLDER
+
+Harnesses without a format of their own get texts of the alphabet that they are about. Needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path += [str(TESTS / "encode"), str(TESTS / "oracles")]
+from gguf_writer import gguf_bytes
+from sentencepiece_files import BYTE, UNUSED, USER, charsmap, piece, small_model
+
+TEXTS = [
+    b"",
+    b"a",
+    "日本 👩‍👩 é".encode(),
+    b'{"a": [1, -2.5e3, "\\u00e9\\n", {}, [], null, true]}',
+    b"Hello world\n\nUser: x",
+    bytes(range(256)),
+]
+
+
+def sentencepiece_file() -> Iterable[bytes]:
+    yield small_model()
+    yield small_model(piece("<0x41>", 0.0, BYTE), piece("<sep>", 0.0, USER), piece("日本", -3.5, UNUSED), unknown=False)
+    yield small_model(trainer={3: 1, 35: 1}, normalizer={1: "nmt_nfkc", 2: charsmap({"ﬁ": "fi"})})
+
+
+def gguf_strings() -> Iterable[bytes]:
+    strings = b"".join(len(text).to_bytes(8, "little") + text for text in TEXTS[:4])
+    yield bytes(9) + strings
+    file = gguf_bytes({"tokenizer.ggml.tokens": ["a", "é", "日本"], "tokenizer.ggml.model": "gpt2"})
+    at = file.index(b"\x01\0\0\0\0\0\0\0a")
+    yield b"\1" + at.to_bytes(8, "big") + file
+
+
+def rank_file() -> Iterable[bytes]:
+    tokens = [b"a", b"ab", b"abc", b"\xff\x00", "日".encode()]
+    yield b"\n".join(base64.b64encode(token) + b" %d" % rank for rank, token in enumerate(tokens))
+    yield b"YQ== 0\nYmM= 007\n"
+    yield b"YQ==  1\n!"
+
+
+def json_text() -> Iterable[bytes]:
+    yield b'{"a": 0, "b": 1, "\\u00e9\\ud83d\\udc69\\n": 2}'
+    yield b'{ "b" : 5 , "a" : 3 }'
+    yield json.dumps([["a", "b"], ["ab", "c"], "a b"]).encode()
+    yield b'["#version: 0.2", "a b"]'
+
+
+def charsmap_seeds() -> Iterable[bytes]:
+    for text, rules in (
+        (b"fix it", {"ﬁ": "fi", "f": "F", "fi": "FI"}),
+        ("éa①".encode(), {"e\u0301": "é", "é": "e", "①": "1"}),
+    ):
+        yield bytes([len(text)]) + text + charsmap(rules)
+
+
+SEEDS = {
+    "sentencepiece_file": sentencepiece_file,
+    "gguf_strings": gguf_strings,
+    "rank_file": rank_file,
+    "json_text": json_text,
+    "charsmap": charsmap_seeds,
+}
+
+
+def main() -> None:
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(SEEDS[name]() if name in SEEDS else TEXTS):
+        (folder / f"seed-{number}").write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main()
