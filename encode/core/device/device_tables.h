@@ -110,7 +110,10 @@ struct DeviceTables {
     const std::vector<uint32_t>& merged = bpe.merged();
     merged_shift = merged.empty() ? 0 : uint64_t{merged[0]};
     for (size_t priority = 0; priority < merged.size(); priority++)
-      if (merged[priority] != priority + merged_shift) return void(merged_ids = merged);
+      if (merged[priority] != priority + merged_shift) {
+        merged_ids = merged;
+        return;
+      }
   }
 };
 

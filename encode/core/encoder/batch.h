@@ -70,7 +70,10 @@ class Batch {
     int64_t *to = offsets.get(), at = 0;
     *to++ = 0;
     for (const Run& run : runs_)
-      for (const size_t count : run.counts) *to++ = at += static_cast<int64_t>(count);
+      for (const size_t count : run.counts) {
+        at += static_cast<int64_t>(count);
+        *to++ = at;
+      }
     return offsets;
   }
 

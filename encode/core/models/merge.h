@@ -26,7 +26,9 @@ constexpr size_t kShort = 64;
 template <class Rules>
 void merge_at_once(Rules& rules, const uint32_t* ids, uint32_t n, MergeWindow& w) {
   w.ids.assign(ids, ids + n);
-  w.priorities.resize(n), w.next.resize(n), w.previous.resize(n);
+  w.priorities.resize(n);
+  w.next.resize(n);
+  w.previous.resize(n);
   w.heap.clear();
   for (uint32_t i = 0; i < n; i++) {
     w.next[i] = i + 1;

@@ -218,7 +218,8 @@ class Unigram : public Model {
         if (q == end) break;
         lattice[0].score = lattice[at].score;
         from = q;
-        at = 0, reach = 0;
+        at = 0;
+        reach = 0;
       }
       if (lattice.size() <= at + longest_ + kLongestCharacter)
         lattice.resize(2 * lattice.size() + longest_ + kLongestCharacter);

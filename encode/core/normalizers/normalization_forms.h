@@ -163,7 +163,10 @@ class Cursor {
   }
 
  private:
-  Span step() { return last_ = {last_.end, last_.end + utf8_length(text_[last_.end])}; }
+  Span step() {
+    last_ = {last_.end, last_.end + utf8_length(text_[last_.end])};
+    return last_;
+  }
 
   const uint8_t* text_;
   Span last_{0, 0};
