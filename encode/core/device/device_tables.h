@@ -42,7 +42,7 @@ struct DeviceTables {
   }
 
  private:
-  static constexpr size_t kMostProbes = 64;  // of slots that are looked at for a piece
+  static constexpr size_t kMaxProbes = 64;  // of slots that are looked at for a piece
 
   bool controls_merge_ = false;
 
@@ -74,7 +74,7 @@ struct DeviceTables {
       if (token.size() > PieceTable::kHead) rest.insert(rest.end(), token.begin() + PieceTable::kHead, token.end());
       uint64_t i = PieceTable::hash(slot.head[0], slot.head[1], slot.length, static_cast<uint8_t>(token.back())) & mask;
       for (size_t probes = 0; pieces[i].id != kNone; i = (i + 1) & mask)
-        if (++probes == kMostProbes) throw Unsupported("tokens that a table cannot tell apart by their first 16 bytes");
+        if (++probes == kMaxProbes) throw Unsupported("tokens that a table cannot tell apart by their first 16 bytes");
       pieces[i] = slot;
     }
   }

@@ -114,7 +114,7 @@ class Unigram : public Model {
 
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
-  static constexpr Score kUnknownPenalty = 10, kMostSum = 100000;
+  static constexpr Score kUnknownPenalty = 10, kMaxSum = 100000;
   static constexpr size_t kLongest = 1024;  // where text repeats a piece, each character may cost the piece's length
   static constexpr size_t kLongestCharacter = 4;
 
@@ -224,7 +224,7 @@ class Unigram : public Model {
       if (lattice.size() <= at + longest_ + kLongestCharacter)
         lattice.resize(2 * lattice.size() + longest_ + kLongestCharacter);
       if constexpr (std::is_same_v<Score, float>)
-        if (std::fabs(lattice[at].score) > kMostSum) rebase(lattice, at, reach);
+        if (std::fabs(lattice[at].score) > kMaxSum) rebase(lattice, at, reach);
       const Score so_far = lattice[at].score;
       const auto offer = [&](const uint8_t* to, uint32_t id, Score score) {
         const size_t place = static_cast<size_t>(to - from);

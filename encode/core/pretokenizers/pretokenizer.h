@@ -19,9 +19,9 @@ struct PreTokenizerScratch {
   std::vector<ChangedText> texts;
 
   size_t capacity() const {
-    size_t most = 0;
-    for (const ChangedText& text : texts) most = std::max(most, text.capacity());
-    return most;
+    size_t largest = 0;
+    for (const ChangedText& text : texts) largest = std::max(largest, text.capacity());
+    return largest;
   }
 };
 
