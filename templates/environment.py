@@ -1,6 +1,6 @@
 """The Jinja environment of HuggingFace's chat templates.
 
-The rules are those of `transformers` 5.18, `utils/chat_template_utils.py`: an immutable sandbox with `trim_blocks` and
+The rules are those of `transformers` 5.23, `utils/chat_template_utils.py`: an immutable sandbox with `trim_blocks` and
 `lstrip_blocks`, the loop controls, `{% generation %}`, the filter `tojson` without HTML escaping, and the function
 `raise_exception`. `strftime_now` is a variable of each render instead of a global, so that one render has one time.
 Added are the limits of `limits.py`; taken away is `lipsum`, which makes text of any size from nothing.

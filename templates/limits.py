@@ -19,7 +19,7 @@ from typing import TypeVar
 from jinja2.exceptions import SecurityError
 
 MAX_SOURCE = 1 << 18  # characters of a template; the longest in wide use has 40,000
-MAX_TOKENS = 1 << 15  # words and signs of a template; the largest in wide use has 4,000
+MAX_TOKENS = 1 << 14  # words and signs of a template; the largest in wide use has 2,400
 MAX_BRANCHES = 1 << 18  # the number of `if` times that of names, of which Jinja's compiler takes the product
 MAX_LENGTH = 1 << 24  # characters of any text, the rendered one included
 MAX_ITEMS = 1 << 18  # items of any list, those of lists in it included

@@ -10,6 +10,7 @@ from typing import Any
 from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")  # which clients and templates use for one thing
 MAX_DEPTH = 64  # nested lists and dicts
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -163,6 +164,18 @@ def _copied_key(key: object, clean: Callable[[str], str]) -> str:
         refused.before = "a key of "
     refused.of_key = True
     raise refused
+
+
+def alias_reasoning(messages: list[Message]) -> None:
+    """Give a message's reasoning under the names that templates read, in place, as transformers 5.23 does.
+
+    Of several fields the first of `REASONING_FIELDS` that is not None counts. It becomes `reasoning_content`, and also
+    `thinking`, which gpt-oss reads, where there is none.
+    """
+    for index, message in enumerate(messages):
+        reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name) is not None), None)
+        if reasoning is not None:
+            messages[index] = {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
 def flatten_parts(messages: Iterable[Message]) -> None:

@@ -12,7 +12,7 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import ChatTemplate, limits
 
 LIMIT = re.compile(
-    r"is over the limit of \d+|more than 1048576 steps of work|more than [\d.]+ seconds of CPU time|more than 32768 words"
+    r"is over the limit of \d+|more than 1048576 steps of work|more than [\d.]+ seconds of CPU time|more than 16384 words"
     r"|a product over \d+|RecursionError|numbers only|is longer than \d+ characters"
 )
 
