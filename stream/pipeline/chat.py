@@ -23,6 +23,7 @@ from tokenweir.stream.pipeline.transforms import DecodeChat
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
 from tokenweir.templates.tool_styles import ToolStyle
 
 
@@ -36,6 +37,8 @@ async def chat(
     encoder: Encoder | None = None,
     sampling: Sampling | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_choice: ToolChoice | None = None,
+    parallel_tool_calls: bool | None = None,
     tool_style: str | ToolStyle | None = "auto",
     template_kwargs: Mapping[str, Any] | None = None,
     stop_scope: Literal["answer", "reasoning", "all"] = "answer",
@@ -69,6 +72,9 @@ async def chat(
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
+        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it; passed to a template
+            that reads it.
+        parallel_tool_calls: Whether an answer may have several calls; likewise.
         tool_style: How their calls are found in the answer: "auto" by the style that the template shows, or else the
             vocabulary, where there are `tools`; or a style or its name. None leaves them in the text.
         template_kwargs: Variables for the template, such as `enable_thinking`.
@@ -84,7 +90,7 @@ async def chat(
 
     Raises:
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
-        TemplateError: There is no template, or it refuses the messages or takes no tools.
+        TemplateError: There is no template, or it refuses the messages or takes no tools, or does not read a choice.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
@@ -104,10 +110,12 @@ async def chat(
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
     template = template or ChatTemplate.from_tokenizer(tokenizer)
+    tools, chosen = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls)
     if tool_style == "auto":
         tool_style = template.tool_style or "auto" if tools else None
+    chosen |= template_kwargs or {}
     prompt_ids = await prompt_of(
-        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=template_kwargs
+        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=chosen
     )
     async with answer(
         prompt_ids,
