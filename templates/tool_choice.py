@@ -50,7 +50,7 @@ def honour_tool_choice(
     if tool_choice == "none":
         return tools, variables | {"tool_choice": "none"}
     name = None if tool_choice == "required" else _name(tool_choice)
-    shown = [tool for tool in tools or () if name in (None, tool.get("function", tool).get("name"))]
+    shown = [tool for tool in tools or () if name is None or _function_name(tool) == name]
     if not shown:
         what = (
             f"names {name!r}, which is none of the {len(tools or ())} tools" if name else "requires a call of no tools"
@@ -63,12 +63,16 @@ def honour_tool_choice(
 
 def _name(tool_choice: ToolChoice) -> str:
     """The function that a choice names."""
-    if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "function":
-        function = tool_choice.get("function", tool_choice)
-        name = function.get("name") if isinstance(function, Mapping) else None
-        if isinstance(name, str) and name:
-            return name
+    name = _function_name(tool_choice)
+    if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "function" and isinstance(name, str) and name:
+        return name
     raise TemplateError(f"tool_choice {tool_choice!r} is not auto, none, required or one function")
+
+
+def _function_name(value: object) -> object:
+    """The name in a tool's description or in a choice; both write it with a `function` around it or without."""
+    function = value.get("function", value) if isinstance(value, Mapping) else None
+    return function.get("name") if isinstance(function, Mapping) else None
 
 
 def _unheard(template: ChatTemplate, what: str) -> str:

@@ -22,6 +22,8 @@ from tokenweir.encode.text_chunks import TextChunk as TextChunk
 from tokenweir.encode.tokenizer import Tokenizer as Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder as ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk as Chunk
+from tokenweir.stream.decode.options import DecoderOptions as DecoderOptions
+from tokenweir.stream.decode.options import OutputOptions as OutputOptions
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser as ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser as ToolParser
 from tokenweir.stream.decode.stops import StopStep as StopStep

@@ -10,11 +10,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Full, Queue
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Unpack
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events import Delta
@@ -34,13 +35,15 @@ class ChatStreamer:
 
     """
 
-    def __init__(self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Any) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Unpack[DecoderOptions]
+    ) -> None:
         """Make a streamer.
 
         Args:
             tokenizer: The tokenizer of the model.
             emit: Called in `generate`'s thread with every list of deltas that is not empty; the last has the `Finish`.
-            options: As for `ChatDecoder`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
+            options: See `DecoderOptions`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
                 answer that just ends is cut short.
 
         Raises:

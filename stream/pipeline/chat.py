@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from anyio import to_thread
 from msgspec.structs import replace
 
-from tokenweir.encode.decode import ByteFallback
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import OutputOptions
+from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
 from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
@@ -24,7 +25,6 @@ from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle
 from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
-from tokenweir.templates.tool_styles import ToolStyle
 
 
 @asynccontextmanager
@@ -39,16 +39,8 @@ async def chat(
     tools: Sequence[Mapping[str, Any]] | None = None,
     tool_choice: ToolChoice | None = None,
     parallel_tool_calls: bool | None = None,
-    tool_style: str | ToolStyle | None = "auto",
     template_kwargs: Mapping[str, Any] | None = None,
-    stop_scope: Literal["answer", "reasoning", "all"] = "answer",
-    reasoning: str | ReasoningStyle | None = "auto",
-    include_stop: bool = False,
-    skip_special_tokens: bool = True,
-    byte_fallback: ByteFallback = "eager",
-    alignment: bool = False,
-    thinking_budget: int | None = None,
-    on_thinking_spent: Callable[[int], object] | None = None,
+    **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
     """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
 
@@ -75,22 +67,15 @@ async def chat(
         tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it; passed to a template
             that reads it.
         parallel_tool_calls: Whether an answer may have several calls; likewise.
-        tool_style: How their calls are found in the answer: "auto" by the style that the template shows, or else the
-            vocabulary, where there are `tools`; or a style or its name. None leaves them in the text.
         template_kwargs: Variables for the template, such as `enable_thinking`.
-        stop_scope: As for `ChatDecoder`.
-        reasoning: As for `ChatDecoder`; "auto" and "strip" take the style that the template shows.
-        include_stop: As for `ChatDecoder`.
-        skip_special_tokens: As for `ChatDecoder`.
-        byte_fallback: As for `ChatDecoder`.
-        alignment: As for `ChatDecoder`; the logprobs are those of each `EngineStep` of the engine.
-        thinking_budget: As for `ChatDecoder`.
-        on_thinking_spent: As for `ChatDecoder`; it runs in the task that reads the deltas, before it gets that id's,
-            and is given the `index` of the answer.
+        options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
+            `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
+            an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task that reads
+            the deltas.
 
     Raises:
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
-        TemplateError: There is no template, or it refuses the messages or takes no tools, or does not read a choice.
+        TemplateError: There is no template, or it refuses the messages, takes no tools or reads no choice.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
@@ -98,7 +83,30 @@ async def chat(
         ValueError: An option that cannot be.
 
     """
-    sampling = sampling or Sampling()
+    sampling = Sampling() if sampling is None else sampling
+    _check(engine, tokenizer, sampling, options)
+    template = template or ChatTemplate.from_tokenizer(tokenizer)
+    tools, chosen = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls)
+    if options.get("tool_style", "auto") == "auto":
+        options["tool_style"] = template.tool_style or "auto" if tools else None
+    chosen |= template_kwargs or {}
+    prompt_ids = await prompt_of(
+        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=chosen
+    )
+    async with answer(
+        prompt_ids,
+        engine=engine,
+        tokenizer=tokenizer,
+        sampling=sampling,
+        reasoning_style=template.reasoning,
+        tool_schemas=tools,
+        **options,
+    ) as deltas:
+        yield deltas
+
+
+def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: OutputOptions) -> None:
+    """Refuse what cannot be before anything is begun."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
     if sampling.n < 1:
@@ -109,32 +117,9 @@ async def chat(
         )
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
-    template = template or ChatTemplate.from_tokenizer(tokenizer)
-    tools, chosen = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls)
-    if tool_style == "auto":
-        tool_style = template.tool_style or "auto" if tools else None
-    chosen |= template_kwargs or {}
-    prompt_ids = await prompt_of(
-        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=chosen
-    )
-    async with answer(
-        prompt_ids,
-        engine=engine,
-        tokenizer=tokenizer,
-        sampling=sampling,
-        stop_scope=stop_scope,
-        reasoning=reasoning,
-        reasoning_style=template.reasoning,
-        tool_style=tool_style,
-        tool_schemas=tools,
-        include_stop=include_stop,
-        skip_special_tokens=skip_special_tokens,
-        byte_fallback=byte_fallback,
-        alignment=alignment,
-        thinking_budget=thinking_budget,
-        on_thinking_spent=on_thinking_spent,
-    ) as deltas:
-        yield deltas
+    for name in options.keys() - OutputOptions.__optional_keys__:
+        hint = f": write sampling=Sampling({name}=...)" if name in Sampling.__struct_fields__ else ""
+        raise TypeError(f"chat() takes no {name!r}{hint}")
 
 
 async def prompt_of(
@@ -147,7 +132,7 @@ async def prompt_of(
     template_kwargs: Mapping[str, Any] | None = None,
 ) -> Sequence[int]:
     """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
-    if tools and "tools" not in template.variables:
+    if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
     prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
@@ -165,7 +150,9 @@ async def answer(
     engine: Engine,
     tokenizer: Tokenizer,
     sampling: Sampling,
-    **decoding: Any,
+    reasoning_style: str | ReasoningStyle | None = None,
+    tool_schemas: Tools | None = None,
+    **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
     """Run an engine on a prompt's ids and decode what it gives: the second half of `chat()`, with its errors.
 
@@ -174,7 +161,9 @@ async def answer(
         engine: As for `chat()`.
         tokenizer: As for `chat()`.
         sampling: As for `chat()`.
-        decoding: Options for `ChatDecoder`.
+        reasoning_style: See `DecoderOptions`.
+        tool_schemas: See `DecoderOptions`.
+        options: See `OutputOptions`.
 
     Raises:
         ContextLengthError: Prompt and answer do not fit into the engine's context.
@@ -191,8 +180,10 @@ async def answer(
                 max_tokens=sampling.max_tokens,
                 min_tokens=sampling.min_tokens,
                 ignore_eos=sampling.ignore_eos,
+                reasoning_style=reasoning_style,
+                tool_schemas=tool_schemas,
                 index=index,
-                **decoding,
+                **options,
             )
         )
         for index in range(sampling.n)
