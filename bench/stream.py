@@ -230,6 +230,36 @@ def batches(path: Path, rounds: int) -> str:
     return table(("", *(f"{n} sequences" for n in SEQUENCES)), rows)
 
 
+def rare_ids(path: Path, rounds: int) -> str:
+    """Ids that concern the splitter, fed one at a time with everything that is looked for.
+
+    Microseconds of CPU time: of a tag, what it adds to the ids around it; of an id in a call, the call's over its ids.
+    """
+    tok = Tokenizer.from_file(path)
+    common = tok.encode("the river carries boats and people to the sea " * 60, add_special_tokens=False)
+    members = ", ".join(f'"key{number}": "some value {number}"' for number in range(300))
+    calls = {
+        "an id of a call that is held, its name last": f'{{"arguments": {{{members}}}, "name": "f"}}',
+        "an id of a call's arguments": f'{{"name": "f", "arguments": {{{members}}}}}',
+        "an id of a short call": '{"name": "get_weather", "arguments": {"city": "Paris", "days": [1, 2, 3]}}',
+    }
+    opener, closer = (tok.encode(tag, add_special_tokens=False) for tag in ("\n<think>", "</think>"))
+    tags = (opener + common[:4] + closer + common[4:8]) * 100
+    rows = []
+    for name, tools in (("thinking", None), ("thinking and tool calls", "hermes")):
+        way = feeds(tok, reasoning="think", stop=STOPS, tool_style=tools)
+        (with_tags, without) = best_of(rounds * 4, {"": way}, [tags, (common * 3)[: len(tags)]])[""]
+        each = without / len(tags)
+        rows.append((f"a tag, looking for {name}", f"{(with_tags - each * (len(tags) - 200)) / 200 * 1e6:.2f}"))
+        rows.append((f"a common id, looking for {name}", f"{each * 1e6:.2f}"))
+    for name, call in calls.items():
+        ids = tok.encode(f"<tool_call>\n{call}\n</tool_call>\n", add_special_tokens=False)
+        ids *= max(1, 2000 // len(ids))
+        seconds = best_of(rounds * 2, {"": way}, [ids])[""][0]
+        rows.append((name, f"{seconds / len(ids) * 1e6:.2f}"))
+    return table(("", "µs"), rows)
+
+
 def first_ids(path: Path, rounds: int) -> str:
     """From a prompt of several lengths to the text of the first id. Milliseconds of CPU time."""
     tok, theirs = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
@@ -261,7 +291,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often every way is measured (5)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
-    for name, measure in (("stream", steps), ("decode-batch", batches), ("first-id", first_ids)):
+    for name, measure in (
+        ("stream", steps),
+        ("rare-ids", rare_ids),
+        ("decode-batch", batches),
+        ("first-id", first_ids),
+    ):
         heading = " ".join((measure.__doc__ or "").split())
         rows = measure(options.tokenizer, options.rounds)
         result = f"{heading}\n\n{rows}\n\n{machine()}; {PEERS}"

@@ -473,6 +473,22 @@ class JsonValue:
     def restore(self, state: bytes) -> None:
         """Go on in a state that `state` gave; `ValueError` for anything else."""
 
+class PendingIds:
+    """Ids whose text has not gone out: an id goes with the last byte of its text, or with the next character."""
+
+    def __init__(self) -> None: ...
+    def add(self, ids: Iterable[int], text: str, whole: bool = True) -> None:
+        """Add ids that end with a text which follows; not `whole` if their last bytes begin the character after it."""
+
+    def take(self, text: str) -> list[int]:
+        """Take a text that something else goes out for; return the ids that end in it."""
+
+    def cut(self, text: str) -> list[tuple[list[int], str]]:
+        """Take a text that goes out; return it in pieces with their ids, one for each place in it where ids end."""
+
+    def rest(self) -> list[int]:
+        """Take all ids that are left."""
+
 class StopStrings:
     """A text on its way to the first stop string; see `tokenweir.stream.decode.stops.StopStrings`."""
 
@@ -597,6 +613,10 @@ class Detokenizer:
     @property
     def passed(self) -> int:
         """How many of them have gone out, or wait for nothing but what goes out next."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether text is held as the beginning of a stop."""
 
     @property
     def matched(self) -> str | None:

@@ -7,6 +7,7 @@ TokenweirError
 ├── TextError                   (ValueError)           text that has no UTF-8 form (lone surrogates)
 ├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
+├── ContextLengthError          (ValueError)           a prompt and an answer that do not fit into the engine's context
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
 ├── StateError                  (ValueError)           a saved state that is damaged, or belongs to something else
 ├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
@@ -57,6 +58,10 @@ class EngineError(TokenweirError, RuntimeError):
     def __init__(self, message: str, *, kind: EngineFailure = "failed") -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class ContextLengthError(TokenweirError, ValueError):
+    """A prompt, or a prompt and the tokens asked for, that do not fit into the engine's context."""
 
 
 class ProtocolError(TokenweirError, ValueError):

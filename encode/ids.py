@@ -23,7 +23,7 @@ def as_sequence(ids: Ids) -> Sequence[int]:
     """
     if isinstance(ids, np.ndarray):
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise TypeError(f"ids must be one-dimensional integers, not {ids.dtype} of shape {ids.shape}")
+            raise not_ids(ids)
         plain: list[int] = ids.tolist()
         return plain
     if isinstance(ids, str):  # an empty one would pass for no ids
@@ -35,6 +35,8 @@ def not_ids(given: object) -> TypeError:
     """The error for what was given as the ids of one text."""
     if isinstance(given, str):
         return TypeError("decode() takes token ids, not str; encode() takes text")
+    if isinstance(given, np.ndarray):
+        return TypeError(f"ids must be one-dimensional integers, not {given.dtype} of shape {given.shape}")
     if isinstance(given, Ragged):
         return TypeError("decode() takes the ids of one text, not a Ragged; decode_batch() takes those of many")
     if isinstance(given, Iterable):

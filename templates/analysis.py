@@ -29,6 +29,14 @@ def literals(tree: nodes.Template) -> frozenset[str]:
     return frozenset((*data, *constants))
 
 
+def branches(tree: nodes.Template) -> tuple[int, int]:
+    """How many conditional statements and how many names the template has."""
+    return sum(1 for _ in tree.find_all(nodes.If)), len({name.name for name in tree.find_all(nodes.Name)})
+
+
+_ROUNDS = 8  # of following names to other names; two find all in templates of real models
+
+
 class _Values:
     """The expressions that stand for some object's field `key`, directly or through variables and macro parameters.
 
@@ -40,8 +48,7 @@ class _Values:
         self._key = key
         self._names: set[str] = set()
         macros = {macro.name: macro for macro in tree.find_all(nodes.Macro)}
-        size = -1
-        while len(self._names) > size:  # until nothing new is found
+        for _ in range(_ROUNDS):
             size = len(self._names)
             for assign in tree.find_all(nodes.Assign):
                 if isinstance(assign.target, nodes.Name) and self.includes(assign.node):
@@ -51,6 +58,8 @@ class _Values:
                     for parameter, argument in zip(macros[call.node.name].args, call.args, strict=False):
                         if self.includes(argument):
                             self._names.add(parameter.name)
+            if len(self._names) == size:
+                break
 
     def includes(self, node: nodes.Node | None) -> bool:
         match node:

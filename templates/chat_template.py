@@ -21,8 +21,10 @@ from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
 from tokenweir.templates.marked_environment import MarkedEnvironment
 from tokenweir.templates.messages import (
+    REASONING_FIELDS,
     ROLES,
     Message,
+    alias_reasoning,
     flatten_parts,
     parse_arguments,
     read_mapping,
@@ -41,7 +43,7 @@ _TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.18, with three exceptions: content parts are
+    The same messages render to the same text as with `transformers` 5.23, with three exceptions: content parts are
     joined with line feeds for templates that do not loop over them, tool-call arguments given as JSON text are parsed
     except for templates that take text (vLLM does both), and with the guard on, the noncharacters U+FDD0..U+FDEF in the
     messages become U+FFFD.
@@ -94,6 +96,7 @@ class ChatTemplate:
             raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
         try:
             tree = _environment().parse(source)
+            limits.check_branches(*analysis.branches(tree))
             self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
             self.content_format: Literal["parts", "string"] = (
                 "parts" if analysis.iterates_over_content(tree) else "string"
@@ -219,6 +222,7 @@ class ChatTemplate:
 
         read = clean if self._guard else str
         conversation = read_messages(messages, self._roles, read)
+        alias_reasoning(conversation)
         if self.content_format == "string":
             flatten_parts(conversation)
         if not self._takes_argument_text:
@@ -290,7 +294,7 @@ def _mark_message(message: Message, field: str | None, guard: Guard) -> Message:
             marked[key] = value
         elif key == "content" and message["role"] == "assistant":
             marked[key] = guard.mark_assistant(value)
-        elif key in ("content", field):
+        elif key in ("content", field, *REASONING_FIELDS):
             marked[key] = guard.mark(value)
         else:
             marked |= guard.mark({key: value})

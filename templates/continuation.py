@@ -1,4 +1,4 @@
-"""`continue_final_message`: a prompt that ends inside the last message, by the rules of transformers 5.18.
+"""`continue_final_message`: a prompt that ends inside the last message, by the rules of transformers 5.23.
 
 A tag is appended to the message, and the rendered text is cut where the tag stands last.
 """
@@ -6,7 +6,8 @@ A tag is appended to the message, and the rendered text is cut where the tag sta
 from __future__ import annotations
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates.messages import Message
+from tokenweir.templates.marks import MARK
+from tokenweir.templates.messages import REASONING_FIELDS, Message
 
 TAG = "CONTINUE_FINAL_MESSAGE_TAG "  # templates know it; the space shows whether they trim
 
@@ -29,16 +30,23 @@ def append_tag(conversation: list[Message], field: str, source: str) -> str:
     value = conversation[-1].get(field) if conversation else None
     if value is None:
         raise TemplateError(f"continue_final_message: the last message has no {field!r}")
-    if field not in source:
+    # Reasoning stands under several names, of which the template reads one.
+    fields = [name for name in REASONING_FIELDS if conversation[-1].get(name) == value]
+    if field not in REASONING_FIELDS:
+        fields = [field]
+    if not any(name in source for name in fields):
         raise TemplateError(f"continue_final_message: the template does not read {field!r}")
     if isinstance(value, str):
-        conversation[-1][field] = value + TAG
+        conversation[-1].update(dict.fromkeys(fields, value + TAG))
         return value
     if isinstance(value, list):
         for part in reversed(value):
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                text: str = part["text"]
-                part["text"] = text + TAG
+            key = (
+                next((key for key in part if key.replace(MARK, "") == "text"), None) if isinstance(part, dict) else None
+            )
+            if key is not None and isinstance(part[key], str):
+                text: str = part[key]
+                part[key] = text + TAG
                 return text
     raise TemplateError(f"continue_final_message: the {field!r} of the last message has no text")
 

@@ -1,6 +1,6 @@
 """The Jinja environment of HuggingFace's chat templates.
 
-The rules are those of `transformers` 5.18, `utils/chat_template_utils.py`: an immutable sandbox with `trim_blocks` and
+The rules are those of `transformers` 5.23, `utils/chat_template_utils.py`: an immutable sandbox with `trim_blocks` and
 `lstrip_blocks`, the loop controls, `{% generation %}`, the filter `tojson` without HTML escaping, and the function
 `raise_exception`. `strftime_now` is a variable of each render instead of a global, so that one render has one time.
 Added are the limits of `limits.py`; taken away is `lipsum`, which makes text of any size from nothing.
@@ -10,22 +10,32 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from types import BuiltinMethodType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import jinja2
-from jinja2 import nodes, pass_eval_context
+from jinja2 import nodes, pass_context, pass_eval_context
 from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
 from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
-from jinja2.runtime import Context, LoopContext, Macro, markup_join, str_join
+from jinja2.runtime import Context, LoopContext, Macro, markup_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import limits
+from tokenweir.templates.charging import Charging
+
+
+class BoundedSource(Extension):
+    """Stops the parser where a template is too long."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        """Count the tokens."""
+        return limits.tokens(stream)
 
 
 class Generation(Extension):
@@ -43,8 +53,15 @@ class Generation(Extension):
         return caller()
 
 
+_SHORT = 256  # characters of a text that no filter takes long for
+
+
 class ChatEnvironment(ImmutableSandboxedEnvironment):
-    """The environment; one serves all templates, since nothing in it changes."""
+    """The environment; one serves all templates, since nothing in it changes.
+
+    What templates do most, looking up keys of mappings and calling methods of text, is known to be safe here and skips
+    the sandbox's questions, which take longer than the limits do.
+    """
 
     concat = staticmethod(limits.join)  # what joins the output, and the text of macros and blocks
     intercepted_binops = frozenset({"+", "*", "**", "%"})
@@ -52,50 +69,113 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     @property
     def rewriting(self) -> NodeTransformer:
         """What changes a template's tree before it is compiled."""
-        return Counting()
+        return Charging()
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"], cache_size=0
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[BoundedSource, Generation, "jinja2.ext.loopcontrols"],
+            cache_size=0,
+            finalize=_shown,
         )
         self.globals["raise_exception"] = _raise_exception
         del self.globals["lipsum"]
         self.filters["tojson"] = _tojson
-        self.filters = {name: _limited(name, function) for name, function in self.filters.items()}
-        self.filters["counted"] = limits.counted
-        self.filters["concatenated"] = _concatenated
+        self.filters = {
+            name: function if name in _CHEAP_FILTERS else _limited(name, function)
+            for name, function in self.filters.items()
+        }
+        self.tests = {
+            name: _limited_test(name, cast(Callable[..., Any], function)) if name in _COMPARING_TESTS else function
+            for name, function in self.tests.items()
+        }
+        self.filters |= {"counted": limits.counted, "concatenated": _concatenated, "sliced": _sliced}
+        self.filters |= {"spent": _spent, "made": limits.result, "looked_through": limits.looked_through}
+        self.filters["searched"] = _searched
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Look an attribute up, else a key."""
+        kind = type(obj)
+        if kind is dict:
+            if attribute not in _OF_DICTS:
+                try:
+                    return obj[attribute]
+                except KeyError:
+                    return self.undefined(obj=obj, name=attribute)
+            if attribute in _READING:
+                return getattr(obj, attribute)
+        elif (kind is str and attribute in _OF_TEXT) or (kind is LoopContext and attribute in _OF_LOOPS):
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Apply an operator within the limits."""
-        limits.check_operator(operator, left, right)
+        if operator != "+":
+            limits.operate(operator, left, right)
+        elif type(left) is str and type(right) is str:
+            return limits.text_made(left + right)
         return limits.result(super().call_binop(context, operator, left, right))
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function, method or macro within the limits."""
-        if isinstance(function, LoopContext):  # loop(children) of a recursive loop
-            args = (limits.counted(args[0]), *args[1:])
-        method = getattr(function, "__wrapped__", function)  # the sandbox wraps str.format and str.format_map
-        if isinstance(method, BuiltinMethodType) and isinstance(method.__self__, str):
-            if method.__name__ in ("format", "format_map"):
-                limits.check_format(method.__self__)
-            else:
-                if method.__name__ == "join":
+        kind = type(function)
+        if kind is BuiltinMethodType:
+            subject, name = function.__self__, function.__name__
+            if type(subject) is dict and name in _READING:
+                for scope in _SCOPES:
+                    kwargs.pop(scope, None)
+                return function(*args, **kwargs)
+            if isinstance(subject, str):
+                for scope in _SCOPES:
+                    kwargs.pop(scope, None)
+                if name == "join":
                     args = tuple(map(list, args))
-                limits.check_call(method.__name__, method.__self__, args, kwargs)
+                    limits.looked_through(args[0] if args else None)
+                limits.check_call(name, subject, args, kwargs)
+                return limits.result(self.call_method(function, args, kwargs))
+        elif kind is LoopContext:  # loop(children) of a recursive loop
+            args = (limits.counted(args[0]), *args[1:])
+        elif kind is Macro:
+            return context.call(function, *args, **kwargs)  # whose text has been joined within the limits
+        elif isinstance(subject := getattr(function, "__self__", None), str):  # of Markup, which are Python's
+            limits.check_call(function.__name__, subject, args, kwargs)
+        elif isinstance(wrapped := getattr(function, "__wrapped__", None), BuiltinMethodType):
+            limits.check_braces(wrapped.__self__, args, kwargs)  # the sandbox wraps str.format and str.format_map
+        limits.spend(len(args) // 4)
+        for value in args:
+            limits.looked_through(value)
         return limits.result(super().call(context, function, *args, **kwargs))
 
+    def call_method(self, method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a method of a string."""
+        return method(*args, **kwargs)
 
-class Counting(NodeTransformer):
-    """Sends every loop through `counted` and every `~` through `concatenated`; neither has a hook in the sandbox."""
 
-    def visit_For(self, node: nodes.For) -> nodes.For:
-        self.generic_visit(node)
-        node.iter = filtered(node.iter, "counted")
-        return node
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
-        self.generic_visit(node)
-        return filtered(nodes.List(node.nodes, lineno=node.lineno), "concatenated")
+_SCOPES = ("_loop_vars", "_block_vars")  # which Jinja passes on with every call
+_OF_DICTS = frozenset(dir(dict))
+_READING = frozenset({"get", "items", "keys", "values"})
+_OF_TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {"format", "format_map"}
+_OF_LOOPS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"}) | {
+    "previtem",
+    "nextitem",
+}
+# Of which neither time nor result grows with what they are given, or which only pass it on.
+_CHEAP_FILTERS = frozenset({"abs", "attr", "count", "d", "default", "first", "items", "last", "length"})
+_LAZY_FILTERS = frozenset({"map", "reject", "rejectattr", "select", "selectattr"})
+_SHALLOW_FILTERS = frozenset({"batch", "list", "random", "reverse", "slice", "sum"})  # that do not look into items
+_ITEM_FILTERS = _SHALLOW_FILTERS | {
+    "dictsort",
+    "groupby",
+    "join",
+    "max",
+    "min",
+    "sort",
+    "unique",
+}  # a text's characters
+_COMPARING_TESTS = frozenset({"in", "eq", "equalto", "==", "ne", "!=", "gt", "greaterthan", ">", "ge", ">=", "lt"}) | {
+    *("lessthan", "<", "le", "<=", "lower", "upper"),
+}
 
 
 def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: str) -> jinja2.Template:
@@ -126,30 +206,73 @@ def as_template_error(error: Exception, filename: str) -> TemplateError:
     return TemplateError(f"{filename}: {words}" if line is None else f"{filename}, line {line}: {words}")
 
 
-def filtered(value: nodes.Node, name: str, *arguments: nodes.Node) -> nodes.Filter:
-    """The expression `value | name(*arguments)`."""
-    return nodes.Filter(value, name, list(arguments), [], None, None, lineno=value.lineno)
-
-
 @pass_eval_context
-def _concatenated(context: EvalContext, values: list[object]) -> str:
-    return limits.result((markup_join if context.autoescape else str_join)(values))
+def _concatenated(context: EvalContext, values: tuple[object, ...]) -> str:
+    if context.autoescape:
+        return limits.text_made(markup_join(values))
+    return limits.join([value if type(value) is str else str(_shown(value)) for value in values])
+
+
+@pass_context
+def _spent(context: Context, work: int) -> str:
+    """Charge for what follows; with the context, lest it be taken for a constant."""
+    limits.spend(work)
+    return ""
+
+
+def _shown(value: Any) -> Any:
+    """A value that is going to be written as text."""
+    return value if type(value) is str else limits.looked_through(value)
+
+
+def _sliced(value: Any, start: Any, stop: Any, step: Any) -> Any:
+    return limits.result(value[start:stop:step])
+
+
+def _searched(value: Any) -> Any:
+    """A value in which something is looked for; mappings find it at once."""
+    return value if isinstance(value, dict) else limits.looked_through(value)
 
 
 def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The filter `function` within the limits; its first argument may be Jinja's context, environment or the like.
-
-    What `join` joins is made a list beforehand, here and in `call`, since its size counts.
-    """
+    """The filter `function` within the limits; its first argument may be Jinja's context, environment or the like."""
     first = 1 if hasattr(function, "jinja_pass_arg") else 0
+    alone = first + 1 if name != "join" else 0
+    lazy, shallow, by_item = name in _LAZY_FILTERS, name in _SHALLOW_FILTERS, name in _ITEM_FILTERS
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        if name == "join":
-            args = (*args[:first], list(args[first]), *args[first + 1 :])
-        limits.check_call(name, args[first], args[first + 1 :], kwargs)
-        args = (*args[:first], limits.filtered(name, args[first]), *args[first + 1 :])
+        subject = given = args[first]
+        if type(subject) is str and len(subject) < _SHORT and len(args) == alone and not kwargs:
+            return limits.result(function(*args))
+        if isinstance(subject, Iterator) or (lazy and isinstance(subject, Collection)):
+            subject = limits.counted(subject)
+        elif isinstance(subject, Collection):
+            if by_item or not isinstance(subject, list | tuple | dict | str):
+                limits.spend(len(subject))
+            if not shallow and not isinstance(subject, str):
+                limits.looked_through(subject)
+        if name == "join" and subject:  # its size counts
+            subject = limits.looked_through(list(limits.counted(subject)))
+        arguments = args[first + 1 :]
+        for value in arguments:
+            limits.looked_through(value)
+        limits.check_call(name, subject, arguments, kwargs)
+        if subject is not given:
+            args = (*args[:first], subject, *arguments)
         return limits.result(function(*args, **kwargs))
+
+    return limited
+
+
+def _limited_test(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The test `function` within the limits; none of those that compare is given Jinja's context."""
+
+    @wraps(function)
+    def limited(*args: Any) -> Any:
+        for value in args:
+            (_searched if name == "in" else limits.looked_through)(value)
+        return function(*args)
 
     return limited
 

@@ -16,7 +16,8 @@ from jinja2.runtime import Context, Undefined
 from jinja2.visitor import NodeTransformer
 
 from tokenweir.templates import limits
-from tokenweir.templates.environment import ChatEnvironment, Counting, filtered
+from tokenweir.templates.charging import Charging, filtered
+from tokenweir.templates.environment import ChatEnvironment
 from tokenweir.templates.marks import BLIND_METHODS, MARK, atoms, call_method, find_marked, recased, sliced, unmarked
 
 _COMPARING = frozenset({"in", "eq", "equalto", "==", "ne", "!=", "gt", "greaterthan", ">", "ge", ">="}) | frozenset(
@@ -25,7 +26,6 @@ _COMPARING = frozenset({"in", "eq", "equalto", "==", "ne", "!=", "gt", "greatert
 _LOOKING = frozenset({"length", "count", "int", "float", "wordcount"})  # filters
 _METHODS = {"replace": "replace", "trim": "strip"}  # filters that are methods of strings
 _OTHERS = frozenset({"title", "capitalize", "first", "last", "list"})
-_SCOPES = frozenset({"_loop_vars", "_block_vars"})  # which Jinja passes on with every call
 
 
 class MarkedEnvironment(ChatEnvironment):
@@ -64,41 +64,31 @@ class MarkedEnvironment(ChatEnvironment):
         return found
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function, method or macro; a text's methods do not see its marks."""
-        if isinstance(function, BuiltinMethodType):
-            subject, name = function.__self__, function.__name__
-            if isinstance(subject, str) and name in BLIND_METHODS:
-                keywords = {key: value for key, value in kwargs.items() if key not in _SCOPES}
-                limits.check_call(name, subject, args, keywords)
-                return limits.result(call_method(name, subject, args, keywords))
-            if isinstance(subject, dict) and name == "get" and args:
-                args = (_key(subject, args[0]), *args[1:])
+        """Call a function, method or macro; `get` finds keys whatever their marks."""
+        if isinstance(function, BuiltinMethodType) and function.__name__ == "get" and args:
+            args = (_key(function.__self__, args[0]), *args[1:])
         return super().call(context, function, *args, **kwargs)
 
+    def call_method(self, method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a method of a string, which does not see its marks."""
+        if method.__name__ in BLIND_METHODS:
+            return call_method(method.__name__, cast(str, method.__self__), args, kwargs)
+        return super().call_method(method, args, kwargs)
 
-class _Blinding(Counting):
+
+class _Blinding(Charging):
     def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:
-        self.generic_visit(node)
-        node.expr = _unmarked(node.expr)
-        for operand in node.ops:
-            operand.expr = _unmarked(operand.expr)
+        super().visit_Compare(node)
+        holders: tuple[nodes.Compare | nodes.Operand, ...] = (node, *node.ops)
+        for holder in holders:
+            if not isinstance(holder.expr, nodes.Const):
+                holder.expr = filtered(holder.expr, "unmarked")
         return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:
-        self.generic_visit(node)
-        if not isinstance(node.arg, nodes.Slice):
-            return node
-        ends = (node.arg.start, node.arg.stop, node.arg.step)
-        return filtered(node.node, "sliced", *(end or nodes.Const(None, lineno=node.lineno) for end in ends))
-
-
-def _unmarked(node: nodes.Expr) -> nodes.Expr:
-    return node if isinstance(node, nodes.Const) else filtered(node, "unmarked")
 
 
 def _slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
     place = slice(start, stop, step)
-    return sliced(value, place) if isinstance(value, str) and MARK in value else value[place]
+    return limits.result(sliced(value, place) if isinstance(value, str) and MARK in value else value[place])
 
 
 def _key(mapping: Any, key: Any) -> Any:

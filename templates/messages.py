@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tokenweir.encode.errors import TemplateError, TextError
+from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")  # which clients and templates use for one thing
 MAX_DEPTH = 64  # nested lists and dicts
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -93,7 +94,7 @@ def read_mapping(value: object, where: str, clean: Callable[[str], str]) -> dict
     return copy
 
 
-def read_value(value: object, where: str, clean: Callable[[str], str], depth: int = 0) -> Any:
+def read_value(value: object, where: str, clean: Callable[[str], str]) -> Any:
     """Check and copy JSON-like data; tuples become lists, mappings become dicts.
 
     Raises:
@@ -101,24 +102,80 @@ def read_value(value: object, where: str, clean: Callable[[str], str], depth: in
         TextError: A string has a lone surrogate.
 
     """
+    try:
+        return _copied(value, clean, 0)
+    except _RefusedError as refused:
+        raise refused.kind(refused.before + where + "".join(reversed(refused.path)) + refused.reason) from None
+
+
+class _RefusedError(Exception):
+    """What is wrong with a value; its path is put together on the way out, for it is seldom wanted."""
+
+    def __init__(self, reason: str, before: str = "", kind: type[TokenweirError] = TemplateError) -> None:
+        self.reason = reason
+        self.before = before
+        self.kind = kind
+        self.path: list[str] = []
+        self.of_key = False  # of the mapping that is being copied, so the path ends at the mapping itself
+
+
+def _copied(value: object, clean: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, str):
         if not value.isascii() and (found := _SURROGATE.search(value)):
-            raise TextError(f"{where} has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}")
+            raise _RefusedError(
+                f" has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}", kind=TextError
+            )
         return clean(str(value))  # of a subclass of str, such as a StrEnum, only the text
     if value is None or isinstance(value, int | float):
         return value
     if depth == MAX_DEPTH:
-        raise TemplateError(f"{where} is nested more than {MAX_DEPTH} levels deep")
-    if isinstance(value, Mapping):
-        copy = {}
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TemplateError(f"{where} has the key {key!r}, which is not a string")
-            copy[read_value(key, f"a key of {where}", clean)] = read_value(item, f"{where}.{key}", clean, depth + 1)
-        return copy
-    if isinstance(value, list | tuple):
-        return [read_value(item, f"{where}[{index}]", clean, depth + 1) for index, item in enumerate(value)]
-    raise TemplateError(f"{where} is a {type(value).__name__}, which templates cannot be given")
+        raise _RefusedError(f" is nested more than {MAX_DEPTH} levels deep")
+    place: object = None
+    try:
+        if isinstance(value, dict | Mapping):
+            copy = {}
+            for place, item in value.items():
+                key = clean(place) if type(place) is str and place.isascii() else _copied_key(place, clean)
+                plain = type(item) is str and item.isascii()
+                copy[key] = clean(item) if plain else _copied(item, clean, depth + 1)
+            return copy
+        if isinstance(value, list | tuple):
+            items: list[Any] = []
+            for item in value:
+                place = len(items)
+                items.append(_copied(item, clean, depth + 1))
+            return items
+    except _RefusedError as refused:
+        if not refused.of_key:
+            refused.path.append(f"[{place}]" if isinstance(value, list | tuple) else f".{place}")
+        refused.of_key = False
+        raise
+    raise _RefusedError(f" is a {type(value).__name__}, which templates cannot be given")
+
+
+def _copied_key(key: object, clean: Callable[[str], str]) -> str:
+    try:
+        if isinstance(key, str):
+            copy: str = _copied(key, clean, 0)
+            return copy
+        refused = _RefusedError(f" has the key {key!r}, which is not a string")
+    except _RefusedError as error:
+        refused = error
+        refused.before = "a key of "
+    refused.of_key = True
+    raise refused
+
+
+def alias_reasoning(messages: list[Message]) -> None:
+    """Give a message's reasoning under the names that templates read, in place, as transformers 5.23 does.
+
+    Of several fields the first of `REASONING_FIELDS` that is not None counts. It becomes `reasoning_content`, and also
+    `thinking`, which gpt-oss reads, where there is none.
+    """
+    for index, message in enumerate(messages):
+        reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name) is not None), None)
+        if reasoning is not None:
+            messages[index] = {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
 def flatten_parts(messages: Iterable[Message]) -> None:

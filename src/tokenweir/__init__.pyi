@@ -4,6 +4,7 @@ from tokenweir.encode.decode import DecodeStream as DecodeStream
 from tokenweir.encode.decode_batch import DecodeBatch as DecodeBatch
 from tokenweir.encode.encoded import Encoded as Encoded
 from tokenweir.encode.encoded import Ragged as Ragged
+from tokenweir.encode.errors import ContextLengthError as ContextLengthError
 from tokenweir.encode.errors import DeliveryError as DeliveryError
 from tokenweir.encode.errors import DeviceError as DeviceError
 from tokenweir.encode.errors import EngineError as EngineError
@@ -21,6 +22,8 @@ from tokenweir.encode.text_chunks import TextChunk as TextChunk
 from tokenweir.encode.tokenizer import Tokenizer as Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder as ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk as Chunk
+from tokenweir.stream.decode.options import DecoderOptions as DecoderOptions
+from tokenweir.stream.decode.options import OutputOptions as OutputOptions
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser as ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser as ToolParser
 from tokenweir.stream.decode.stops import StopStep as StopStep
@@ -37,7 +40,11 @@ from tokenweir.stream.engines import ReplayEngine as ReplayEngine
 from tokenweir.stream.engines import Sampling as Sampling
 from tokenweir.stream.engines import SyncEngine as SyncEngine
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine as CTranslate2Engine
+from tokenweir.stream.engines.llama_server import LlamaServerEngine as LlamaServerEngine
+from tokenweir.stream.engines.sglang import SglangEngine as SglangEngine
 from tokenweir.stream.engines.transformers import ChatStreamer as ChatStreamer
+from tokenweir.stream.engines.transformers import TransformersEngine as TransformersEngine
+from tokenweir.stream.engines.vllm import VllmEngine as VllmEngine
 from tokenweir.stream.events import Alignment as Alignment
 from tokenweir.stream.events import Channel as Channel
 from tokenweir.stream.events import Delta as Delta
@@ -58,6 +65,7 @@ from tokenweir.stream.pipeline.stages import strip_reasoning as strip_reasoning
 from tokenweir.stream.pipeline.stages import until_eos as until_eos
 from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher
 from tokenweir.stream.prompts.prompt_encoding import encode_prompts as encode_prompts
+from tokenweir.stream.server.app import asgi_app as asgi_app
 from tokenweir.stream.server.limits import Limits as Limits
 from tokenweir.stream.server.serve import Server as Server
 from tokenweir.stream.server.serve import serve as serve

@@ -15,7 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.events import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL
+from tokenweir.stream.events import Alignment, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
 _Sent = tuple[int, int, int]  # the number of the call; the characters and bytes that have gone out of it
 
@@ -58,13 +59,13 @@ class Aligner:
         call = 0
         match delta:
             case ToolCallDelta():
-                channel, call, text = Channel.TOOL_CALL, delta.call, delta.arguments
+                channel, call, text = TOOL_CALL, delta.call, delta.arguments
             case Finish():
-                channel, text = Channel.ANSWER, ""
+                channel, text = ANSWER, ""
             case TextDelta():
-                channel, text = Channel.ANSWER, delta.text
+                channel, text = ANSWER, delta.text
             case ReasoningDelta():
-                channel, text = Channel.REASONING, delta.text
+                channel, text = REASONING, delta.text
         of, chars, size = self._sent.get(channel, (call, 0, 0))
         if of != call:
             chars = size = 0

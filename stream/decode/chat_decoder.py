@@ -21,7 +21,7 @@ from tokenweir.stream.decode.alignment import Aligner
 from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, settings_of
-from tokenweir.stream.decode.parsers.base import Splitter, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, make_splitter, shown_texts, styles_named
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
@@ -29,8 +29,6 @@ from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.decode.thinking_budget import ThinkingMeter
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, Usage
-
-ANSWER, REASONING, TOOL_CALL = Channel
 
 
 class ChatDecoder:
@@ -111,9 +109,14 @@ class ChatDecoder:
         """Let pass what may, after the objects that this consists of have been made."""
         self._fast = FastPath(self._detok)
         self._core_feed = self._detok.feed
+        settings = self._settings
+        self._index = settings.index
+        self._limited = settings.max_tokens is not None or settings.thinking_budget is not None
+        self._plain = self._aligner is None and settings.max_tokens != 0
+        self._make = self._router.make
         if not self.finished:
             self._settle()
-        self._bare = self._bare_after()
+        self._bare = self._plain and not self.finished and not self._router.out
 
     def copy(self) -> ChatDecoder:
         """Return an independent decoder in the same state, for an answer that branches."""
@@ -158,7 +161,7 @@ class ChatDecoder:
         said = read_state(state, decoder._settings.digest(tokenizer))
         try:
             decoder._restore(said)
-        except (ValueError, TypeError, LookupError, OverflowError) as error:
+        except (ValueError, TypeError, LookupError, OverflowError, RuntimeError) as error:
             raise StateError(f"the state is damaged: {error}") from error
         return decoder
 
@@ -209,7 +212,7 @@ class ChatDecoder:
             return self._feed(ids, logprobs)
         text, taken, place, given = self._core_feed(ids, 0)
         if given is None and place == len(ids):
-            return [self._router.make(text, taken, self._settings.index)] if text else []
+            return [self._make(text, taken, self._index)] if text else []
         self._go_on(ids, text, taken, place, given)
         return self._deliver()
 
@@ -259,7 +262,8 @@ class ChatDecoder:
         """Go on after the core has taken the ids before `place`, up to the end of the ids or of the answer."""
         self._bare = False  # should one raise, there are deltas to give
         while True:
-            self._router.emit(text, taken)
+            if text:
+                self._router.emit(text, taken)
             if given is not None:
                 self._split(given)
             elif place < len(ids):
@@ -297,14 +301,12 @@ class ChatDecoder:
         self._route(text)
         if self._router.stopped:
             self._end(FinishReason.STOP)
-            return
-        settings = self._settings
-        if settings.max_tokens is not None and self._detok.count == settings.max_tokens:
+        elif self._limited and self._detok.count == self._settings.max_tokens:
             self._end(FinishReason.LENGTH)
-            return
-        if settings.thinking_budget is not None:
-            self._check_budget()
-        self._settle()
+        else:
+            if self._limited:
+                self._check_budget()
+            self._settle()
 
     def _route(self, text: str) -> None:
         """Send text through the splitter, and its pieces on."""
@@ -322,15 +324,18 @@ class ChatDecoder:
 
     def _settle(self) -> None:
         """Say what may pass next."""
-        router = self._router
-        # After tags with nothing between them, what is counted is not yet what comes.
-        goes_on = router.malformed is None and router.thinking.on is (router.channel is REASONING)
-        self._fast.open(self._splitter, router.channel if goes_on else None)
+        router, splitter = self._router, self._splitter
+        goes_on = router.malformed is None
+        if splitter is not None:
+            goes_on = goes_on and router.goes_on(splitter.channel)
+        self._make = router.make
+        self._fast.open(splitter, goes_on)
 
     def _check_budget(self) -> None:
         """Report, once, that the budget of thinking is spent while thinking goes on."""
         if self._router.thinking.spends(self._detok.count) and self.channel is REASONING:
-            self._detok.limit = self._router.thinking.spend()
+            self._router.thinking.spend()
+            self._detok.limit = self._router.thinking.next_limit()
             if self._settings.on_thinking_spent is not None:
                 self._settings.on_thinking_spent(self._settings.index)
 
@@ -359,14 +364,10 @@ class ChatDecoder:
         self.finished = True
         self._fast.close()
 
-    def _bare_after(self) -> bool:
-        """Whether ids need nothing but the core, as long as it takes them."""
-        return not self.finished and self._aligner is None and self._settings.max_tokens != 0 and not self._router.out
-
     def _deliver(self) -> list[Delta]:
         """Give the deltas that have been made, one of neighbours on one channel."""
         out, self._router.out = self._router.out, []
         if len(out) > 1:
             out = merge(out)
-        self._bare = self._bare_after()
+        self._bare = self._plain and not self.finished
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]

@@ -7,8 +7,7 @@ and where it travels depends on the ids and the text alone, not on how they were
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -43,70 +42,6 @@ class Chunk(Struct, frozen=True, gc=False):
     call: int = 0
     complete: bool = False
     malformed: str | None = None
-
-
-class PendingIds:
-    """Ids whose text has not gone out, each with the position in the text where it ends.
-
-    Attributes:
-        end: The position up to which ids have been added.
-        sent: The position up to which they have been taken.
-
-    """
-
-    __slots__ = ("_queue", "end", "sent")
-
-    def __init__(self) -> None:
-        self._queue: deque[tuple[int, int]] = deque()
-        self.end = self.sent = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._queue)
-
-    def copy(self) -> PendingIds:
-        """Return an independent copy."""
-        other = PendingIds()
-        other._queue = self._queue.copy()
-        other.end, other.sent = self.end, self.sent
-        return other
-
-    def add(self, ids: Iterable[int], length: int, *, whole: bool = True) -> None:
-        """Add ids that end with the next `length` characters.
-
-        Args:
-            ids: One or more ids.
-            length: The characters that came with them. If there are none, the ids ride with the character after.
-            whole: False if the last of their bytes are the beginning of the character after.
-
-        """
-        self.end += length
-        position = self.end if length and whole else self.end + 1
-        for token_id in ids:
-            self._queue.append((token_id, position))
-
-    def take(self, length: int) -> list[int]:
-        """Take the ids that end within the next `length` characters."""
-        self.sent += length
-        queue, ids = self._queue, []
-        while queue and queue[0][1] <= self.sent:
-            ids.append(queue.popleft()[0])
-        return ids
-
-    def rest(self) -> list[int]:
-        """Take all that are left."""
-        ids = [token_id for token_id, _ in self._queue]
-        self._queue.clear()
-        return ids
-
-    def cut(self, text: str) -> Iterator[tuple[list[int], str]]:
-        """Take `text` and its ids in pieces, one for each place in it where ids end."""
-        done, start = 0, self.sent
-        while self._queue and self._queue[0][1] <= start + len(text):
-            end = self._queue[0][1] - start
-            yield self.take(end - done), text[done:end]
-            done = end
-        if done < len(text):
-            yield self.take(len(text) - done), text[done:]
 
 
 def id_list(item: Ids | EngineStep) -> list[int]:

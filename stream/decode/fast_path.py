@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tokenweir.encode import _core
 from tokenweir.stream.decode.parsers.base import Passage, Splitter
-from tokenweir.stream.events import Channel
 
 _ANYTHING = Passage("")
 
@@ -23,19 +22,14 @@ class FastPath:
         self._known: Passage | None = None
         detok.let_pass(None)  # a copy lets pass what the original did
 
-    def open(self, splitter: Splitter | None, channel: Channel | None) -> None:
-        """Let pass what the splitter need not see: what goes on on `channel`, and what it holds back."""
+    def open(self, splitter: Splitter | None, goes_on: bool) -> None:
+        """Let pass what the splitter need not see: what it holds back, and text that just `goes_on` as the last did."""
         passage = _ANYTHING if splitter is None else splitter.passage
-        if passage is not None and not passage.held and channel is not (splitter.channel if splitter else channel):
-            passage = None
-        if passage is self._known:
-            if passage is None or passage.scanner is None:
-                return
-        elif passage is None:
+        if passage is None or not (goes_on or passage.held):
             self.close()
-            return
-        self._known = passage
-        self._detok.let_pass(passage.until, passage.scanner, passage.held)
+        elif passage is not self._known or passage.scanner is not None:
+            self._known = passage
+            self._detok.let_pass(passage.until, passage.scanner, passage.held)
 
     def close(self) -> None:
         """Let nothing pass."""

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Literal, TypedDict
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback
 from tokenweir.encode.errors import TokenIdError
@@ -29,29 +29,21 @@ SCOPES = {
 """The channels on which stop strings count."""
 
 
-class DecoderOptions(TypedDict, total=False):
-    """The options of a decoder.
+class OutputOptions(TypedDict, total=False):
+    """What becomes of an answer's ids: the options of `chat()`, and of every decoder.
 
     Attributes:
-        eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
-        stop_token_ids: More of them, which hold even under `ignore_eos` and are given as `stop_reason`.
-        stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
         stop_scope: Where stop strings count: in the "answer" only, the default, so that thinking cannot end it, in the
             thinking only ("reasoning"), or in both ("all"). A stop never reaches over a tag.
-        reasoning: "auto", the default, tells thinking from the answer if the vocabulary or the prompt shows a style;
-            "strip" does so and drops the thinking; None or "off" leaves all text in the answer; or a style or its name.
-        reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
-        tool_style: How tool calls are found in the answer: "auto" by the style that the vocabulary shows, or a style or
-            its name; None, the default, leaves them in the text. Harmony has calls of its own, which are always found.
-        tool_schemas: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a
-            style writes arguments in another form than JSON.
-        max_tokens: End after so many ids, with reason "length" unless the last one is an end.
-        min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
-        ignore_eos: End tokens do not end the answer.
+        reasoning: "auto", the default, tells thinking from the answer if the template, the vocabulary or the prompt shows
+            a style; "strip" does so and drops the thinking; None or "off" leaves all text in the answer; or a style or
+            its name.
+        tool_style: How tool calls are found in the answer: "auto" by the style that the template or the vocabulary shows,
+            or a style or its name; None leaves them in the text. The default is "auto" for `chat()` with tools, and else
+            None. Harmony has calls of its own, which are always found.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
         skip_special_tokens: Control tokens give no text, which is the default; tags are found all the same.
         byte_fallback: As for `DecodeStream`.
-        index: The `index` of every delta.
         alignment: Every delta says how its ids go with its text; see `Alignment`.
         thinking_budget: After so many ids of thinking, tags included, the thinking counts as spent if it still goes
             on. Nothing is cut off: it is for the engine to close it.
@@ -59,24 +51,43 @@ class DecoderOptions(TypedDict, total=False):
 
     """
 
+    stop_scope: StopScope
+    reasoning: str | ReasoningStyle | None
+    tool_style: str | ToolStyle | None
+    include_stop: bool
+    skip_special_tokens: bool
+    byte_fallback: ByteFallback
+    alignment: bool
+    thinking_budget: int | None
+    on_thinking_spent: Callable[[int], object] | None
+
+
+class DecoderOptions(OutputOptions, total=False):
+    """The options of a decoder: those of `OutputOptions`, and what `chat()` knows from the sampling and the template.
+
+    Attributes:
+        eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
+        stop_token_ids: More of them, which hold even under `ignore_eos` and are given as `stop_reason`.
+        stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
+        reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
+        tool_schemas: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a
+            style writes arguments in another form than JSON.
+        max_tokens: End after so many ids, with reason "length" unless the last one is an end.
+        min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
+        ignore_eos: End tokens do not end the answer.
+        index: The `index` of every delta.
+
+    """
+
     eos_ids: Iterable[int] | None
     stop_token_ids: Iterable[int]
     stop: Iterable[str]
-    stop_scope: StopScope
-    reasoning: str | ReasoningStyle | None
     reasoning_style: str | ReasoningStyle | None
-    tool_style: str | ToolStyle | None
     tool_schemas: Tools | None
     max_tokens: int | None
     min_tokens: int
     ignore_eos: bool
-    include_stop: bool
-    skip_special_tokens: bool
-    byte_fallback: ByteFallback
     index: int
-    alignment: bool
-    thinking_budget: int | None
-    on_thinking_spent: Callable[[int], object] | None
 
 
 class Settings(Struct, frozen=True):
@@ -114,7 +125,7 @@ class Settings(Struct, frozen=True):
 
     def digest(self, tokenizer: Tokenizer) -> bytes:
         """Return 16 bytes that stand for these settings with a tokenizer."""
-        said = [getattr(self, name) for name in self.__struct_fields__ if name != "on_thinking_spent"]
+        said = structs.asdict(self) | {"ends": sorted(self.ends.items()), "on_thinking_spent": None}
         data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
         return blake2b(data, digest_size=16).digest()
 

@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from tokenweir.encode import _core
-from tokenweir.stream.decode.parsers.base import Piece, Saved
+from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, Piece, Saved
 from tokenweir.stream.decode.thinking_budget import ThinkingMeter
 from tokenweir.stream.events import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
-
-ANSWER, REASONING, TOOL_CALL = Channel
 
 
 class Router(Saved):
@@ -75,7 +73,7 @@ class Router(Saved):
         self.thinking = thinking
         self.out: list[Delta] = []
         self.make: Callable[[str, list[int], int], Delta]
-        self._enter(channel)
+        self.enter(channel)
         self.count_thinking(channel is REASONING)
 
     def over(self, detok: _core.Detokenizer) -> Router:
@@ -87,18 +85,18 @@ class Router(Saved):
     def restore(self, state: Any) -> None:
         """Go on in a state that `state` gave."""
         super().restore(state)
-        self._enter(self.channel, self._call)
+        self.enter(self.channel, self._call)
 
     def route(self, pieces: list[Piece], after: Channel) -> None:
         """Make deltas of pieces; `after` is what comes after them belongs to."""
         detok = self._detok
         for place, piece in enumerate(pieces, 1):
             channel = piece.channel
-            if channel is not self.channel or piece.malformed != self.malformed:
+            if self._searches and (channel is not self.channel or piece.malformed != self.malformed):
                 self.release()  # a stop does not reach over markup
             if channel is None:
                 then = after
-                if place < len(pieces):
+                if place < len(pieces):  # there are more
                     then = next((p.channel for p in pieces[place:] if p.channel is not None), after)
                 thinks = REASONING in (self._at, then) and TOOL_CALL not in (self._at, then)
                 if thinks is not self.thinking.on:
@@ -110,7 +108,7 @@ class Router(Saved):
                 self.count_thinking(channel is REASONING)
             self._at, self.malformed = channel, piece.malformed
             if channel is not self.channel or piece.name:
-                self._enter(channel, piece.call)
+                self.enter(channel, piece.call)
             if channel is not TOOL_CALL or (piece.text and piece.text == piece.source and not piece.name):
                 self.emit(*detok.send(piece.text))
                 if self._searches and detok.matched is not None:
@@ -121,9 +119,19 @@ class Router(Saved):
                 said = piece.call, piece.complete, piece.malformed
                 self.out.append(ToolCallDelta(piece.name, piece.text, detok.take(piece.source), self._index, *said))
 
+    def goes_on(self, channel: Channel) -> bool:
+        """Whether text that comes next, on a channel, is like the last, or can be from here on."""
+        if channel is not self.channel:
+            if channel is TOOL_CALL:  # its number comes with its name
+                return False
+            self.enter(channel)
+        if (channel is REASONING) is not self.thinking.on:
+            self.count_thinking(channel is REASONING)
+        return True
+
     def release(self) -> None:
         """Send out what is held as the beginning of a stop."""
-        if self._searches:
+        if self._searches and self._detok.holds:
             self.emit(*self._detok.release())
 
     def emit(self, text: str, ids: list[int]) -> None:
@@ -135,10 +143,13 @@ class Router(Saved):
 
     def count_thinking(self, thinks: bool) -> None:
         """Count the ids that go out from here on as thinking, or not."""
-        if thinks is not self.thinking.on:
-            self._detok.limit = self.thinking.switch(thinks, self._detok.passed)
+        thinking = self.thinking
+        if thinks is not thinking.on:
+            thinking.switch(thinks, self._detok.passed)
+            if thinking.budget is not None:
+                self._detok.limit = thinking.next_limit()
 
-    def _enter(self, channel: Channel, call: int = 0) -> None:
+    def enter(self, channel: Channel, call: int = 0) -> None:
         """Go on on another channel, or in another call."""
         self.channel, self._call = channel, call
         self._searches = channel in self._scope

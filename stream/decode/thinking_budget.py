@@ -15,18 +15,19 @@ class ThinkingMeter(Saved):
         max_tokens: How many ids of all there may be.
 
     Attributes:
+        budget: As given.
         on: Whether the ids that go out count as thinking.
         spent: Whether the budget has been spent.
 
     """
 
-    __slots__ = ("_budget", "_max_tokens", "_total", "on", "spent")
+    __slots__ = ("_max_tokens", "_total", "budget", "on", "spent")
 
     SAVED: ClassVar[dict[str, Any]] = {"on": bool, "spent": bool, "_total": int}
 
     def __init__(self, budget: int | None, max_tokens: int | None) -> None:
         self.on = self.spent = False
-        self._budget = budget
+        self.budget = budget
         self._max_tokens = max_tokens
         self._total = 0  # while thinking goes on, less the ids that had gone out before it
 
@@ -34,25 +35,23 @@ class ThinkingMeter(Saved):
         """How many ids have counted once `passed` have gone out."""
         return self._total + passed if self.on else self._total
 
-    def switch(self, on: bool, passed: int) -> int | None:
-        """Begin or end to count, after `passed` ids have gone out; return which id is the next to look at closely."""
+    def switch(self, on: bool, passed: int) -> None:
+        """Begin or end to count, after `passed` ids have gone out."""
         self.on = on
         self._total += -passed if on else passed
-        return self.next_limit()
 
     def spends(self, count: int) -> bool:
         """Whether the id that made it `count` ids has reached the budget."""
         limit = self._limit()
         return limit is not None and count >= limit
 
-    def spend(self) -> int | None:
-        """Spend the budget; return which id is the next to look at closely."""
+    def spend(self) -> None:
+        """Spend the budget."""
         self.spent = True
-        return self.next_limit()
 
     def _limit(self) -> int | None:
         """With how many ids the budget is spent, if thinking goes on until then."""
-        return self._budget - self._total if self.on and self._budget is not None and not self.spent else None
+        return self.budget - self._total if self.on and self.budget is not None and not self.spent else None
 
     def next_limit(self) -> int | None:
         """Which id is the next to look at closely."""

@@ -39,6 +39,7 @@ class Broadcast(Generic[T]):
         make: Makes the items that readers get of the deltas that waited; `merge`, or what makes events of them.
         max_ahead: Bytes, as `size_of` counts them, that may wait for the fastest reader before `put` does.
         stall_timeout: Seconds that `put` waits for a reader before it cuts off those that took nothing.
+        on_unwatched: Called whenever the last reader has left.
 
     """
 
@@ -49,11 +50,13 @@ class Broadcast(Generic[T]):
         *,
         max_ahead: int,
         stall_timeout: float = math.inf,
+        on_unwatched: Callable[[], object] = lambda: None,
     ) -> None:
         self._replay = replay
         self._make = make
         self._max_ahead = max_ahead
         self._stall_timeout = stall_timeout
+        self._on_unwatched = on_unwatched
         self._waiting: list[Delta] = []
         self._bytes = 0
         self._breath_due = 0.0
@@ -85,13 +88,26 @@ class Broadcast(Generic[T]):
         """Whether there is a reader."""
         return bool(self._subscriptions)
 
-    async def put(self, delta: Delta) -> None:
-        """Add a delta; waits while `max_ahead` bytes or more are waiting already."""
-        while self._bytes >= self._max_ahead:
-            await self._wait_for_room()
+    @property
+    def full(self) -> bool:
+        """Whether `max_ahead` bytes or more are waiting, so that the producers should wait for `room`."""
+        return self._bytes >= self._max_ahead
+
+    def add(self, delta: Delta) -> None:
+        """Add a delta at once, whether there is room or not: for a producer that asks, and lets others run."""
         self._waiting.append(delta)
         self._bytes += size_of(delta)
         self._filled.fire()
+
+    async def room(self) -> None:
+        """Wait until it is no longer `full`."""
+        while self.full:
+            await self._wait_for_room()
+
+    async def put(self, delta: Delta) -> None:
+        """Add a delta; waits while `max_ahead` bytes or more are waiting already."""
+        await self.room()
+        self.add(delta)
         if monotonic() >= self._breath_due:
             await checkpoint()
             self._breath_due = monotonic() + BREATH
@@ -107,11 +123,14 @@ class Broadcast(Generic[T]):
 
     def seal(self) -> None:
         """Number what waits, so that nothing is merged into it any more."""
+        if self._waiting:
+            self._replay.append(self._take_waiting())
+
+    def _take_waiting(self) -> Iterable[T]:
         waiting, self._waiting, self._bytes = self._waiting, [], 0
-        if waiting:
-            self._begun = True
-            self._replay.append(self._make(waiting))
-            self._emptied.fire()
+        self._begun = True
+        self._emptied.fire()
+        return self._make(waiting)
 
     def append(self, items: Iterable[T]) -> None:
         """Add items that are not made of deltas, after all that was put."""
@@ -134,6 +153,7 @@ class Broadcast(Generic[T]):
         Args:
             start: The number of the first item it is to get; 0 is the start of the stream.
             interval: Least seconds between two batches; what comes faster is merged. The first delta goes at once.
+                `Subscription.interval` can be changed at any time.
 
         Raises:
             DeliveryError: The item has been dropped.
@@ -170,13 +190,14 @@ class Subscription(Generic[T]):
 
     Attributes:
         position: The number of the next item; a subscription that starts there misses nothing.
+        interval: Least seconds between two batches.
 
     """
 
     def __init__(self, broadcast: Broadcast[T], start: int, interval: float) -> None:
         self.position = start
+        self.interval = interval
         self._broadcast = broadcast
-        self._interval = interval
         self._taken_at = monotonic()
         self._due = -math.inf  # when the next batch may go
         self._cut: DeliveryError | None = None
@@ -190,8 +211,6 @@ class Subscription(Generic[T]):
 
         """
         broadcast, replay = self._broadcast, self._broadcast._replay
-        if self._interval and (early := self._due - monotonic()) > 0 and not broadcast._closed:
-            await anyio.sleep(early)
         while not broadcast._waiting and self.position == replay.next and self._cut is None:
             if broadcast._closed:
                 if broadcast._failure is not None:
@@ -201,18 +220,24 @@ class Subscription(Generic[T]):
             # Under asyncio a scope that is cancelled while the signal wakes this task is not delivered; the reader may
             # never wait again.
             await checkpoint_if_cancelled()
+        if self.interval and (early := self._due - monotonic()) > 0 and not broadcast._closed:
+            await anyio.sleep(early)
         if self._cut is not None:
             raise self._cut
-        broadcast.seal()
-        try:
-            items = replay.since(self.position)
-        except DeliveryError as error:
-            self._cut_off(error)
-            raise
+        if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
+            items = list(broadcast._take_waiting()) if broadcast._waiting else []
+            replay.skip(len(items))  # nobody else can ask for them
+        else:
+            broadcast.seal()
+            try:
+                items = replay.since(self.position)
+            except DeliveryError as error:
+                self._cut_off(error)
+                raise
         self.position = replay.next
         self._taken_at = monotonic()
         if broadcast._begun:
-            self._due = self._taken_at + self._interval
+            self._due = self._taken_at + self.interval
         broadcast._furthest = max(broadcast._furthest, self.position)
         replay.trim(broadcast._furthest)
         return items
@@ -226,6 +251,9 @@ class Subscription(Generic[T]):
         if self in self._broadcast._subscriptions:
             self._broadcast._subscriptions.discard(self)
             self._broadcast._audience.fire()
+            self._broadcast._filled.fire()  # its own reader, if that waits in another task
+            if not self._broadcast._subscriptions:
+                self._broadcast._on_unwatched()
 
     def __enter__(self) -> Subscription[T]:
         return self

@@ -51,6 +51,15 @@ class ReplayBuffer(Generic[T]):
             self._items.append((item, size))
             self.bytes += size
 
+    @property
+    def keeps(self) -> bool:
+        """Whether `trim` may leave anything."""
+        return self._max_bytes > 0
+
+    def skip(self, count: int) -> None:
+        """Count so many items that everybody has already; there must be none that is kept."""
+        self.first += count
+
     def check(self, number: int) -> None:
         """Refuse a number from which `since` cannot go on.
 

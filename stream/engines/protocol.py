@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from tokenweir.encode.errors import EngineError
 
@@ -58,9 +57,10 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
     def given(self) -> dict[str, Any]:
         """The fields that are set to something else than their default."""
-        values = ((field.name, getattr(self, field.name), field) for field in fields(type(self)))
-        return {name: value for name, value, field in values if value not in (field.default, {})}
+        return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
 
+
+DEFAULTS = {name: getattr(Sampling(), name) for name in Sampling.__struct_fields__}
 
 ENDS = frozenset({"max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "n"})
 """The fields that hold with any engine, since the decoder enforces them and `chat()` asks once for each answer."""
@@ -91,7 +91,7 @@ class EngineStep(Struct, frozen=True):
 
     Attributes:
         ids: One or more new ids.
-        logprobs: One a token, natural logarithm, if the engine has them.
+        logprobs: One a token, natural logarithm, if the engine has them; None for a token without.
         finish_reason: Set on the last step of an answer if the engine knows why it ends.
         index: Which of `Sampling.n` parallel answers the ids belong to, from 0.
         inferred: How many ids at the beginning of `ids` the engine did not give: their text is its own, and so is their
@@ -100,7 +100,7 @@ class EngineStep(Struct, frozen=True):
     """
 
     ids: Sequence[int]
-    logprobs: Sequence[float] | None = None
+    logprobs: Sequence[float | None] | None = None
     finish_reason: str | None = None
     index: int = 0
     inferred: int = 0

@@ -1,16 +1,23 @@
-"""transformers: deltas of what `model.generate` makes, by way of its `streamer`.
+"""transformers: `model.generate` as an engine, and deltas of what it makes by way of its `streamer`.
 
-Nothing of transformers is imported here, nor of PyTorch: a streamer is any object with `put` and `end`. Verified with
-transformers 5.23, with PyTorch 2.15 on the CPU.
+A streamer is any object with `put` and `end`, so `ChatStreamer` needs nothing of transformers. The streamer was verified
+with transformers 5.23, with PyTorch 2.15 on the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from pathlib import Path
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import Any, Unpack
 
+from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import DecoderOptions
+from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_unsupported
+from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events import Delta
 
 
@@ -28,13 +35,15 @@ class ChatStreamer:
 
     """
 
-    def __init__(self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Any) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, emit: Callable[[list[Delta]], object], **options: Unpack[DecoderOptions]
+    ) -> None:
         """Make a streamer.
 
         Args:
             tokenizer: The tokenizer of the model.
             emit: Called in `generate`'s thread with every list of deltas that is not empty; the last has the `Finish`.
-            options: As for `ChatDecoder`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
+            options: See `DecoderOptions`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
                 answer that just ends is cut short.
 
         Raises:
@@ -68,3 +77,165 @@ class ChatStreamer:
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> bool:
         """Say whether the answer has ended, as a stopping criterion of `generate`."""
         return self.decoder.finished
+
+
+DEFAULT_MAX_TOKENS = 512
+
+
+class TransformersEngine:
+    """Generate with a model of transformers.
+
+    Sampling: `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`, `logit_bias`, `max_tokens` (512 if None),
+    `min_tokens`, `ignore_eos` and `stop_token_ids` are honoured; with none of the first four set it is greedy. `seed` is
+    refused unless the choice is greedy, since PyTorch seeds the whole process.
+
+    Closing the generator ends the generation at the model's next token.
+    """
+
+    supports = frozenset({"temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "logit_bias"})
+
+    def __init__(self, model: Any) -> None:
+        """Take a model.
+
+        Args:
+            model: One that has `generate`; or the folder of one, which is loaded as `AutoModelForCausalLM`.
+
+        Raises:
+            EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
+
+        """
+        self._model = load_model(Path(model)) if isinstance(model, str | Path) else model
+        eos = self._model.generation_config.eos_token_id
+        self.eos_ids: tuple[int, ...] = tuple(eos) if isinstance(eos, list | tuple) else () if eos is None else (eos,)
+        self.context_size: int | None = getattr(self._model.config, "max_position_embeddings", None)
+        self._engine = SyncEngine(self._steps)
+
+    def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling
+    ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
+        """Generate from `prompt_ids`, one id a step; the end token is the last id.
+
+        Raises:
+            EngineError: A field cannot be honoured, or the model fails.
+
+        """
+        return self._engine.generate(prompt_ids, sampling)
+
+    def _steps(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[EngineStep]:
+        options = self._options(sampling)
+        if sampling.max_tokens == 0:
+            return
+        end_ids = {*(() if sampling.ignore_eos else self.eos_ids), *sampling.stop_token_ids}
+        steps = _Steps()
+        thread = Thread(target=steps.run, args=(self._model, prompt_ids, options), daemon=True)
+        thread.start()
+        try:
+            for count, token_id in enumerate(steps, 1):
+                reason = "length" if count == options["max_new_tokens"] else None
+                yield EngineStep([token_id], None, "stop" if token_id in end_ids else reason)
+        finally:
+            steps.closed.set()
+            thread.join()
+
+    def _options(self, sampling: Sampling) -> dict[str, Any]:
+        refuse_unsupported("transformers", sampling, self.supports)
+        if sampling.n != 1:
+            raise EngineError(f"transformers is asked for one answer a call; n={sampling.n} cannot be honoured")
+        chosen = {
+            name: value
+            for name in ("temperature", "top_p", "top_k", "min_p")
+            if (value := getattr(sampling, name)) is not None
+        }
+        greedy = not chosen or chosen.get("temperature") == 0 or chosen.get("top_k") == 1
+        if sampling.seed is not None and not greedy:
+            raise EngineError(f"PyTorch seeds the whole process, not a call; seed={sampling.seed} cannot be honoured")
+        most = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
+        options: dict[str, Any] = {"max_new_tokens": most, "do_sample": not greedy}
+        if not greedy:
+            options |= {"temperature": 1.0, "top_p": 1.0, "top_k": 0} | chosen  # not what the model's folder says
+        if sampling.repetition_penalty is not None:
+            options["repetition_penalty"] = sampling.repetition_penalty
+        if sampling.logit_bias:
+            options["sequence_bias"] = {(token_id,): float(bias) for token_id, bias in sampling.logit_bias.items()}
+        # Under ignore_eos the end tokens are never chosen: `generate` cannot be told to go on past one.
+        least = most if sampling.ignore_eos else min(sampling.min_tokens, most)
+        if least:
+            options["min_new_tokens"] = least
+        if ends := [*self.eos_ids, *sampling.stop_token_ids]:
+            options |= {"eos_token_id": ends, "pad_token_id": ends[0]}
+        return options
+
+
+class _Steps:
+    """The ids of one `generate`, which pushes them, on their way to who pulls them; at most one waits."""
+
+    def __init__(self) -> None:
+        self.closed = Event()
+        self._items: Queue[int | BaseException | None] = Queue(1)
+        self._prompt = True
+
+    def run(self, model: Any, prompt_ids: Sequence[int], options: dict[str, Any]) -> None:
+        """Generate to the end, in a thread of its own."""
+        try:
+            inputs = prompt_tensor(model, prompt_ids)
+            model.generate(**inputs, streamer=self, stopping_criteria=[self], **options)
+        except BaseException as error:  # noqa: BLE001 - raised where the ids are read
+            self._give(EngineError(f"transformers failed: {type(error).__name__}: {error}"))
+        else:
+            self._give(None)
+
+    def put(self, value: Any) -> None:
+        """Take the prompt, and then new ids."""
+        if self._prompt:
+            self._prompt = False
+            return
+        for token_id in value.reshape(-1).tolist():
+            self._give(token_id)
+
+    def end(self) -> None:
+        """Nothing: `run` tells of the end, and of a failure."""
+
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> bool:
+        """Say whether to stop, as a stopping criterion."""
+        return self.closed.is_set()
+
+    def __iter__(self) -> Iterator[int]:
+        while (item := self._items.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def _give(self, item: int | BaseException | None) -> None:
+        while not self.closed.is_set():
+            try:
+                self._items.put(item, timeout=0.05)
+                return
+            except Full:
+                continue
+
+
+def load_model(folder: Path) -> Any:
+    """Load the model of a folder; nothing is downloaded.
+
+    Raises:
+        EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
+
+    """
+    try:
+        import torch  # noqa: F401
+        from transformers import AutoModelForCausalLM
+    except ModuleNotFoundError as error:
+        raise EngineError(f"the transformers engine needs {error.name}: pip install transformers torch") from error
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True)
+        return model.eval()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise EngineError(f"{folder}: transformers cannot load the model: {error}") from error
+
+
+def prompt_tensor(model: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
+    """The ids and their mask as `generate` takes them, of shape (1, n), where the model is."""
+    import torch
+
+    ids = torch.tensor([list(prompt_ids)], device=model.device)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from anyio import to_thread
 from msgspec.structs import replace
 
-from tokenweir.encode.decode import ByteFallback
-from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import OutputOptions
+from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
 from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
@@ -23,7 +24,6 @@ from tokenweir.stream.pipeline.transforms import DecodeChat
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle
-from tokenweir.templates.tool_styles import ToolStyle
 
 
 @asynccontextmanager
@@ -36,16 +36,8 @@ async def chat(
     encoder: Encoder | None = None,
     sampling: Sampling | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
-    tool_style: str | ToolStyle | None = "auto",
     template_kwargs: Mapping[str, Any] | None = None,
-    stop_scope: Literal["answer", "reasoning", "all"] = "answer",
-    reasoning: str | ReasoningStyle | None = "auto",
-    include_stop: bool = False,
-    skip_special_tokens: bool = True,
-    byte_fallback: ByteFallback = "eager",
-    alignment: bool = False,
-    thinking_budget: int | None = None,
-    on_thinking_spent: Callable[[int], object] | None = None,
+    **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
     """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
 
@@ -69,20 +61,14 @@ async def chat(
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
-        tool_style: How their calls are found in the answer: "auto" by the style that the template shows, or else the
-            vocabulary, where there are `tools`; or a style or its name. None leaves them in the text.
         template_kwargs: Variables for the template, such as `enable_thinking`.
-        stop_scope: As for `ChatDecoder`.
-        reasoning: As for `ChatDecoder`; "auto" and "strip" take the style that the template shows.
-        include_stop: As for `ChatDecoder`.
-        skip_special_tokens: As for `ChatDecoder`.
-        byte_fallback: As for `ChatDecoder`.
-        alignment: As for `ChatDecoder`; the logprobs are those of each `EngineStep` of the engine.
-        thinking_budget: As for `ChatDecoder`.
-        on_thinking_spent: As for `ChatDecoder`; it runs in the task that reads the deltas, before it gets that id's,
-            and is given the `index` of the answer.
+        options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
+            `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
+            an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task that reads
+            the deltas.
 
     Raises:
+        ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
         TemplateError: There is no template, or it refuses the messages or takes no tools.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
@@ -91,7 +77,28 @@ async def chat(
         ValueError: An option that cannot be.
 
     """
-    sampling = sampling or Sampling()
+    sampling = Sampling() if sampling is None else sampling
+    _check(engine, tokenizer, sampling, options)
+    template = template or ChatTemplate.from_tokenizer(tokenizer)
+    if options.get("tool_style", "auto") == "auto":
+        options["tool_style"] = template.tool_style or "auto" if tools else None
+    prompt_ids = await prompt_of(
+        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=template_kwargs
+    )
+    async with answer(
+        prompt_ids,
+        engine=engine,
+        tokenizer=tokenizer,
+        sampling=sampling,
+        reasoning_style=template.reasoning,
+        tool_schemas=tools,
+        **options,
+    ) as deltas:
+        yield deltas
+
+
+def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: OutputOptions) -> None:
+    """Refuse what cannot be before anything is begun."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
     if sampling.n < 1:
@@ -102,18 +109,59 @@ async def chat(
         )
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
-    template = template or ChatTemplate.from_tokenizer(tokenizer)
-    if tools and "tools" not in template.variables:
+    for name in options.keys() - OutputOptions.__optional_keys__:
+        hint = f": write sampling=Sampling({name}=...)" if name in Sampling.__struct_fields__ else ""
+        raise TypeError(f"chat() takes no {name!r}{hint}")
+
+
+async def prompt_of(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    encoder: Encoder | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    template_kwargs: Mapping[str, Any] | None = None,
+) -> Sequence[int]:
+    """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
+    if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
-    if tool_style == "auto":
-        tool_style = template.tool_style or "auto" if tools else None
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
     prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
     if encoder is None or isinstance(encoder, Tokenizer):
-        prompt_ids = await to_thread.run_sync(prompt.encode, encoder or tokenizer)
-    else:
-        prompt.check(tokenizer)
-        prompt_ids = (await encode_all([prompt], encoder))[0].tolist()
+        return await to_thread.run_sync(prompt.encode, encoder or tokenizer)
+    prompt.check(tokenizer)
+    ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
+    return ids
+
+
+@asynccontextmanager
+async def answer(
+    prompt_ids: Sequence[int],
+    *,
+    engine: Engine,
+    tokenizer: Tokenizer,
+    sampling: Sampling,
+    reasoning_style: str | ReasoningStyle | None = None,
+    tool_schemas: Tools | None = None,
+    **options: Unpack[OutputOptions],
+) -> AsyncIterator[Deltas]:
+    """Run an engine on a prompt's ids and decode what it gives: the second half of `chat()`, with its errors.
+
+    Args:
+        prompt_ids: The prompt.
+        engine: As for `chat()`.
+        tokenizer: As for `chat()`.
+        sampling: As for `chat()`.
+        reasoning_style: See `DecoderOptions`.
+        tool_schemas: See `DecoderOptions`.
+        options: See `OutputOptions`.
+
+    Raises:
+        ContextLengthError: Prompt and answer do not fit into the engine's context.
+
+    """
+    sampling = fit_context(engine, len(prompt_ids), sampling)
     decoders = [
         DecodeChat(
             ChatDecoder(
@@ -121,21 +169,13 @@ async def chat(
                 prompt_ids=prompt_ids,
                 stop_token_ids=sampling.stop_token_ids,
                 stop=sampling.stop,
-                stop_scope=stop_scope,
-                reasoning=reasoning,
-                reasoning_style=template.reasoning,
-                tool_style=tool_style,
-                tool_schemas=tools,
                 max_tokens=sampling.max_tokens,
                 min_tokens=sampling.min_tokens,
                 ignore_eos=sampling.ignore_eos,
-                include_stop=include_stop,
-                skip_special_tokens=skip_special_tokens,
-                byte_fallback=byte_fallback,
+                reasoning_style=reasoning_style,
+                tool_schemas=tool_schemas,
                 index=index,
-                alignment=alignment,
-                thinking_budget=thinking_budget,
-                on_thinking_spent=on_thinking_spent,
+                **options,
             )
         )
         for index in range(sampling.n)
@@ -159,6 +199,28 @@ async def chat(
                 yield Deltas(deltas, sources)
     finally:
         await close(*answers)
+
+
+def fit_context(engine: Engine, prompt_tokens: int, sampling: Sampling) -> Sampling:
+    """Refuse what is longer than the engine's context, if the engine tells it; fill in the `max_tokens` that is left.
+
+    Raises:
+        ContextLengthError: Says how long prompt and answer are, and the context.
+
+    """
+    size: int | None = getattr(engine, "context_size", None)
+    if size is None:
+        return sampling
+    if prompt_tokens >= size:
+        raise ContextLengthError(f"the prompt has {prompt_tokens} tokens, and the model's context holds {size} at most")
+    if sampling.max_tokens is None:
+        return replace(sampling, max_tokens=size - prompt_tokens)
+    if prompt_tokens + sampling.max_tokens > size:
+        raise ContextLengthError(
+            f"the prompt has {prompt_tokens} tokens and max_tokens is {sampling.max_tokens}: "
+            f"{prompt_tokens + sampling.max_tokens} together, and the model's context holds {size} at most"
+        )
+    return sampling
 
 
 def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:

@@ -7,11 +7,12 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from tokenweir.encode import _core
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.chunk import Chunk, PendingIds, id_list
-from tokenweir.stream.decode.parsers.base import Piece, Splitter
+from tokenweir.stream.decode.chunk import Chunk, id_list
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Piece, Splitter
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Channel, Delta, FinishReason
@@ -60,7 +61,7 @@ class ChunkPart:
 
     def __init__(self) -> None:
         self.finished = False
-        self._pending = PendingIds()
+        self._pending = _core.PendingIds()
 
     def _cut(self, text: str, channel: Channel) -> list[Chunk]:
         return [Chunk(ids, piece, channel) for ids, piece in self._pending.cut(text)]
@@ -82,7 +83,7 @@ class Detokenize(ChunkPart):
     def feed(self, item: Any) -> Sequence[Chunk]:
         if isinstance(item, Chunk):  # its ids have no text
             self._step(self._stream.flush(), ())
-            self._pending.add(item.ids, 0)
+            self._pending.add(item.ids, "")
         else:
             for token_id in id_list(item):
                 if token_id in self._shown:
@@ -94,12 +95,12 @@ class Detokenize(ChunkPart):
         return out
 
     def _step(self, text: str, ids: tuple[int, ...]) -> None:
-        self._pending.add(ids, len(text), whole=not self._stream.pending)
-        self._out += self._cut(text, Channel.ANSWER)
+        self._pending.add(ids, text, not self._stream.pending)
+        self._out += self._cut(text, ANSWER)
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
         self._step(self._stream.flush(), ())
-        return [*self._out, *self._rest(Channel.ANSWER)]
+        return [*self._out, *self._rest(ANSWER)]
 
 
 class Split(ChunkPart):
@@ -112,8 +113,8 @@ class Split(ChunkPart):
 
     def feed(self, item: Any) -> Sequence[Chunk]:
         chunk = _chunk(item)
-        if chunk.channel is Channel.ANSWER and chunk.text and chunk.malformed is None:
-            self._pending.add(chunk.ids, len(chunk.text))
+        if chunk.channel is ANSWER and chunk.text and chunk.malformed is None:
+            self._pending.add(chunk.ids, chunk.text)
             return self._chunks(self._splitter.feed(chunk.text))
         # Another splitter has decided on it; no markup reaches over that.
         out = self._chunks(self._splitter.finish())
@@ -123,14 +124,14 @@ class Split(ChunkPart):
         out: list[Chunk] = []
         for piece in pieces:
             channel = piece.channel
-            if channel is None or (self._strip and channel is Channel.REASONING):
+            if channel is None or (self._strip and channel is REASONING):
                 # Without text, but not left out: the next stage must know that the text is not of one piece here.
-                out.append(Chunk(self._pending.take(len(piece.source)), "", channel or self._splitter.channel))
+                out.append(Chunk(self._pending.take(piece.source), "", channel or self._splitter.channel))
             elif piece.text == piece.source != "":
                 cut = self._cut(piece.text, channel)
                 out += cut if piece.call == 0 and piece.malformed is None else [_as_piece(c, piece) for c in cut]
             else:
-                out.append(_as_piece(Chunk(self._pending.take(len(piece.source)), piece.text, channel), piece))
+                out.append(_as_piece(Chunk(self._pending.take(piece.source), piece.text, channel), piece))
         return out
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
@@ -154,7 +155,7 @@ class StopAt(ChunkPart):
         self._last = chunk
         if chunk.channel not in self._scope:
             return [*out, replace(chunk, ids=[*self._pending.rest(), *chunk.ids])]
-        self._pending.add(chunk.ids, len(chunk.text))
+        self._pending.add(chunk.ids, chunk.text)
         step = self._stops.step(chunk.text)
         out += self._given(step.text)
         if step.matched is not None:

@@ -1,8 +1,11 @@
-"""Who may connect: the API key and the Origin of a websocket's opening handshake.
+"""Who may connect: API keys, and the Origin and Host headers that browsers send.
 
 A websocket is not held back by the browser's same-origin policy: any page that its user visits may open one to
-127.0.0.1. The Origin header, which browsers always send and pages cannot forge, is therefore checked. Other programs
-send none and may connect; the API key is what keeps those out.
+127.0.0.1. The Origin header, which browsers always send with it and pages cannot forge, is therefore checked. Other
+programs send none and may connect; API keys are what keeps those out.
+
+A page can also make its own name point to 127.0.0.1 (DNS rebinding), and is then of the same origin as the server. The
+Host header shows the name, so a server without keys answers only under names that nobody else can have.
 """
 
 from __future__ import annotations
@@ -16,28 +19,80 @@ KEY_SUBPROTOCOL = "openai-insecure-api-key."
 """What precedes the key in a websocket subprotocol: OpenAI's own way for browsers, which cannot set headers here."""
 
 
-def origin_allowed(origin: str | None, host: str | None, *, origins: Collection[str], own_name: str) -> bool:
-    """Whether a page of this origin may connect.
-
-    A page that this server itself delivered may: its origin is the Host header's. That comparison proves nothing where
-    the name is one that DNS could point anywhere (rebinding), so such a name counts only if it is the server's own.
+class Gate:
+    """Decides who may connect.
 
     Args:
-        origin: The Origin header; None, as from programs that are no browser, is allowed.
-        host: The Host header.
-        origins: Origins allowed besides, such as `https://chat.example.org`.
+        keys: The API keys, each ASCII and not empty; without one, any key and none is accepted.
+        origins: Origins of web pages that may connect besides the server's own, such as `https://chat.example.org`.
+        hosts: Names under which the server answers besides addresses, `localhost` and `own_name`; `*` is for any. A
+            server with keys and without names of its own answers under any.
         own_name: The host name that the server was told to listen on.
 
+    Raises:
+        ValueError: A key is empty or not ASCII.
+
     """
-    if origin is None or origin in origins:
-        return True
-    if host is None or origin.partition("://")[2].lower() != host.lower():
-        return False
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name in ("localhost", own_name.lower()) or bool(ip_address(name))
-    except ValueError:  # a name that is no address, or a Host header that is neither
-        return False
+
+    def __init__(
+        self,
+        *,
+        keys: Iterable[str] = (),
+        origins: Collection[str] = (),
+        hosts: Collection[str] = (),
+        own_name: str = "localhost",
+    ) -> None:
+        given = list(keys)
+        if not all(key and key.isascii() for key in given):
+            raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
+        self._keys = [key.encode() for key in given]
+        self._origins = frozenset(origins)
+        self._names = frozenset(name.lower() for name in (*hosts, "localhost", own_name))
+        self._any_host = "*" in hosts or bool(self._keys and not hosts)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a key is needed."""
+        return bool(self._keys)
+
+    def host_allowed(self, host: str | None) -> bool:
+        """Whether the server answers under this Host header; programs that send none are no browsers."""
+        return self._any_host or host is None or self._is_own_name(host)
+
+    def origin_allowed(self, origin: str | None, host: str | None) -> bool:
+        """Whether a page of this origin may connect.
+
+        A page that this server itself delivered may: its origin is the Host header's. That comparison proves nothing
+        where the name is one that DNS could point anywhere, so such a name counts only if it is the server's own.
+
+        Args:
+            origin: The Origin header; None, as from programs that are no browser, is allowed.
+            host: The Host header.
+
+        """
+        if origin is None or origin in self._origins:
+            return True
+        return host is not None and origin.partition("://")[2].lower() == host.lower() and self._is_own_name(host)
+
+    def is_foreign(self, origin: str | None) -> bool:
+        """Whether a browser wants to be told that pages of this origin may read the answer (CORS)."""
+        return origin in self._origins
+
+    def key_index(self, offered: str | None) -> int | None:
+        """The place of a key among the server's, or None. All are compared, each in constant time."""
+        given = (offered or "").encode("utf-8", "replace")
+        found = None
+        for index, key in enumerate(self._keys):
+            if hmac.compare_digest(given, key):
+                found = index
+        return found
+
+    def _is_own_name(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            return name in self._names or bool(ip_address(name))
+        except ValueError:  # a name that is no address, or a Host header that is neither
+            return False
 
 
 def key_offered(authorization: str | None, subprotocols: Iterable[str]) -> str | None:
@@ -46,10 +101,3 @@ def key_offered(authorization: str | None, subprotocols: Iterable[str]) -> str |
         scheme, _, key = authorization.partition(" ")
         return key.strip() if scheme.lower() == "bearer" else None
     return next((name.removeprefix(KEY_SUBPROTOCOL) for name in subprotocols if name.startswith(KEY_SUBPROTOCOL)), None)
-
-
-def key_accepted(offered: str | None, expected: str | None) -> bool:
-    """Whether the key is the server's, compared in constant time; a server without a key accepts any and none."""
-    if expected is None:
-        return True
-    return offered is not None and hmac.compare_digest(offered.encode(), expected.encode())

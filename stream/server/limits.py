@@ -1,47 +1,80 @@
-"""What one client of a server may cost."""
+"""What one client, and all of them together, may cost a server."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-_MAY_BE_ZERO = ("send_interval", "drain_timeout", "resume_grace", "max_replay_bytes", "max_detached")
+_MAY_BE_ZERO = (
+    "send_interval",
+    "send_interval_per_stream",
+    "drain_timeout",
+    "resume_grace",
+    "max_replay_bytes",
+    "max_stored_bytes",
+    "max_detached",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one client may cost.
+    """What one client, and all of them together, may cost a server.
+
+    A client is the API key that it gives, or its address where the server has no keys.
 
     Attributes:
-        max_output_tokens: Most tokens a response may have, and what a request without `max_output_tokens` gets.
-        max_message_bytes: Longest message of a client; a longer one closes the connection with code 1009. It is also
-            the longest conversation, as JSON, that `previous_response_id` can continue.
-        max_connections: Connections at once; one more is refused with status 503.
-        max_pending_bytes: Memory of deltas that may wait for the fastest reader of a response before the engine is held
+        max_output_tokens: Most tokens an answer may have, and what a request without a limit of its own gets.
+        max_choices: Most answers to one request, its `n` or its prompts times `n`.
+        max_message_bytes: Longest message or request body; a longer one closes a socket with code 1009, or gets status
+            413. It is also the longest conversation, as JSON, that `previous_response_id` can continue.
+        max_items: Most messages, content parts and tools of a request together.
+        max_connections: Connections at once, idle and half-open ones included; more are refused with status 503.
+        max_connections_per_client: Sockets and running requests of one client at once; more are refused with status 429.
+        max_generations: Requests at work at once; more are refused with status 503.
+        max_generations_per_client: The same for one client; more are refused with status 429.
+        max_renders: Prompts that are rendered and encoded at once, in threads.
+        max_waiting: Requests that may wait for that; more are refused with status 503.
+        max_pending_bytes: Memory of deltas that may wait for the fastest reader of an answer before the engine is held
             back.
-        stall_timeout: Seconds for which not one event can be sent before the connection is closed with code 1008.
-        idle_timeout: Seconds without a message of the client and without a response until the connection is closed
-            with code 1000.
+        request_timeout: Seconds that a client has to send its request, from the opening of the connection.
+        stall_timeout: Seconds for which nothing can be sent before a socket is closed with code 1008, or a stream cut off.
+        idle_timeout: Seconds without a message of the client and without a response until a socket is closed with code
+            1000.
         send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged.
-        heartbeat: Seconds between two heartbeats to a browser.
-        drain_timeout: Seconds that responses in flight get to end once the server is closing.
+        send_interval_per_stream: What every running stream adds to that, so that a full server sends fewer and longer
+            events; 0.1 s at most altogether.
+        heartbeat: Seconds between two signs of life: heartbeats to a browser, comments in a stream that is silent.
+        drain_timeout: Seconds that answers in flight get to end once the server is closing.
+        abandon_timeout: Seconds that an engine gets to stop; one that goes on is abandoned, and the log says so.
         resume_grace: Seconds for which a background response outlives its last connection.
         max_replay_bytes: Bytes of events that a background response keeps for those who resume it or are slow.
         max_detached: Background responses that are kept without a connection; the oldest goes first.
+        max_stored_bytes: Bytes of conversations that are kept for `previous_response_id`; the oldest goes first.
 
     """
 
     max_output_tokens: int = 8192
+    max_choices: int = 16
     max_message_bytes: int = 1 << 20
-    max_connections: int = 100
+    max_items: int = 2048
+    max_connections: int = 1024
+    max_connections_per_client: int = 256
+    max_generations: int = 1024
+    max_generations_per_client: int = 256
+    max_renders: int = 2
+    max_waiting: int = 256
     max_pending_bytes: int = 1 << 18
+    request_timeout: float = 20.0
     stall_timeout: float = 30.0
     idle_timeout: float = 3600.0
     send_interval: float = 0.01
+    send_interval_per_stream: float = 0.00006
     heartbeat: float = 15.0
     drain_timeout: float = 10.0
+    abandon_timeout: float = 5.0
     resume_grace: float = 30.0
     max_replay_bytes: int = 1 << 20
     max_detached: int = 100
+    max_stored_bytes: int = 1 << 24
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing could meet.

@@ -1,148 +1,97 @@
-"""Responses in flight: each in tasks of its own, read by the connections that want it, and stopped when none is left."""
+"""Responses in flight: the Responses protocol over a generation, for readers on any connection."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable
 
-import anyio
-from anyio.abc import TaskGroup
-
-from tokenweir.encode.errors import DeliveryError, ProtocolError, TemplateError, TextError, TokenweirError
-from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
+from tokenweir.encode.errors import ProtocolError
+from tokenweir.stream.delivery.broadcast import Subscription
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
-from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
-from tokenweir.stream.pipeline.cancellable import Deltas
-from tokenweir.stream.pipeline.task_scope import background_tasks
-from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.wire.events import ResponseEvent, event_size, merge_events
-from tokenweir.stream.server.wire.messages import ChatMessage
-from tokenweir.stream.server.wire.requests import RequestError, ResponseCreate
+from tokenweir.stream.events import Delta
+from tokenweir.stream.server.job import Job
+from tokenweir.stream.server.service import Service
+from tokenweir.stream.server.wire.errors import RequestError
+from tokenweir.stream.server.wire.events import (
+    FunctionCallItem,
+    MessageItem,
+    ReasoningItem,
+    ResponseEvent,
+    event_size,
+    merge_events,
+)
+from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
+from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.stream.server.wire.responses import ResponseStream
 
 logger = logging.getLogger("tokenweir.serve")
 
 
-class Answer(Protocol):
-    """What answers a conversation: `chat()` bound to engines, tokenizer and template."""
-
-    def __call__(
-        self,
-        model: str,
-        messages: list[ChatMessage],
-        sampling: Sampling,
-        template_kwargs: dict[str, Any],
-        tools: list[dict[str, Any]] | None,
-        alignment: bool,
-    ) -> AbstractAsyncContextManager[Deltas]:
-        """A context in which the deltas arrive, a `Finish` last; leaving it stops the engine."""
-        ...
-
-
-class LiveResponse:
-    """One response: the engine at one end, the readers of its events at the other.
+class ResponseTask:
+    """One response: its events, and the generation that they are made of.
 
     Attributes:
         stream: The response as events.
         messages: The conversation that it answers, without `instructions`.
         background: Whether it outlives its connection.
-        ended: Set once the engine is stopped and nobody can read any more.
+        generation: The engine and the readers.
 
     """
 
     def __init__(
-        self,
-        stream: ResponseStream,
-        answer: AbstractAsyncContextManager[Deltas],
-        messages: list[ChatMessage],
-        limits: Limits,
-        *,
-        background: bool,
+        self, service: Service, request: ResponseCreate, *, model: str, conversation: list[ChatMessage], client: str
     ) -> None:
-        self.stream = stream
-        self.messages = messages
-        self.background = background
-        self.ended = anyio.Event()
-        self._answer = answer
-        self._deltas: Deltas | None = None
-        self._cancelled = anyio.CancelScope()  # before there are deltas
-        self._ending = False  # they have been cancelled, and few come
-        self._dropped = anyio.CancelScope()
-        self._usage: Usage | None = None  # of a response that failed
-        self._grace = limits.resume_grace if background else 0.0
-        self._interval = limits.send_interval
-        replay = ReplayBuffer(limits.max_replay_bytes if background else 0, merge_events, event_size)
-        self._broadcast = Broadcast(replay, self._events, max_ahead=limits.max_pending_bytes)
-        self._broadcast.append(stream.start())
-
-    @property
-    def watched(self) -> bool:
-        """Whether anybody reads it."""
-        return self._broadcast.watched
+        limits = service.limits
+        self.stream = ResponseStream(
+            request,
+            model=model,
+            max_output_tokens=request.max_output_tokens or limits.max_output_tokens,
+            reasoning_events=service.reasoning_events,
+        )
+        self.messages = conversation
+        self.background = bool(request.background)
+        self.client = client
+        self._service = service
+        self._store = request.store is not False
+        system = [] if request.instructions is None else [{"role": "system", "content": request.instructions}]
+        job = Job(
+            model=model,
+            messages=system + conversation,
+            sampling=request.sampling(max_tokens=request.max_output_tokens),
+            template_kwargs=request.template_kwargs(),
+            tools=request.definitions(),
+            alignment="message.output_text.logprobs" in request.include,
+        )
+        self.generation = service.generate(
+            self.stream.id,
+            job,
+            client,
+            replay=ReplayBuffer(limits.max_replay_bytes if self.background else 0, merge_events, event_size),
+            make=self._events,
+            ending=self._last_events,
+            grace=limits.resume_grace if self.background else 0.0,
+        )
+        self.generation.start(self.stream.start())
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
         """Read its events from a sequence number on; raises as `Broadcast.subscribe`."""
-        return self._broadcast.subscribe(start, interval=self._interval)
+        return self.generation.subscribe(start)
 
-    def cancel(self) -> None:
-        """Stop the engine; the text that was held, the usage and the events that say so can still be read."""
-        if self._deltas is None:
-            self._cancelled.cancel()
-        else:
-            self._ending = True
-            self._deltas.cancel()
-            self._broadcast.seal()  # makes room, or the engine would stay open until a slow reader has taken something
-
-    def drop(self) -> None:
-        """Stop the engine and let nobody read any more."""
-        self._dropped.cancel()
-
-    async def run(self) -> None:
-        """Answer until the answer has ended and been read, or nobody is left to read it."""
-        try:
-            with self._dropped:
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._produce)
-                    await self._broadcast.abandoned(self._grace)
-                    tasks.cancel_scope.cancel()
-        finally:
-            self._broadcast.close(DeliveryError("closed: the response was closed before its end", "closed"))
-            self.ended.set()
-
-    async def _produce(self) -> None:
-        """Move the deltas into the broadcast; a failure becomes the last events."""
-        failure: tuple[str, Literal["server_error", "invalid_prompt"]] | None = None
-        try:
-            with self._cancelled:
-                async with self._answer as self._deltas:
-                    async for delta in self._deltas:
-                        if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR:
-                            self._usage = delta.usage  # the error itself is raised next
-                        else:
-                            if self._ending:
-                                self._broadcast.seal()
-                            await self._broadcast.put(delta)
-        except (TemplateError, TextError) as error:
-            failure = str(error), "invalid_prompt"
-        except TokenweirError as error:
-            logger.warning("response %s failed: %s", self.stream.id, error)
-            failure = str(error), "server_error"
-        except Exception as error:
-            logger.exception("response %s failed", self.stream.id)
-            failure = f"internal error: {type(error).__name__}; the server's log has more", "server_error"
-        self._broadcast.seal()
-        if not self.stream.finished:
-            if failure is not None:
-                self._broadcast.append(self.stream.fail(*failure, usage=self._usage))
-            elif self._cancelled.cancelled_caught:
-                self._broadcast.append(self.stream.cancel())
-            else:
-                self._broadcast.append(self.stream.fail("the answer ended without a finish"))
-        self._broadcast.close()
+    def conversation(self) -> list[ChatMessage]:
+        """The conversation with what was answered, for `previous_response_id`."""
+        conversation = Conversation(self.messages)
+        for item in self.stream.output:
+            match item:
+                case MessageItem():
+                    conversation.say("assistant", "".join(part.text for part in item.content))
+                case ReasoningItem():
+                    conversation.think("".join(part.text for part in item.content))
+                case FunctionCallItem(status="completed"):  # templates refuse arguments that are cut short
+                    conversation.call(item.call_id, item.name, item.arguments)
+                case FunctionCallItem():
+                    pass
+        return conversation.end()
 
     def _events(self, deltas: Iterable[Delta]) -> list[ResponseEvent]:
         events: list[ResponseEvent] = []
@@ -154,78 +103,112 @@ class LiveResponse:
             except ProtocolError as error:
                 logger.warning("response %s failed: %s", self.stream.id, error)
                 events += self.stream.fail(str(error))
-                self.cancel()
+                self.generation.cancel()
+        self._keep()
         return events
 
+    def _last_events(self, failure: RequestError | None) -> list[ResponseEvent]:
+        if self.stream.finished:
+            return []
+        if failure is not None:
+            code = failure.code
+            usage = self.generation.usage
+            return self.stream.fail(str(failure), code, usage=usage)
+        events = (
+            self.stream.cancel() if self.generation.stopping else self.stream.fail("the answer ended without a finish")
+        )
+        self._keep()
+        return events
 
-class LiveResponses:
-    """The responses of a server; `live_responses` makes it.
+    def _keep(self) -> None:
+        """Remember the conversation once it is whole; a failed response leaves the one before it."""
+        if self._store and self.stream.finished and self.stream.status != "failed":
+            self._service.conversations.keep(self.client, self.stream.id, self.conversation())
+
+
+class Responses:
+    """The responses of a server.
 
     Args:
-        answer: What answers.
-        limits: What a client may cost.
-        tasks: Where the responses run.
+        service: What answers them.
 
     """
 
-    def __init__(self, answer: Answer, limits: Limits, tasks: TaskGroup) -> None:
-        self._answer = answer
-        self._limits = limits
-        self._tasks = tasks
-        self._background: dict[str, LiveResponse] = {}
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._background: dict[str, ResponseTask] = {}
 
-    def start(
-        self, request: ResponseCreate, *, model: str, max_tokens: int, conversation: list[ChatMessage]
-    ) -> LiveResponse:
-        """Start a response; it ends by itself once those that `subscribe` it have left."""
-        system = [] if request.instructions is None else [{"role": "system", "content": request.instructions}]
-        answer = self._answer(
-            model,
-            system + conversation,
-            request.sampling(max_tokens=max_tokens),
-            request.template_kwargs(),
-            request.definitions(),
-            bool(request.include),
-        )
-        stream = ResponseStream(request, model=model, max_output_tokens=max_tokens)
-        live = LiveResponse(stream, answer, conversation, self._limits, background=bool(request.background))
-        if live.background:
+    def create(
+        self, request: ResponseCreate, client: str, last: tuple[str, list[ChatMessage]] | None = None
+    ) -> ResponseTask:
+        """Start a response; it ends by itself once those that read it have left.
+
+        Args:
+            request: What is asked.
+            client: Who asks.
+            last: The id and the conversation of the connection's last response.
+
+        Raises:
+            RequestError: It cannot be answered; says why.
+
+        """
+        service = self.service
+        service.check_open()
+        model = service.model(request.model)
+        service.check_max_tokens(request.max_output_tokens, "max_output_tokens")
+        before = self._continued(request.previous_response_id, client, last)
+        conversation = request.messages(before)
+        if not conversation and request.instructions is None:
+            raise RequestError("input is missing", code="missing_required_parameter", param="input")
+        task = ResponseTask(service, request, model=model, conversation=conversation, client=client)
+        if task.background:
             self._make_room()
-            self._background[stream.id] = live
-        self._tasks.start_soon(self._run, live)
-        return live
+            self._background[task.stream.id] = task
+        return task
 
-    def find(self, response_id: str) -> LiveResponse:
-        """The background response of this id.
+    def find(self, response_id: str, client: str) -> ResponseTask:
+        """The client's background response of this id.
 
         Raises:
             RequestError: There is none.
 
         """
-        if response_id not in self._background:
+        self._forget()
+        task = self._background.get(response_id)
+        if task is None or task.client != client:
             raise RequestError(
                 f"no response {response_id[:80]!r} to resume: it was not created with background, or nobody has read it "
-                f"for {self._limits.resume_grace:g} s",
+                f"for {self.service.limits.resume_grace:g} s",
                 code="response_not_found",
                 param="response_id",
+                status=404,
             )
-        return self._background[response_id]
+        return task
+
+    def _continued(
+        self, response_id: str | None, client: str, last: tuple[str, list[ChatMessage]] | None
+    ) -> list[ChatMessage]:
+        if response_id is None:
+            return []
+        if last is not None and last[0] == response_id:
+            return last[1]
+        if (found := self.service.conversations.find(client, response_id)) is None:
+            raise RequestError(
+                f"no response {response_id[:80]!r} to continue; the last ones are kept, while their conversations are no "
+                f"longer than {self.service.limits.max_message_bytes} bytes",
+                code="previous_response_not_found",
+                param="previous_response_id",
+                status=404,
+            )
+        return found
+
+    def _forget(self) -> None:
+        """Forget those that can no longer be resumed."""
+        self._background = {key: task for key, task in self._background.items() if not task.generation.dropped}
 
     def _make_room(self) -> None:
         """Drop the oldest of those that nobody reads, if there are too many."""
-        detached = [live for live in self._background.values() if not live.watched]
-        for live in detached[: max(0, len(detached) - self._limits.max_detached)]:
-            live.drop()
-
-    async def _run(self, live: LiveResponse) -> None:
-        try:
-            await live.run()
-        finally:
-            self._background.pop(live.stream.id, None)
-
-
-@asynccontextmanager
-async def live_responses(answer: Answer, limits: Limits) -> AsyncIterator[LiveResponses]:
-    """Hold responses while the context lasts; leaving it stops all of them."""
-    async with background_tasks() as tasks:
-        yield LiveResponses(answer, limits, tasks)
+        self._forget()
+        detached = [task for task in self._background.values() if not task.generation.watched]
+        for task in detached[: max(0, len(detached) - self.service.limits.max_detached)]:
+            task.generation.drop()

@@ -37,15 +37,32 @@ NAMES = [
     "openai-gpt-oss-120b",
 ]
 
+MORE = [
+    "Apriel-1.6-15b-Thinker-fixed",
+    "GLM-4.7-Flash",
+    "LFM2-8B-A1B",
+    "MiniMax-M2",
+    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
+    "Qwen3-Coder",
+    "StepFun3.5-Flash",
+    "deepseek-ai-DeepSeek-V3.2",
+    "google-gemma-4-31B-it-interleaved",
+    "meetkai-functionary-medium-v3.2",
+    "tencent-Hy3",
+    "upstage-Solar-Open-100B",
+]
+FOLDERS = dict.fromkeys(NAMES, "templates") | dict.fromkeys(MORE, "templates-more")
 
-@pytest.fixture(params=["embedded", *NAMES])
+
+@pytest.fixture(params=["embedded", *FOLDERS])
 def source(request, data):
     """The source of each template in turn."""
-    path = EMBEDDED if request.param == "embedded" else data(f"templates/{request.param}.jinja")
+    name = request.param
+    path = EMBEDDED if name == "embedded" else data(f"{FOLDERS[name]}/{name}.jinja")
     return path.read_text("utf-8")
 
 
 @pytest.fixture
-def template_names():
-    """The names of the real ones."""
-    return sorted(NAMES)
+def template_paths():
+    """Where the real ones are, below the data."""
+    return [f"{folder}/{name}.jinja" for name, folder in FOLDERS.items()]

@@ -168,6 +168,21 @@ def test_noncharacters_are_replaced():
     )
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"reasoning": "r"}, "r r"),
+        ({"thinking": "t"}, "t t"),
+        ({"reasoning_content": "c", "thinking": "t"}, "c t"),
+        ({"reasoning_content": None, "reasoning": "r", "thinking": None}, "r None"),
+        ({}, " "),
+    ],
+)
+def test_reasoning_goes_by_every_name(fields, text):
+    source = "{{ messages[0].reasoning_content }} {{ messages[0].thinking }}"
+    assert render(source, [{"role": "assistant", "content": "", **fields}]) == text
+
+
 # -- the shape of content and arguments --------------------------------------------------------------------------------
 
 PARTS = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]

@@ -87,8 +87,7 @@ class DecodeState {
     require(text_states_.size() == tokens_->text_steps().size(), "the text has no state");
     require(is_utf8(std::string_view(run_).substr(0, whole_)) && is_utf8(if_followed_) && is_utf8(if_last_), "held text is no UTF-8");
     require(open_ || run_.empty(), "bytes are held of no run");
-    require(!first_ || tokens_->first_differs(), "a first token is awaited, which is like any other here");
-    require(tokens_->last_differs() || (if_followed_.empty() && if_last_.empty()), "a last token is held, which is like any other here");
+    require(!first_ || tokens_->first_differs(), "the first token is no other than the rest");
     calm_text_ = tokens_->text_steps().rest(text_states_);
     settle();
   }

@@ -1,4 +1,4 @@
-// IdSet, JsonValue, StopStrings and Detokenizer as Python sees them.
+// IdSet, JsonValue, PendingIds, StopStrings and Detokenizer as Python sees them.
 
 #include "python/bindings.h"
 #include <limits>
@@ -53,6 +53,38 @@ nb::bytes saved(Save&& save) {
 }
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+using PendingObjects = PendingIds<nb::object>;
+
+// The ids that have become ready.
+nb::list taken(PendingObjects& pending) {
+  const size_t n = pending.ready();
+  nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
+  if (!ids.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < n; i++) PyList_SetItem(ids.ptr(), static_cast<Py_ssize_t>(i), pending.take().release().ptr());
+  return nb::borrow<nb::list>(ids);
+}
+
+// Ids that end with a text, the last of them with its last byte.
+void add(PendingObjects& pending, nb::handle ids, nb::handle text, bool whole) {
+  size_t length = utf8(text).size();
+  pending.extend(length);
+  for (nb::handle id : ids) pending.add_at_end(nb::borrow(id), length > 0 && whole);
+}
+
+// A text that goes out, in pieces: one for each place in it where ids end.
+nb::list cut(PendingObjects& pending, nb::handle text) {
+  std::string_view rest = utf8(text);
+  nb::list pieces;
+  while (!rest.empty()) {
+    size_t length = pending.next_end(pending.sent() + rest.size()) - pending.sent();
+    while (length < rest.size() && utf8_continues(static_cast<uint8_t>(rest[length]))) length++;
+    pending.send(length);
+    pieces.append(nb::make_tuple(taken(pending), text_object(rest.substr(0, length))));
+    rest.remove_prefix(length);
+  }
+  return pieces;
+}
 
 class PyDetokenizer {
  public:
@@ -143,6 +175,7 @@ class PyDetokenizer {
   void set_limit(std::optional<size_t> limit) { core_.set_limit(unlimited(limit)); }
   size_t count() const { return core_.count(); }
   size_t passed() { return core_.pending().passed(); }
+  bool holds() const { return !core_.stops().held().empty(); }
   const std::string* matched() const { return core_.stops().matched(); }
 
  private:
@@ -162,15 +195,7 @@ class PyDetokenizer {
     return text_object(text);
   }
 
-  // The ids that have become ready.
-  nb::list taken() {
-    PendingIds<nb::object>& pending = core_.pending();
-    const size_t n = pending.ready();
-    nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
-    if (!ids.is_valid()) throw nb::python_error();
-    for (size_t i = 0; i < n; i++) PyList_SetItem(ids.ptr(), static_cast<Py_ssize_t>(i), pending.take().release().ptr());
-    return nb::borrow<nb::list>(ids);
-  }
+  nb::list taken() { return tokenweir::taken(core_.pending()); }
 
   std::shared_ptr<PyTokenBytes> tokens_;
   Detokenizer<nb::object> core_;
@@ -208,6 +233,23 @@ void bind_detokenizing(nb::module_& m) {
             self = std::move(value);
           },
           "state"_a);
+
+  nb::class_<PendingObjects>(m, "PendingIds")
+      .def(nb::init<>())
+      .def("add", &add, "ids"_a, "text"_a, "whole"_a = true)
+      .def(
+          "take",
+          [](PendingObjects& self, nb::handle text) {
+            self.drop(utf8(text).size());
+            self.release();
+            return taken(self);
+          },
+          "text"_a)
+      .def("cut", &cut, "text"_a)
+      .def("rest", [](PendingObjects& self) {
+        self.finish();
+        return taken(self);
+      });
 
   nb::class_<StopStrings>(m, "StopStrings")
       .def(
@@ -259,6 +301,7 @@ void bind_detokenizing(nb::module_& m) {
       .def_prop_rw("limit", nullptr, &PyDetokenizer::set_limit)
       .def_prop_ro("count", &PyDetokenizer::count)
       .def_prop_ro("passed", &PyDetokenizer::passed)
+      .def_prop_ro("holds", &PyDetokenizer::holds)
       .def_prop_ro("matched", &PyDetokenizer::matched);
 }
 

@@ -32,24 +32,27 @@ namespace tokenweir {
 // What does not change during an answer.
 struct AnswerRules {
   AnswerRules(std::vector<int64_t> end_ids, std::unordered_map<int64_t, std::string> shown_texts, bool has_splitter, size_t least)
-      : ends(std::move(end_ids)), shown(std::move(shown_texts)), marks(ids_of(shown)), splits(has_splitter), min_tokens(least) {}
+      : end_ids(std::move(end_ids)), shown(std::move(shown_texts)), marked(all()), splits(has_splitter), min_tokens(least) {}
+
+  // Whether an id ends the answer.
+  bool ends(int64_t id) const { return std::find(end_ids.begin(), end_ids.end(), id) != end_ids.end(); }
 
   // What an id stands for whatever the table says, or null.
   const std::string* text(int64_t id) const {
-    if (!marks.contains(id)) return nullptr;
-    return &shown.find(id)->second;
+    const auto found = shown.find(id);
+    return found == shown.end() ? nullptr : &found->second;
   }
 
-  IdSet ends;  // ids that end the answer
+  std::vector<int64_t> end_ids;
   std::unordered_map<int64_t, std::string> shown;
-  IdSet marks;        // the ids of `shown`
+  IdSet marked;       // the ids of both, which are few
   bool splits;        // there is a splitter, which must see all text
   size_t min_tokens;  // no stop counts that completes before so many ids
 
  private:
-  static std::vector<int64_t> ids_of(const std::unordered_map<int64_t, std::string>& texts) {
-    std::vector<int64_t> ids;
-    for (const auto& [id, text] : texts) ids.push_back(id);
+  std::vector<int64_t> all() const {
+    std::vector<int64_t> ids = end_ids;
+    for (const auto& [id, text] : shown) ids.push_back(id);
     return ids;
   }
 };
@@ -101,14 +104,20 @@ class Detokenizer {
   std::pair<size_t, bool> feed(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& sent, std::string& next) {
     const std::string_view held = stops_.held();
     const bool passing = passage_.has_value(), keeps = passing && passage_->held, search = search_ && !keeps;
+    const size_t most = keeps ? kMostHeld : kMostUnseen;
     bool stirred = false;
     for (; place < end && !stirred; place++) {
       const int64_t id = id_at(place);
-      if (id < 0 || static_cast<uint64_t>(id) >= state_.tokens().size() || rules_->ends.contains(id)) break;
+      if (id < 0 || static_cast<uint64_t>(id) >= state_.tokens().size()) break;
+      const bool marked = rules_->marked.contains(id);
+      if (marked && rules_->ends(id)) break;
       const size_t before = sent.size();
-      const bool shown = decode(static_cast<size_t>(id), sent);
+      if (marked)
+        decode(static_cast<size_t>(id), sent);
+      else
+        state_.take(static_cast<size_t>(id), sent);
       const std::string_view text = std::string_view(sent).substr(before);
-      stirred = !passing || shown || count_ + 1 >= limit_ || (rules_->splits && unseen_.size() + sent.size() > kMostUnseen) ||
+      stirred = !passing || marked || count_ + 1 >= limit_ || (rules_->splits && unseen_.size() + sent.size() > most) ||
                 !passage_->takes(text) || (search && !stops_.skim(text));
       add(keep(place), text.size());
       if (stirred) {
@@ -205,22 +214,18 @@ class Detokenizer {
   }
 
  private:
-  static constexpr size_t kMostUnseen = 512;  // bytes; MAX_PASSED in parsers/base.py
+  static constexpr size_t kMostUnseen = 4096, kMostHeld = 512;  // bytes; the latter is MAX_PASSED in parsers/base.py
 
   static void expect(bool holds, const char* what) {
     if (!holds) throw std::logic_error(what);
   }
 
-  // Appends an id's text; returns whether it stands for one whatever the table says.
-  bool decode(size_t id, std::string& text) {
+  // Appends an id's text.
+  void decode(size_t id, std::string& text) {
     const std::string* shown = rules_->text(static_cast<int64_t>(id));
-    if (shown == nullptr) {
-      state_.take(id, text);
-      return false;
-    }
+    if (shown == nullptr) return state_.take(id, text);
     state_.flush(text);
     text += *shown;
-    return true;
   }
 
   void add(Id id, size_t length) {

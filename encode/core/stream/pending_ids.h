@@ -23,9 +23,12 @@ class PendingIds {
 
   // Adds an id that ends with the next `length` bytes; not `whole` if the last of its own begin the character after.
   void add(Id id, size_t length, bool whole) {
-    end_ += length;
-    waiting_.push_back({std::move(id), length > 0 && whole ? end_ : end_ + 1});
+    extend(length);
+    add_at_end(std::move(id), length > 0 && whole);
   }
+
+  // Adds an id that ends with the last byte that was added, or not `whole`: with the next character.
+  void add_at_end(Id id, bool whole) { waiting_.push_back({std::move(id), whole ? end_ : end_ + 1}); }
 
   // Adds text that no id comes with.
   void extend(size_t length) { end_ += length; }
@@ -52,6 +55,9 @@ class PendingIds {
     passed_ += waiting_.size() - done_;
     ready_ = done_ = waiting_.size();
   }
+
+  // The position up to which the next text goes out with whose last byte ids go; `most` if none do before.
+  size_t next_end(size_t most) const { return done_ < waiting_.size() && waiting_[done_].end < most ? waiting_[done_].end : most; }
 
   // How many are ready.
   size_t ready() const { return ready_ - first_; }

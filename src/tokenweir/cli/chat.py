@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from tokenweir.cli.answer import Answer
-from tokenweir.cli.model import Model, engine_option, load_model
+from tokenweir.cli.model import Model, engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     decode_utf8,
@@ -49,6 +49,7 @@ def _not_empty(context: click.Context, option: click.Parameter, values: tuple[st
 
 @click.command(context_settings=FROM_ENVIRONMENT)
 @engine_option
+@engine_key_option
 @tokenizer_option
 @template_option
 @click.option("--system", help="The system message.")
@@ -63,6 +64,7 @@ def _not_empty(context: click.Context, option: click.Parameter, values: tuple[st
 )
 def chat(
     engine: str | None,
+    engine_key: str | None,
     tokenizer: Path | None,
     template: Path | None,
     system: str | None,
@@ -80,7 +82,7 @@ def chat(
 
     from tokenweir.stream.engines.protocol import Sampling
 
-    model = load_model(engine, tokenizer, template)
+    model = load_model(engine, tokenizer, template, engine_key=engine_key)
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
     conversation = Conversation(model, sampling, system, think)
     interactive = sys.stdin.isatty()

@@ -17,12 +17,26 @@ if TYPE_CHECKING:
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.templates.chat_template import ChatTemplate
 
-ENGINES = "local, ctranslate2:FOLDER, ngram, replay, replay:NAME or replay:FILE.json"
+ENGINES = (
+    "local, vllm:URL, sglang:URL, llama-server:URL, ctranslate2:FOLDER, transformers:FOLDER, ngram, replay, replay:NAME "
+    "or replay:FILE.json"
+)
 
 engine_option = click.option(
     "--engine",
     metavar="SPEC",
     help=f"{ENGINES}. Default: local, a small model, if `tokenweir fetch-model` has been run; else ngram, a toy.",
+)
+
+engine_key_option = click.option(
+    "--engine-key",
+    show_envvar=True,
+    help="The API key of the engine's server. Better given in the environment, since other users see a command line.",
+)
+
+TEXT_ONLY = (
+    "openai:URL speaks text: no ids go in, so the guard's promise would end there, and none come out. Give vllm:URL, "
+    "sglang:URL or llama-server:URL, which the same servers mostly offer"
 )
 
 TOY = "An n-gram toy answers: it strings together words that often follow each other, and understands nothing."
@@ -43,13 +57,16 @@ class Model:
     about: str
 
 
-def load_model(spec: str | None, tokenizer: Path | None, template: Path | None) -> Model:
+def load_model(
+    spec: str | None, tokenizer: Path | None, template: Path | None, *, engine_key: str | None = None
+) -> Model:
     """Make the engine that `spec` names, as `--engine` takes it, with the tokenizer and the template of its model.
 
     Args:
         spec: None means the small model where it is there, else the n-gram toy.
         tokenizer: A file or folder; None means what the engine brings, or the embedded vocabulary.
-        template: A file or folder; None means the template that comes with the tokenizer.
+        template: A file or folder; None means the template that comes with the tokenizer, or that the server tells.
+        engine_key: The API key of the engine's server.
 
     Raises:
         click.UsageError: An unknown engine, or one that does not speak the tokenizer's ids.
@@ -72,8 +89,13 @@ def load_model(spec: str | None, tokenizer: Path | None, template: Path | None) 
                 f"{kind} speaks the embedded vocabulary only: with --tokenizer give another --engine"
             )
         engine, about = _toy(kind, argument), TOY if kind == "ngram" else f"Answers come from {spec}."
-    elif kind in ENGINE_OF and argument:
-        engine, about = ENGINE_OF[kind](argument), f"Answers come from {spec}."
+    elif kind in SERVERS and argument:
+        return _behind(kind, argument, tokenizer, template, engine_key)
+    elif kind in FOLDERS and argument:
+        engine, about = FOLDERS[kind](argument), f"Answers come from {spec}."
+        tokenizer = tokenizer or _tokenizer_in(Path(argument))
+    elif kind == "openai":
+        raise click.UsageError(TEXT_ONLY)
     else:
         raise click.UsageError(f"unknown engine {spec!r}: give {ENGINES}")
     tok = load_tokenizer(tokenizer)
@@ -114,8 +136,64 @@ def _ctranslate2(folder: str) -> Engine:
     return CTranslate2Engine(folder)
 
 
-ENGINE_OF: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2}
-"""How the engine of a kind is made from what stands behind the colon."""
+def _transformers(folder: str) -> Engine:
+    from tokenweir.stream.engines.transformers import TransformersEngine
+
+    return TransformersEngine(folder)
+
+
+FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "transformers": _transformers}
+"""The engines that load a folder."""
+
+
+def _tokenizer_in(folder: Path) -> Path | None:
+    """The folder itself, if it has a tokenizer; None means the embedded vocabulary."""
+    names = ("tokenizer.json", "tokenizer.model", "tekken.json")
+    return folder if any((folder / name).is_file() for name in names) else None
+
+
+SERVERS = ("vllm", "sglang", "llama-server")
+"""The engines that are behind a URL."""
+
+
+def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None) -> Model:
+    """The engine behind a URL, with what the server tells of its model."""
+    import anyio
+
+    from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
+    from tokenweir.stream.engines.sglang import SglangEngine
+    from tokenweir.stream.engines.vllm import VllmEngine
+    from tokenweir.templates.chat_template import ChatTemplate
+
+    engine: VllmEngine | SglangEngine | LlamaServerEngine
+    if kind == "llama-server":
+        told = anyio.run(served, llama_server(url, api_key=key))
+        tok = load_tokenizer(tokenizer or _told(url, told.path))
+        engine = LlamaServerEngine(url, tok, api_key=key)
+        engine.context_size = told.context_size
+    else:
+        engine = VllmEngine(url, api_key=key) if kind == "vllm" else SglangEngine(url, api_key=key)
+        told = anyio.run(engine.served)
+        tok = load_tokenizer(tokenizer or _told(url, told.path))
+    if template is None and told.template is not None:
+        chosen = ChatTemplate(
+            told.template,
+            name=f"of {url}",
+            special_tokens=tok.spec.special_roles,
+            control_tokens=tok.control_texts,
+        )
+    else:
+        chosen = load_template(template, tok)
+    return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.")
+
+
+def _told(url: str, path: str | None) -> Path:
+    """The files that a server says it has loaded, if they are on this machine."""
+    if path is None:
+        raise click.UsageError(f"{url} does not tell its tokenizer: give --tokenizer")
+    if not Path(path).exists():
+        raise click.UsageError(f"{url} has loaded {path}, which is not on this machine: give its --tokenizer")
+    return Path(path)
 
 
 def note(line: str) -> None:

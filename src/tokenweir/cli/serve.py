@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tokenweir.cli.model import engine_option, load_model
+from tokenweir.cli.model import engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     device_choice,
@@ -24,6 +24,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free one.")
 @engine_option
+@engine_key_option
 @tokenizer_option
 @template_option
 @click.option("--model", metavar="NAME", default="default", show_default=True, help="What clients call it.")
@@ -46,6 +47,7 @@ def serve(
     host: str,
     port: int,
     engine: str | None,
+    engine_key: str | None,
     tokenizer: Path | None,
     template: Path | None,
     model: str,
@@ -71,7 +73,7 @@ def serve(
 
     if api_key is not None and not (api_key and api_key.isascii()):
         raise click.UsageError("--api-key must be ASCII and not empty")
-    served = load_model(engine, tokenizer, template)
+    served = load_model(engine, tokenizer, template, engine_key=engine_key)
     engines: dict[str, Engine] = {model: served.engine}
     if isinstance(served.engine, NgramEngine):
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at

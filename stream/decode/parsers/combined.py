@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import Passage, Piece
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Passage, Piece
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -30,7 +30,7 @@ class ThinkingAndTools:
     @property
     def channel(self) -> Channel:
         """What the next text belongs to."""
-        return Channel.REASONING if self._reasoning.channel is Channel.REASONING else self._tools.channel
+        return REASONING if self._reasoning.channel is REASONING else self._tools.channel
 
     @property
     def held(self) -> str:
@@ -45,7 +45,7 @@ class ThinkingAndTools:
             return None
         if self._tools.in_block:
             return calls
-        return thinking if self._reasoning.channel is Channel.REASONING else _both(thinking.until, calls.until)
+        return thinking if self._reasoning.channel is REASONING else _both(thinking.until, calls.until)
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -85,7 +85,7 @@ class ThinkingAndTools:
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Send the pieces of answer to the parser of the calls."""
         for piece in pieces:
-            if piece.channel is Channel.ANSWER:
+            if piece.channel is ANSWER:
                 out += self._tools.feed(piece.text)
             else:
                 if self._tools.held:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.base import Splitter
+from tokenweir.stream.decode.parsers.base import REASONING, Splitter
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
@@ -17,7 +17,6 @@ from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
 from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
 
@@ -219,7 +218,7 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
     for text in turn.texts() if parsers else ():
         for parser in parsers.values():
             parser.feed(text)
-    thinking = {name for name, parser in parsers.items() if parser.channel is Channel.REASONING}
+    thinking = {name for name, parser in parsers.items() if parser.channel is REASONING}
     return [candidate for candidate in candidates if candidate.name in open_at_end | thinking]
 
 

@@ -17,6 +17,9 @@ from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    REASONING,
+    TOOL_CALL,
     Passage,
     Piece,
     Saved,
@@ -39,7 +42,7 @@ _HEADER = re.compile(
     rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
 )
 _BEGINNING = re.compile(r"[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
-_BODIES = {"analysis": Channel.REASONING, "commentary": Channel.ANSWER, "final": Channel.ANSWER, None: Channel.ANSWER}
+_BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
 
@@ -77,7 +80,7 @@ class Harmony(Saved):
         self._header = ""  # what has been read of it, the part in the prompt included
         self._held = ""  # the part of it, and of a call without arguments yet, that has not been given
         self._ahead = ""
-        self._channel = Channel.ANSWER
+        self._channel = ANSWER
         self._recipient = self._reason = ""
         self._call = -1
         self._value = JsonValue()
@@ -88,7 +91,7 @@ class Harmony(Saved):
     @property
     def channel(self) -> Channel:
         """What the next text belongs to."""
-        return Channel.TOOL_CALL if self._state in ("call", "arguments", "called") else self._channel
+        return TOOL_CALL if self._state in ("call", "arguments", "called") else self._channel
 
     @property
     def held(self) -> str:
@@ -176,20 +179,20 @@ class Harmony(Saved):
                 self._state = "arguments"
         if self._state == "arguments":
             if end := self._value.feed(text):
-                out.append(Piece(text[:end], Channel.TOOL_CALL, text[:end], call=self._call))
+                out.append(Piece(text[:end], TOOL_CALL, text[:end], call=self._call))
             text = text[end:]
             if self._value.error is not None:
                 self._fail(self._value.error, out)
             elif self._value.done:
                 self._state = "called"
-                out.append(Piece("", Channel.TOOL_CALL, "", call=self._call, complete=True))
+                out.append(Piece("", TOOL_CALL, "", call=self._call, complete=True))
                 if text:
                     self._text(text, out)
                 return
         elif self._state in ("called", "after"):
             self._break(f"{text[0]!r} stands outside of a message", out)
         if text and self._state == "broken":
-            out.append(Piece(text, Channel.ANSWER, text, malformed=self._reason))
+            out.append(Piece(text, ANSWER, text, malformed=self._reason))
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
         """Take a piece of markup."""
@@ -209,7 +212,7 @@ class Harmony(Saved):
             else:
                 self._state, self._held = "header", mark
                 self._header = mark if mark == CHANNEL else ""
-            self._channel = Channel.ANSWER
+            self._channel = ANSWER
 
     def _begin_message(self, out: list[Piece]) -> None:
         """Read the header, which is whole."""
@@ -233,8 +236,8 @@ class Harmony(Saved):
             self._break(f"{mark} stands in a header", out)
         elif self._state == "call" and mark == "<|call|>":
             self._announce(out)
-            out.append(Piece("", Channel.TOOL_CALL, "{}", call=self._call))
-            out.append(Piece("", Channel.TOOL_CALL, "", call=self._call, complete=True))
+            out.append(Piece("", TOOL_CALL, "{}", call=self._call))
+            out.append(Piece("", TOOL_CALL, "", call=self._call, complete=True))
         elif self._state == "call":
             self._break("the call has no arguments", out)
         elif self._state == "arguments":
@@ -243,16 +246,16 @@ class Harmony(Saved):
     def _announce(self, out: list[Piece]) -> None:
         """Give the name of a call."""
         self._call += 1
-        out.append(Piece(self._held, Channel.TOOL_CALL, "", self._recipient, self._call))
+        out.append(Piece(self._held, TOOL_CALL, "", self._recipient, self._call))
         self._held = ""
 
     def _fail(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has gone out, and say why it is none."""
-        out.append(Piece("", Channel.TOOL_CALL, "", call=self._call, malformed=reason))
+        out.append(Piece("", TOOL_CALL, "", call=self._call, malformed=reason))
         self._break(reason, out)
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """Give as answer what was held, and all that follows up to the next markup."""
         if self._held:
-            out.append(Piece(self._held, Channel.ANSWER, self._held, malformed=reason))
-        self._held, self._state, self._reason, self._channel = "", "broken", reason, Channel.ANSWER
+            out.append(Piece(self._held, ANSWER, self._held, malformed=reason))
+        self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER

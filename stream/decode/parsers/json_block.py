@@ -10,11 +10,21 @@ from typing import Any, ClassVar, Literal, Self
 import msgspec
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import MAX_PASSED, Passage, Piece, Saved, first_match, mark_at, markup, plain
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    MAX_PASSED,
+    TOOL_CALL,
+    Passage,
+    Piece,
+    Saved,
+    first_match,
+    mark_at,
+    markup,
+    plain,
+)
 from tokenweir.stream.decode.parsers.call_object import CallObject
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.text_buffer import HeldText
-from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_styles import ToolStyle
 
 MAX_HELD = 1 << 15
@@ -135,10 +145,10 @@ class JsonBlock(Saved):
         if not held:
             return []
         if self._state == "broken":
-            return [Piece(held, Channel.ANSWER, held, malformed=self._reason)]
+            return [Piece(held, ANSWER, held, malformed=self._reason)]
         if self._state == "between" and not held.strip():
-            return [markup(held) if self._style.closes else plain(held, Channel.ANSWER)]
-        return [Piece(held, Channel.ANSWER, held, malformed=self._blame(CUT_SHORT))]
+            return [markup(held) if self._style.closes else plain(held, ANSWER)]
+        return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -211,7 +221,7 @@ class JsonBlock(Saved):
     def _in_arguments(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._value.feed(text, place)
         if end > place:
-            out.append(Piece(text[place:end], Channel.TOOL_CALL, text[place:end], call=self.call))
+            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
         if self._value.error is not None:
             self._break(self._value.error, out)
         elif self._value.done:
@@ -224,7 +234,7 @@ class JsonBlock(Saved):
             end, arguments = call.feed(text, place)
             stretch = text[place:end]
             if stretch:
-                out.append(Piece(stretch, Channel.TOOL_CALL, stretch, call=self.call) if arguments else markup(stretch))
+                out.append(Piece(stretch, TOOL_CALL, stretch, call=self.call) if arguments else markup(stretch))
         else:
             end, arguments = call.feed(text[: place + MAX_HELD - self._undecided.length], place)
             self._undecided.add(text[place:end])
@@ -244,7 +254,7 @@ class JsonBlock(Saved):
         if not self._begun and call.name and (call.begun or call.done):
             self._announce(call.name, out)
             if self._early.length:
-                out.append(Piece("", Channel.TOOL_CALL, self._early.take(), call=self.call))
+                out.append(Piece("", TOOL_CALL, self._early.take(), call=self.call))
         if call.done:
             self._complete(out)
         return end
@@ -280,7 +290,7 @@ class JsonBlock(Saved):
             self._state = "opened"
         elif mark or not (style.closes or self._in_list):  # the block has ended without a word
             if self._undecided.length:
-                out.append(plain(self._undecided.take(), Channel.ANSWER))
+                out.append(plain(self._undecided.take(), ANSWER))
             self._state = "done"
         else:
             self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
@@ -303,7 +313,7 @@ class JsonBlock(Saved):
             at = len(text)
         end = at + len(mark) if mark in ends else at
         if end > place:
-            out.append(Piece(text[place:end], Channel.ANSWER, text[place:end], malformed=self._reason))
+            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
         if mark:
             self._after_mark = False
             self._state = {style.call_closes: "between", style.call_opens: "opened"}.get(mark, "done")
@@ -329,11 +339,11 @@ class JsonBlock(Saved):
         """Give the name of a call."""
         self.call += 1
         self._begun = True
-        out.append(Piece(self._undecided.take(), Channel.TOOL_CALL, "", name, self.call))
+        out.append(Piece(self._undecided.take(), TOOL_CALL, "", name, self.call))
 
     def _complete(self, out: list[Piece]) -> None:
         """Say that a call is whole."""
-        out.append(Piece("", Channel.TOOL_CALL, "", call=self.call, complete=True))
+        out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
         self._state, self._after_mark = "between", False
 
     def _end_list(self, out: list[Piece]) -> None:
@@ -360,11 +370,11 @@ class JsonBlock(Saved):
         """Give as answer what was held."""
         if self._undecided.length:
             held = self._undecided.take()
-            out.append(Piece(held, Channel.ANSWER, held, malformed=reason))
+            out.append(Piece(held, ANSWER, held, malformed=reason))
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has gone out, and say why it is none."""
-        out.append(Piece("", Channel.TOOL_CALL, "", call=self.call, malformed=reason))
+        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
         self._state, self._reason = "broken", reason
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
-from tokenweir.stream.decode.parsers.base import Passage, Piece, Saved, check_channel, markup, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Passage, Piece, Saved, check_channel, markup, plain
 from tokenweir.stream.events import Channel
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
@@ -21,11 +21,15 @@ _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
 class _Rule(NamedTuple):
-    """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out."""
+    """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out.
+
+    What it gives then is always the same piece.
+    """
 
     tag: str
     at: str
     then: Channel
+    markup: Piece
     cut: bool = True
 
 
@@ -63,7 +67,7 @@ class ReasoningParser(Saved):
         self._trimmed = _TRIMMED[style.after_closer]
         self._trim = ""  # the characters that are cut out until another one comes
         self._held = ""
-        self.channel = Channel.REASONING if inside else Channel.ANSWER
+        self.channel = REASONING if inside else ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
 
     @property
@@ -86,13 +90,17 @@ class ReasoningParser(Saved):
 
     def feed(self, text: str) -> list[Piece]:
         """Do as `step` does, but give the tags as well, as markup: the joined sources are the text itself."""
-        text = self._held + text
-        self._held = ""
+        if self._held:
+            text, self._held = self._held + text, ""
         out: list[Piece] = []
-        sent = seen = self._cut_space(text, 0, out)  # `text` is given up to `sent`, and what is bare known up to `seen`
-        while (begin := self._begins[self.channel](text, seen)) is not None:
+        sent = seen = 0  # `text` is given up to `sent`, and what is bare known up to `seen`
+        if self._trim:
+            sent = seen = self._cut_space(text, 0, out)
+        length = len(text)
+        while seen < length and (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
-            self.see(text[seen:place])
+            if place > seen:
+                self.see(text[seen:place])
             rule, partial = self._tag_at(text, place)
             if rule is not None:
                 if place > sent:
@@ -101,10 +109,11 @@ class ReasoningParser(Saved):
                 if rule.then is not self.channel:
                     self.channel = rule.then
                     self._bare_start = self._bare_line = True
-                    self._trim = self._trimmed if rule.cut and rule.then is Channel.ANSWER else ""
+                    self._trim = self._trimmed if rule.cut and rule.then is ANSWER else ""
                 if rule.cut:
-                    out.append(markup(rule.tag))
-                    sent = seen = self._cut_space(text, sent, out)
+                    out.append(rule.markup)
+                    if self._trim:
+                        sent = seen = self._cut_space(text, sent, out)
                 else:
                     self.see(rule.tag)
                     sent = place
@@ -115,14 +124,15 @@ class ReasoningParser(Saved):
             else:
                 self.see(text[place])
                 seen = place + 1
-        self.see(text[seen:])
-        if len(text) > sent:
+        if seen < len(text):
+            self.see(text[seen:])
+        if sent < len(text):
             out.append(plain(text[sent:], self.channel))
         return out
 
     def _cut_space(self, text: str, place: int, out: list[Piece]) -> int:
         """Cut out the white space after a closer that the style does without; return the place after it."""
-        if not self._trim or place == len(text):
+        if place == len(text):
             return place
         end = len(text) - len(text[place:].lstrip(self._trim))
         if end > place:
@@ -158,11 +168,12 @@ class ReasoningParser(Saved):
         """Find the tag that counts at `place`, or whether the text ends before that can be said."""
         partial = False
         for rule in self._rules[self.channel]:
-            if (rule.at == "line" and not self._bare_line) or (rule.at == "start" and not self._bare_start):
+            tag, at = rule.tag, rule.at
+            if at != "anywhere" and not (self._bare_line if at == "line" else self._bare_start):
                 continue
-            if text.startswith(rule.tag, place):
+            if text.startswith(tag, place):
                 return rule, False
-            if len(text) - place < len(rule.tag) and rule.tag.startswith(text[place:]):
+            if len(text) - place < len(tag) and tag.startswith(text[place:]):
                 partial = True
         return None, partial
 
@@ -184,13 +195,13 @@ def _compiled(style: ReasoningStyle) -> _Compiled:
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
     """Turn a style's tags and policies into what counts on each channel."""
-    answer = [_Rule(tag, style.opens_at, Channel.REASONING) for tag in style.openers]
+    answer = [_Rule(tag, style.opens_at, REASONING, markup(tag)) for tag in style.openers]
     if style.unmatched_closer == "drop":
-        answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
-    answer += [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.wrappers]
-    reasoning = [_Rule(tag, "anywhere", Channel.ANSWER) for tag in style.closers]
-    reasoning += [_Rule(tag, "line", Channel.ANSWER, cut=False) for tag in style.enders]
+        answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]
+    answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.wrappers]
+    reasoning = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]
+    reasoning += [_Rule(tag, "line", ANSWER, markup(tag), cut=False) for tag in style.enders]
     if style.repeated_opener != "keep":
         at = "start" if style.repeated_opener == "drop_first" else "anywhere"
-        reasoning += [_Rule(tag, at, Channel.REASONING) for tag in style.openers]
-    return {Channel.ANSWER: answer, Channel.REASONING: reasoning}
+        reasoning += [_Rule(tag, at, REASONING, markup(tag)) for tag in style.openers]
+    return {ANSWER: answer, REASONING: reasoning}

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import Block, Passage, Piece, Saved, mark_at, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, TOOL_CALL, Block, Passage, Piece, Saved, mark_at, plain
 from tokenweir.stream.decode.parsers.json_block import JsonBlock, first_of
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events import Channel
@@ -76,7 +76,7 @@ class ToolParser(Saved):
     @property
     def channel(self) -> Channel:
         """What the next text belongs to."""
-        return Channel.ANSWER if self._block is None or self._block.broken else Channel.TOOL_CALL
+        return ANSWER if self._block is None or self._block.broken else TOOL_CALL
 
     @property
     def held(self) -> str:
@@ -122,7 +122,7 @@ class ToolParser(Saved):
             self._call = block.call
             return block.finish()
         ahead, self._ahead = self._ahead, ""
-        return [plain(ahead, Channel.ANSWER)] if ahead else []
+        return [plain(ahead, ANSWER)] if ahead else []
 
     def copy(self) -> Self:
         """Return an independent parser in the same state."""
@@ -159,7 +159,7 @@ class ToolParser(Saved):
             at = len(text)
         if at:
             self._bare = self._bare and not text[:at].strip()
-            out.append(plain(text[:at], Channel.ANSWER))
+            out.append(plain(text[:at], ANSWER))
         if opener or bare:
             self._bare = False
             self._block = self._new_block(self._style, opener, self._call, self._schemas)

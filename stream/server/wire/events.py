@@ -17,6 +17,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tokenweir.stream.server.wire.errors import ErrorDetail
+
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 
@@ -85,14 +87,11 @@ class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
     strict: bool | None = None
 
 
-class TextFormat(Struct, frozen=True, tag_field="type", tag="text"):
-    """Plain text, the only format of an answer."""
-
-
 class TextConfig(Struct, frozen=True):
-    """How an answer is formatted."""
+    """How an answer is formatted: `{"type": "text"}`, or a JSON schema where the engine can be held to one."""
 
-    format: TextFormat = TextFormat()
+    format: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "text"})
+    verbosity: str | None = None
 
 
 class InputTokensDetails(Struct, frozen=True):
@@ -119,9 +118,9 @@ class ResponseUsage(Struct, frozen=True):
 
 
 class ResponseError(Struct, frozen=True):
-    """Why a response failed."""
+    """Why a response failed: `server_error`, `invalid_prompt`, `context_length_exceeded` and others."""
 
-    code: Literal["server_error", "invalid_prompt"]
+    code: str
     message: str
 
 
@@ -135,12 +134,12 @@ class Response(Struct, frozen=True, kw_only=True):
     """The response object that the lifecycle events carry."""
 
     id: str
-    created_at: float
+    created_at: int
     model: str
     status: ResponseStatus
     object: Literal["response"] = "response"
     output: list[Item] = []
-    completed_at: float | None = None
+    completed_at: int | None = None
     error: ResponseError | None = None
     incomplete_details: IncompleteDetails | None = None
     instructions: str | None = None
@@ -148,12 +147,19 @@ class Response(Struct, frozen=True, kw_only=True):
     metadata: dict[str, str] = {}
     previous_response_id: str | None = None
     reasoning: dict[str, str | None] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    top_logprobs: int = 0
+    max_tool_calls: int | None = None
     usage: ResponseUsage | None = None
     user: str | None = None
     background: bool = False
     parallel_tool_calls: bool = False
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str = "default"
     store: bool = False
     text: TextConfig = TextConfig()
     tool_choice: str = "none"
@@ -247,6 +253,14 @@ class ReasoningTextDone(_InItem, frozen=True, kw_only=True, tag="response.reason
     text: str
 
 
+class ReasoningDelta(ReasoningTextDelta, frozen=True, kw_only=True, tag="response.reasoning.delta"):
+    """More of the thinking, under the name that Open Responses has for it."""
+
+
+class ReasoningDone(ReasoningTextDone, frozen=True, kw_only=True, tag="response.reasoning.done"):
+    """The whole stretch of thinking, likewise."""
+
+
 class FunctionCallArgumentsDelta(_Event, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
     """More of the arguments of a call."""
 
@@ -261,15 +275,6 @@ class FunctionCallArgumentsDone(_Event, frozen=True, kw_only=True, tag="response
     item_id: str
     output_index: int
     arguments: str
-
-
-class ErrorDetail(Struct, frozen=True):
-    """What was wrong with a client's message; `param` is the field at fault."""
-
-    message: str
-    code: str
-    param: str | None = None
-    type: str = "invalid_request_error"
 
 
 class ErrorEvent(Struct, frozen=True, tag_field="type", tag="error"):
@@ -299,6 +304,8 @@ ResponseEvent = (
     | OutputTextDone
     | ReasoningTextDelta
     | ReasoningTextDone
+    | ReasoningDelta
+    | ReasoningDone
     | FunctionCallArgumentsDelta
     | FunctionCallArgumentsDone
 )
@@ -336,6 +343,32 @@ def _run_of(event: ResponseEvent) -> str | int:
     return event.item_id if isinstance(event, _DELTAS) else event.sequence_number
 
 
+EVENT_BYTES = 200
+"""What an event takes on the wire besides its texts."""
+
+
 def event_size(event: ResponseEvent) -> int:
-    """The bytes of an event on the wire."""
-    return len(encode(event))
+    """About how many bytes an event takes on the wire, without encoding it."""
+    match event:
+        case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
+            size = len(event.delta)
+            if isinstance(event, OutputTextDelta):
+                size += _LOGPROB_BYTES * len(event.logprobs)
+        case OutputTextDone() | ReasoningTextDone():
+            size = len(event.text)
+        case FunctionCallArgumentsDone():
+            size = len(event.arguments)
+        case ContentPartAdded() | ContentPartDone():
+            size = len(event.part.text)
+        case OutputItemAdded() | OutputItemDone():
+            size = _item_size(event.item)
+        case _:
+            size = 1000 + len(event.response.instructions or "") + sum(map(_item_size, event.response.output))
+    return EVENT_BYTES + size
+
+
+_LOGPROB_BYTES = 80
+
+
+def _item_size(item: Item) -> int:
+    return len(item.arguments) if isinstance(item, FunctionCallItem) else sum(len(part.text) for part in item.content)

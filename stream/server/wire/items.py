@@ -52,16 +52,19 @@ class OpenItem(Protocol):
         ...
 
 
-def open_item(delta: ItemDelta, index: int, number: Callable[[], int]) -> OpenItem:
+def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str) -> OpenItem:
     """The item that begins with a delta.
 
     Args:
         delta: The delta, which is not consumed.
         index: The item's place in the output.
         number: Gives each event its sequence number.
+        reasoning_events: `reasoning_text`, or `reasoning` for the names of Open Responses.
 
     """
-    return _OpenCall(delta, index, number) if isinstance(delta, ToolCallDelta) else _OpenText(delta, index, number)
+    if isinstance(delta, ToolCallDelta):
+        return _OpenCall(delta, index, number)
+    return _OpenText(delta, index, number, reasoning_events)
 
 
 class _OpenText:
@@ -69,7 +72,13 @@ class _OpenText:
 
     whole = False
 
-    def __init__(self, delta: TextDelta | ReasoningDelta, index: int, number: Callable[[], int]) -> None:
+    def __init__(
+        self, delta: TextDelta | ReasoningDelta, index: int, number: Callable[[], int], reasoning_events: str
+    ) -> None:
+        named_by_openai = reasoning_events == "reasoning_text"
+        self._delta, self._done = (
+            (ev.ReasoningTextDelta, ev.ReasoningTextDone) if named_by_openai else (ev.ReasoningDelta, ev.ReasoningDone)
+        )
         self._kind = type(delta)
         self._answer = isinstance(delta, TextDelta)
         self._id = new_id("msg" if self._answer else "rs")
@@ -98,8 +107,8 @@ class _OpenText:
         self._pieces.append(delta.text)
         number, item, index = self._number(), self._id, self._index
         if not self._answer:
-            return [ev.ReasoningTextDelta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
-        logprobs = _logprobs(delta.alignment)
+            return [self._delta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
+        logprobs = token_logprobs(delta.alignment)
         self._logprobs += logprobs
         return [
             ev.OutputTextDelta(
@@ -123,7 +132,7 @@ class _OpenText:
         else:
             part = ev.ReasoningText(text)
             item = ev.ReasoningItem(self._id, status, [part])
-            done = ev.ReasoningTextDone(sequence_number=number, item_id=self._id, output_index=index, text=text)
+            done = self._done(sequence_number=number, item_id=self._id, output_index=index, text=text)
         return item, [
             done,
             ev.ContentPartDone(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
@@ -179,7 +188,7 @@ class _OpenCall:
         return ev.FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
 
 
-def _logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
+def token_logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
     """The delta's tokens with their logprobs, where the request includes them."""
     if alignment is None:
         return []

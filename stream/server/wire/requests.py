@@ -10,6 +10,7 @@ Extensions to `response.create`, named as in the Chat Completions of other serve
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
@@ -17,28 +18,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.server.wire.events import FunctionTool
+from tokenweir.stream.server.wire.errors import RequestError
+from tokenweir.stream.server.wire.events import FunctionTool, TextConfig
 from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
-
-
-class RequestError(ProtocolError):
-    """A client's message that breaks the protocol.
-
-    Attributes:
-        code: A word that programs can compare.
-        param: The field at fault, such as `input[0].role`; None where it is the whole message.
-
-    """
-
-    def __init__(self, message: str, *, code: str = "invalid_value", param: str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.param = param
 
 
 class _InputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
@@ -91,6 +77,36 @@ class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
     """How much to think."""
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    generate_summary: str | None = None
+
+
+class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
+    """What an answer is to look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: str | None = None
+    description: str | None = None
+    json_schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Text(Struct, frozen=True, forbid_unknown_fields=True):
+    """How an answer is formatted; `verbosity` is repeated in the response object."""
+
+    format: JsonFormat | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+    def echo(self) -> TextConfig:
+        """The same in the response object."""
+        if self.format is None or self.format.type == "text":
+            return TextConfig(verbosity=self.verbosity)
+        given = {name: value for name, value in msgspec.to_builtins(self.format).items() if value is not None}
+        return TextConfig({"strict": True} | given if self.format.type == "json_schema" else given, self.verbosity)
+
+
+class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
+    """A tool that is no function."""
 
 
 class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,11 +123,15 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         reasoning: How much to think, handed to the chat template.
         metadata: Repeated in the response object.
         user: Repeated in the response object.
-        tools: Functions that the model may call, handed to the chat template. `strict` cannot be promised.
+        tools: Functions that the model may call, handed to the chat template; `strict` cannot be promised. Tools of other
+            types are for the server to run, and this one has none: the model is not told of them, and the response
+            object does not repeat them.
         tool_choice: "none" leaves the tools out.
         parallel_tool_calls: Whether an answer may have several calls; with tools it may.
         include: The tokens of the answer with their logprobs, those without text (tags) beside the text after them. An
             engine that gives none fails the response.
+        store: False keeps the conversation for this connection only.
+        text: A JSON schema for engines that can be held to one.
         background: The response goes on for a while when the connection is lost, and can be resumed.
         stop: Extension: strings that end the answer.
         top_k: Extension: most candidates.
@@ -130,11 +150,20 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reasoning: Reasoning | None = None
     metadata: dict[str, str] | None = None
     user: str | None = None
-    tools: list[FunctionTool] | None = None
+    tools: list[FunctionTool | ServerTool] | None = None
     tool_choice: Literal["auto", "none"] | None = None
     parallel_tool_calls: bool | None = None
     background: bool | None = None
-    include: list[Literal["message.output_text.logprobs"]] = []
+    include: list[str] = []
+    store: bool | None = None
+    text: Text | None = None
+    max_tool_calls: Annotated[int, Meta(ge=1)] | None = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+    service_tier: Literal["auto", "default"] | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    stream: bool | None = None
     stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
@@ -167,11 +196,16 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                         ) from error
         return conversation.end()
 
+    @property
+    def functions(self) -> list[FunctionTool]:
+        """The tools that the model may call."""
+        return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
+
     def definitions(self) -> list[dict[str, Any]] | None:
         """The tools as chat templates take them; None if the model is to call none."""
-        if not self.tools or self.tool_choice == "none":
+        if not self.functions or self.tool_choice == "none":
             return None
-        return [{"type": "function", "function": _definition(tool)} for tool in self.tools]
+        return [{"type": "function", "function": _definition(tool)} for tool in self.functions]
 
     def sampling(self, *, max_tokens: int | None) -> Sampling:
         """The engine's parameters, under the limit that the server has settled on."""
@@ -183,6 +217,9 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             top_k=self.top_k,
             seed=self.seed,
             stop=stop,
+            frequency_penalty=self.frequency_penalty or None,
+            presence_penalty=self.presence_penalty or None,
+            json_schema=None if self.text is None else schema_of(self.text.format),
         )
 
     def template_kwargs(self) -> dict[str, Any]:
@@ -191,12 +228,23 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         `enable_thinking` is what Qwen3, GLM and SmolLM3 read, `thinking` DeepSeek V3.1 and Granite, `reasoning_effort`
         gpt-oss; a template ignores those it does not know.
         """
-        if self.reasoning is None or self.reasoning.effort is None:
-            return {}
-        effort = self.reasoning.effort
-        if effort == "none":
-            return {"enable_thinking": False, "thinking": False}
-        return {"enable_thinking": True, "thinking": True, "reasoning_effort": effort}
+        return effort_kwargs(None if self.reasoning is None else self.reasoning.effort)
+
+
+def effort_kwargs(effort: str | None) -> dict[str, Any]:
+    """The template arguments that stand for how much to think; none if that is not said."""
+    if effort is None:
+        return {}
+    if effort == "none":
+        return {"enable_thinking": False, "thinking": False}
+    return {"enable_thinking": True, "thinking": True, "reasoning_effort": effort}
+
+
+def schema_of(wanted: JsonFormat | None) -> dict[str, Any] | None:
+    """The JSON schema that an answer is to fit, if it is to fit one."""
+    if wanted is None or wanted.type == "text":
+        return None
+    return {"type": "object"} if wanted.type == "json_object" else wanted.json_schema or {}
 
 
 def _definition(tool: FunctionTool) -> dict[str, Any]:
@@ -240,20 +288,21 @@ _EVENTS: dict[str, type[ClientEvent]] = {
 # Fields of the protocol that this server does not offer, with the values that ask for nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "generate": (True,),
-    "service_tier": ("auto", "default"),
-    "store": (False,),
-    "stream": (True,),
-    "text": ({}, {"format": {"type": "text"}}),
+    "logit_bias": ({},),
     "top_logprobs": (0,),
-    "truncation": ("disabled",),
+    "truncation": ("disabled", "auto"),
 }
 
+# Fields that change no output and that nobody asks to see again.
+_IGNORED = frozenset({"client_metadata", "stream_options"})
 
-def parse_event(data: str | bytes) -> ClientEvent:
+
+def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
     """One message of a client, checked.
 
     Args:
         data: A text frame; bytes stand for a binary frame, which the protocol does not have.
+        max_items: Most input items, content parts and tools together.
 
     Raises:
         RequestError: Names what is wrong, where, and the value.
@@ -261,28 +310,90 @@ def parse_event(data: str | bytes) -> ClientEvent:
     """
     if isinstance(data, bytes):
         raise RequestError(f"a binary frame of {len(data)} bytes; events are JSON in text frames", code="binary_frame")
-    try:
-        event = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
-    if not isinstance(event, dict):
-        raise RequestError(f"an event is a JSON object, not {_show(event)}", code="invalid_type")
+    event = parse_object(data)
     kind = event.get("type")
     if not isinstance(kind, str) or kind not in _EVENTS:
         known = ", ".join(_EVENTS)
-        raise RequestError(f"unknown event {_show(kind)}; known are {known}", code="unknown_event", param="type")
-    struct = _EVENTS[kind]
+        raise RequestError(f"unknown event {show(kind)}; known are {known}", code="unknown_event", param="type")
+    return _checked(event, _EVENTS[kind], max_items)
+
+
+def parse_create(data: bytes, *, max_items: int = 2048) -> ResponseCreate:
+    """The body of `POST /v1/responses`, checked; raises as `parse_event`."""
+    request = _checked({**parse_object(data), "type": "response.create"}, ResponseCreate, max_items)
+    assert isinstance(request, ResponseCreate)
+    return request
+
+
+def parse_object(data: str | bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        RequestError: It is none.
+
+    """
+    try:
+        event = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        if _is_json(data):  # msgspec takes no half of a surrogate pair, which JSON can spell
+            raise RequestError(
+                "the message has half of a surrogate pair, which is no character", code="invalid_unicode"
+            ) from error
+        raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
+    if not isinstance(event, dict):
+        raise RequestError(f"an event is a JSON object, not {show(event)}", code="invalid_type")
+    return event
+
+
+def _is_json(data: str | bytes) -> bool:
+    try:
+        json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _checked(event: dict[str, Any], struct: type[ClientEvent], max_items: int) -> ClientEvent:
+    count_items(event, ("input", "tools"), max_items)
     event = _supported(event, struct)
+    if isinstance(tools := event.get("tools"), list):
+        event["tools"] = [
+            {"type": "server"} if isinstance(tool, dict) and tool.get("type") != "function" else tool for tool in tools
+        ]
     try:
         checked = msgspec.convert(event, struct)
     except msgspec.ValidationError as error:
-        raise _located(error, event) from error
-    if isinstance(checked, ResponseCreate) and checked.tools:
-        _check_tools(checked.tools, checked.parallel_tool_calls)
+        raise located(error, event) from error
+    if isinstance(checked, ResponseCreate) and checked.functions:
+        check_tools(checked.functions, checked.parallel_tool_calls)
     return checked
 
 
-def _check_tools(tools: Sequence[FunctionTool], parallel: bool | None) -> None:
+def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
+    """Refuse more items than a template should go through.
+
+    Raises:
+        RequestError: Says how many there are, and may be.
+
+    """
+    for field in fields:
+        items = event.get(field)
+        if isinstance(items, list):
+            contents = (item.get("content") for item in items if isinstance(item, dict))
+            total = len(items) + sum(len(content) for content in contents if isinstance(content, list))
+            if total > max_items:
+                raise RequestError(
+                    f"{field} has {total} items and parts; this server takes {max_items} at most",
+                    code="too_many_items",
+                    param=field,
+                )
+
+
+def check_tools(tools: Sequence[FunctionTool], parallel: bool | None) -> None:
     """Refuse what would take an engine that can be made to follow a grammar."""
     refused = [(f"tools[{place}].strict", "true") for place, tool in enumerate(tools) if tool.strict]
     if parallel is False:
@@ -297,14 +408,14 @@ def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
     """The event without unset and neutral fields, and with `type` on every input item that may leave it out."""
     kept = {}
     for name, value in event.items():
-        if value is None:
+        if value is None or name in _IGNORED:
             continue
         if name in struct.__struct_fields__:
             kept[name] = value
         elif not any(type(value) is type(neutral) and value == neutral for neutral in _NEUTRAL.get(name, ())):
             name = name[:80]
             raise RequestError(
-                f"{name} is {_show(value)}; this server does not offer it", code="unsupported_parameter", param=name
+                f"{name} is {show(value)}; this server does not offer it", code="unsupported_parameter", param=name
             )
     if isinstance(items := kept.get("input"), list):
         kept["input"] = [
@@ -313,7 +424,7 @@ def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
     return kept
 
 
-def _located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestError:
+def located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestError:
     """The error with the path as `param` and the value that stands there; `msgspec` gives the path as `$.a[0].b`."""
     text = str(error)
     message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
@@ -325,10 +436,10 @@ def _located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestEr
         if index == "...":  # some value of a mapping: msgspec does not say which
             break
         value = value[int(index)] if index else value.get(key)
-    return RequestError(f"{param}: {message}, got {_show(value)}", param=param)
+    return RequestError(f"{param}: {message}, got {show(value)}", param=param)
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
     """The value as JSON, cut where it is long."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else f"{text[:77]}..."

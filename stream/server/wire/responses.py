@@ -23,6 +23,8 @@ class ResponseStream:
         request: What the client asked for; the response object repeats it.
         model: The name under which the engine is served.
         max_output_tokens: The limit that holds, the server's own included.
+        reasoning_events: What the events of thinking are called: `reasoning_text`, as OpenAI does and its clients
+            expect, or `reasoning`, as Open Responses does.
 
     Attributes:
         id: The response's id.
@@ -31,29 +33,48 @@ class ResponseStream:
 
     """
 
-    def __init__(self, request: ResponseCreate, *, model: str, max_output_tokens: int | None) -> None:
+    def __init__(
+        self,
+        request: ResponseCreate,
+        *,
+        model: str,
+        max_output_tokens: int | None,
+        reasoning_events: str = "reasoning_text",
+    ) -> None:
         self.id = new_id("resp")
         self.status: ev.ResponseStatus = "in_progress"
         self.output: list[ev.Item] = []
         self._sequence = 0
         self._item: OpenItem | None = None
+        self._reasoning_events = reasoning_events
+        penalties = {
+            name: value
+            for name in ("frequency_penalty", "presence_penalty", "temperature", "top_p", "service_tier")
+            if (value := getattr(request, name)) is not None
+        }
         self._response = ev.Response(
             id=self.id,
-            created_at=time.time(),
+            created_at=int(time.time()),
             model=model,
             status="in_progress",
             instructions=request.instructions,
             max_output_tokens=max_output_tokens,
             metadata=request.metadata or {},
             previous_response_id=request.previous_response_id,
-            reasoning=None if request.reasoning is None else {"effort": request.reasoning.effort, "summary": None},
-            temperature=request.temperature,
-            top_p=request.top_p,
+            reasoning=None
+            if request.reasoning is None
+            else {"effort": request.reasoning.effort, "summary": request.reasoning.summary},
             user=request.user,
             background=bool(request.background),
-            parallel_tool_calls=bool(request.tools),
-            tool_choice=request.tool_choice or ("auto" if request.tools else "none"),
-            tools=request.tools or [],
+            max_tool_calls=request.max_tool_calls,
+            parallel_tool_calls=bool(request.functions),
+            prompt_cache_key=request.prompt_cache_key,
+            safety_identifier=request.safety_identifier,
+            store=request.store is not False,
+            text=ev.TextConfig() if request.text is None else request.text.echo(),
+            tool_choice=request.tool_choice or ("auto" if request.functions else "none"),
+            tools=request.functions,
+            **penalties,
         )
 
     @property
@@ -85,7 +106,7 @@ class ResponseStream:
         events: list[ev.ResponseEvent] = []
         if self._item is None or not self._item.takes(delta):
             events += self._close("completed")
-            self._item = open_item(delta, len(self.output), self._next)
+            self._item = open_item(delta, len(self.output), self._next, self._reasoning_events)
             events += self._item.open()
         events += self._item.more(delta)
         if self._item.whole:
@@ -95,7 +116,7 @@ class ResponseStream:
     def fail(
         self,
         message: str,
-        code: Literal["server_error", "invalid_prompt"] = "server_error",
+        code: str = "server_error",
         usage: Usage | None = None,
     ) -> list[ev.ResponseEvent]:
         """The events that end a response which an error cut off; `message` may hold any characters."""
@@ -134,14 +155,14 @@ class ResponseStream:
                 return self.fail("the engine reported an error", usage=finish.usage)
             case _:
                 closing = self._close("completed")
-                return [*closing, self._end("completed", finish.usage, completed_at=time.time())]
+                return [*closing, self._end("completed", finish.usage, completed_at=int(time.time()))]
 
     def _end(
         self,
         status: ev.ResponseStatus,
         usage: Usage | None,
         *,
-        completed_at: float | None = None,
+        completed_at: int | None = None,
         error: ev.ResponseError | None = None,
         incomplete_details: ev.IncompleteDetails | None = None,
     ) -> ev.ResponseEvent:

@@ -6,6 +6,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
+from drawn_answers import LongWay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -145,13 +146,6 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
             expected = [token_id for token_id, end in zip(ids[place:], ends[place:], strict=True) if end <= sent]
             assert delta.token_ids == expected
             place += len(expected)
-
-
-class LongWay(ChatDecoder):
-    """Lets nothing pass."""
-
-    def _settle(self):
-        self._fast.close()
 
 
 @settings(max_examples=200)

@@ -6,51 +6,8 @@ import numpy as np
 import pytest
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.decode.chunk import Chunk, PendingIds, id_list
+from tokenweir.stream.decode.chunk import Chunk, id_list
 from tokenweir.stream.engines.protocol import EngineStep
-
-
-def test_an_id_goes_with_the_last_character_of_its_text():
-    pending = PendingIds()
-    pending.add([7], 5)
-    assert pending.take(4) == []
-    assert pending.take(1) == [7]
-    assert not pending
-
-
-def test_an_id_without_text_rides_with_the_next_character():
-    pending = PendingIds()
-    pending.add([7], 2)
-    pending.add([8], 0)
-    assert pending.take(2) == [7]
-    pending.add([9], 3)
-    assert pending.take(1) == [8]
-    assert pending.take(2) == [9]
-
-
-def test_an_id_that_ends_inside_a_character_rides_with_it():
-    pending = PendingIds()
-    pending.add([7], 2, whole=False)
-    assert pending.take(2) == []
-    pending.add([8], 1)
-    assert pending.take(1) == [7, 8]
-
-
-def test_cut_gives_a_piece_for_each_place_where_ids_end():
-    pending = PendingIds()
-    pending.add([1], 0)
-    pending.add([2, 3], 3)
-    pending.add([4], 3)
-    assert list(pending.cut("abcde")) == [([1], "a"), ([2, 3], "bc"), ([], "de")]
-    assert pending.rest() == [4]
-
-
-def test_a_copy_is_independent():
-    pending = PendingIds()
-    pending.add([1], 1)
-    other = pending.copy()
-    assert pending.take(1) == [1]
-    assert other.take(1) == [1]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from tokenweir.encode import _core
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
 
 
 def detokenizer(tok, splits=True):
@@ -28,27 +27,27 @@ def test_without_a_splitter_everything_passes(tok):
     detok = detokenizer(tok, splits=False)
     assert feed(detok, "a") == ("", 1, "a")
     detok.send("a")
-    FastPath(detok).open(None, Channel.ANSWER)
+    FastPath(detok).open(None, True)
     assert feed(detok, "a<{") == ("a<{", 3, None)
 
 
 def test_where_something_may_begin_an_id_is_given_with_what_has_passed(detok):
     splitter = ReasoningParser("think")
     path = FastPath(detok)
-    path.open(splitter, Channel.ANSWER)
+    path.open(splitter, True)
     assert feed(detok, "a{<b") == ("a{", 3, "a{<")
     assert splitter.feed("a{<") == ReasoningParser("think").feed("a{<")
     assert detok.send("a{<") == ("<", [ord("<")])
 
 
-def test_nothing_passes_on_another_channel_or_while_text_is_held(detok):
+def test_nothing_passes_where_text_does_not_go_on_or_is_held(detok):
     splitter = ReasoningParser("think")
     path = FastPath(detok)
-    path.open(splitter, Channel.REASONING)
+    path.open(splitter, False)
     assert feed(detok, "a") == ("", 1, "a")
     detok.send("a")
     splitter.feed("\n<thi")
-    path.open(splitter, Channel.ANSWER)
+    path.open(splitter, True)
     assert feed(detok, "b") == ("", 1, "b")
 
 
@@ -56,7 +55,7 @@ def test_arguments_pass_up_to_their_end(detok):
     splitter = ToolParser("hermes")
     splitter.feed('<tool_call>{"name": "f", "arguments": {')
     path = FastPath(detok)
-    path.open(splitter, Channel.TOOL_CALL)
+    path.open(splitter, True)
     assert feed(detok, '"a<{": 1}}') == ('"a<{": 1', 9, '"a<{": 1}')
     assert not splitter.passage.scanner.done  # the core follows a copy
     path.close()
@@ -67,7 +66,7 @@ def test_a_call_that_is_held_passes_without_going_out(detok):
     start = '<tool_call>{"arguments": {'
     splitter.feed(start)
     path = FastPath(detok)
-    path.open(splitter, None)
+    path.open(splitter, False)
     assert feed(detok, '"a": 1}') == ("", 7, '"a": 1}')
     assert splitter.feed('"a": 1}') == []
 
@@ -91,6 +90,6 @@ def test_text_must_come_back_once(detok):
 
 def test_a_closed_path_lets_nothing_pass(detok):
     path = FastPath(detok)
-    path.open(ReasoningParser("think"), Channel.ANSWER)
+    path.open(ReasoningParser("think"), True)
     path.close()
     assert feed(detok, "ab") == ("", 1, "a")

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 
 import anyio
-from hypothesis import assume, given, settings
+from drawn_answers import CUTS, SETTINGS, LongWay, answers, cut, run, style_in
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import DecodeStream
-from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_texts
@@ -29,105 +28,9 @@ from tokenweir.stream.pipeline.stages import (
     strip_reasoning,
     until_eos,
 )
-from tokenweir.templates.reasoning_styles import HARMONY, STYLES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.reasoning_styles import HARMONY
 
 ANSWER, REASONING, TOOL_CALL = Channel
-SETTINGS = settings(max_examples=int(os.environ.get("EXAMPLES", "60")))
-WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
-STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
-JSON = [
-    *(
-        '{"name": "f", "arguments": {"a": [1, "é\\n"]}}',
-        '{"arguments": {}, "name": "g"}',
-        '{"name": "f", "arguments": {',
-    ),
-    *('{"tool_name": "f", "parameters": {"x": null}}', '{"a": 1}', '{"a": "Hello', '"}', "{}", "[", "]", ",", "}", "f"),
-]
-HEADERS = {
-    "deepseek": "function<｜tool▁sep｜>f\n```json\n",
-    "kimi-k2": "functions.f:0<|tool_call_argument_begin|>",
-    "plamo3": (
-        "<|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>"
-        "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
-    ),
-    "mistral": "f[CALL_ID]a1[ARGS]",
-    "functionary": "f>",
-}
-HARMONY_TEXTS = [
-    *("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", "<|end|>", "<|call|>"),
-    *(
-        '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
-        "<|start|>assistant to=f",
-        "<|message|>",
-    ),
-]
-
-
-# -- what is drawn -----------------------------------------------------------------------------------------------------
-
-
-@st.composite
-def answers(draw, make_tok):
-    """A tokenizer, the ids of an answer, and options; markup and stops are whole, cut and mixed up, as ids or as bytes."""
-    style, tools = draw(st.sampled_from(list(STYLES.values()))), draw(st.sampled_from(list(TOOL_STYLES.values())))
-    special = draw(st.sampled_from([None, True, False]))
-    tokens = dict.fromkeys((*style.tokens, *tools.tokens) if special is not None else ())
-    tok = make_tok(*(AddedToken(token, special=special) for token in tokens))
-    marks = [mark for mark in dict.fromkeys((*style.marks, *style.enders, *tools.marks)) if mark]
-    tag = style.openers[0]
-    stops = draw(st.lists(st.sampled_from([*STOPS, tag[:2], style.closers[0][1:], tag + "x", '"']), max_size=3))
-    harmony = HARMONY_TEXTS if HARMONY in (style.name, tools.name) else []
-    texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *harmony]
-    header = HEADERS.get(tools.name, "")
-    for call in JSON[:4]:
-        opened = tools.opens[0] + tools.call_opens + draw(st.sampled_from([header, ""]))
-        texts += [
-            opened + call + "".join(tools.tails) + tools.call_closes + tools.closes,
-            opened + call[:-2],
-            header + call,
-        ]
-    thought = [f"\n{opener}hm{closer}" for opener in style.openers for closer in style.closers] + [tag, f"\n{tag}"]
-    ids = []
-    for text in draw(
-        st.lists(st.sampled_from(thought) | st.sampled_from(texts) | st.sampled_from(texts[-12:]), max_size=9)
-    ):
-        ids += draw(st.sampled_from([tok.encode(text), list(text.encode())]))
-        ids += draw(st.just([]) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=2))
-    least = draw(st.integers(0, 6))
-    options = {
-        "stop": stops,
-        "stop_scope": draw(st.sampled_from(list(SCOPES))),
-        "reasoning": draw(st.sampled_from([style, style, "strip", None])),
-        "reasoning_style": style,
-        "tool_style": draw(st.sampled_from([tools, tools, None])),
-        "min_tokens": least,
-        "max_tokens": draw(st.none() | st.none() | st.integers(least, 60)),
-        "include_stop": draw(st.booleans()),
-        "ignore_eos": draw(st.booleans()),
-        "stop_token_ids": draw(st.sampled_from([(), (), (65,), (260,)])),
-        "skip_special_tokens": draw(st.booleans()),
-        "prompt_ids": draw(st.sampled_from([[], [65, 0xF0], list(f"<skip>{tag}".encode()), tok.encode(tag)])),
-    }
-    return tok, ids, options
-
-
-def style_in(options):
-    return None if options["reasoning"] is None else options["reasoning_style"]
-
-
-def cut(ids, places):
-    places = sorted({0, len(ids), *(place % (len(ids) + 1) for place in places)})
-    return [ids[a:b] for a, b in pairwise(places)]
-
-
-CUTS = st.lists(st.integers(0, 200), max_size=8)
-
-
-def run(decoder, chunks):
-    return merge([delta for chunk in chunks for delta in decoder.feed(chunk)] + decoder.finish())
-
-
 # -- the plain reading -------------------------------------------------------------------------------------------------
 
 
@@ -251,7 +154,7 @@ class Plainly:
 def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     tok, ids, options = data.draw(answers(make_tok))
     plain = Plain(tok, ids, options)
-    decoder = ChatDecoder(tok, **options)
+    decoder = data.draw(st.sampled_from([ChatDecoder, LongWay]))(tok, **options)
     one_by_one = run(decoder, [[token_id] for token_id in ids])
     consumed = len(ids) - decoder.ignored
 
@@ -351,7 +254,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]
     endings += [list(rest) for rest in (b"Z", b"\n", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")]
     late = [tok.token_to_id("<skip>")] * options["min_tokens"]
-    decoder, stream, sent = ChatDecoder(tok, **options), DecodeStream(tok), ""
+    decoder, stream, sent = data.draw(st.sampled_from([ChatDecoder, LongWay]))(tok, **options), DecodeStream(tok), ""
     for fed, token_id in enumerate(ids[:10]):
         sent += on_channels(decoder.feed([token_id]))
         stream.step(token_id)

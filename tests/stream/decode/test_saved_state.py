@@ -1,44 +1,162 @@
-"""States that nobody has written: what is read is refused, and nothing is trusted."""
+from __future__ import annotations
 
+import msgspec
 import pytest
+from drawn_answers import CUTS, SETTINGS, answers, cut
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import StateError
+from tokenweir.encode.errors import StateError, TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC, read_state, write_state
+from tokenweir.stream.events import Delta
+
+SHORT = {"stop": ["ox"], "reasoning": "think", "tool_style": "hermes"}
+CALL = '<think>hm</think>So <tool_call>{"name": "f", "arguments": {"a": [1, '
 
 
-def forged(decoder, change):
-    """A decoder's state with its core's bytes changed; the checks around them hold."""
-    data = decoder.state()
-    belongs = data[len(MAGIC) + 1 :][:DIGEST]
-    state = read_state(data, belongs)
-    return write_state(replace(state, core=change(state.core)), belongs)
+def saved(tok, text, **options):
+    decoder = ChatDecoder(tok, **options)
+    decoder.feed(list(text.encode()))
+    return decoder.state()
 
 
-def test_a_state_that_is_not_changed_is_read(tok):
-    decoder = ChatDecoder.from_state(tok, forged(ChatDecoder(tok), lambda core: core))
-    assert decoder.feed([72])[0].text == "H"
+@SETTINGS
+@given(st.data(), CUTS)
+def test_saving_and_restoring_at_every_cut_changes_nothing(make_tok, data, places):
+    tok, ids, options = data.draw(answers(make_tok))
+    options |= {
+        "alignment": data.draw(st.booleans()),
+        "thinking_budget": data.draw(st.sampled_from([None, None, 3])),
+        "byte_fallback": data.draw(st.sampled_from(["eager", "huggingface"])),
+    }
+    logprobs = data.draw(st.booleans())
+    decoder, restored = ChatDecoder(tok, **options), ChatDecoder(tok, **options)
+    del options["prompt_ids"]
+    for chunk in cut(ids, places):
+        values = [-0.5 * token_id for token_id in chunk] if logprobs else None
+        restored = ChatDecoder.from_state(tok, restored.state(), **options)
+        assert restored.feed(chunk, values) == decoder.feed(chunk, values)
+        assert restored.state() == decoder.state()
+        assert (restored.finished, restored.channel) == (decoder.finished, decoder.channel)
+        assert restored.thinking_spent == decoder.thinking_spent
+    restored = ChatDecoder.from_state(tok, restored.state(), **options)
+    assert restored.finish() == decoder.finish()
+    assert ChatDecoder.from_state(tok, restored.state(), **options).feed([65]) == []
+    assert restored.ignored == decoder.ignored
 
 
-def test_a_first_token_is_not_awaited_where_it_is_like_any_other(tok):
-    """The names of tokens, which only such a first token needs, are not there: reading them left the memory."""
-    with pytest.raises(StateError, match="first token"):
-        ChatDecoder.from_state(tok, forged(ChatDecoder(tok), lambda core: b"\x01" + core[1:]))
+def test_a_state_does_not_grow_with_the_output(tok):
+    long = saved(tok, "ab c\n" * 20_000, **SHORT)
+    assert len(long) < len(saved(tok, "ab c\n", **SHORT)) + 16
+    assert len(long) < 512
+    calls = CALL + "1]}}</tool_call>" + '<tool_call>{"name": "f", "arguments": {}}</tool_call>' * 2_000
+    assert len(saved(tok, calls, **SHORT, alignment=True)) < 1024
+    assert len(saved(tok, CALL + "[" * 100, **SHORT)) < 1024
 
 
-@pytest.mark.parametrize("value", [0, 1, 0x7F, 0xFF])
-def test_any_byte_of_the_core_can_be_wrong(tok, value):
-    decoder = ChatDecoder(tok, stop=["stop"])
-    decoder.feed([*b"st\xe6"])
-    for at in range(len(read_state(state := decoder.state(), state[len(MAGIC) + 1 :][:DIGEST]).core)):
-        try:
-            broken = ChatDecoder.from_state(
-                tok,
-                forged(decoder, lambda core, at=at: core[:at] + bytes([value]) + core[at + 1 :]),
-                stop=["stop"],
-            )
-            broken.feed([*b"op and more"])
-            broken.finish()
-        except (StateError, RuntimeError):  # or it goes on, elsewhere
-            pass
+def test_what_is_held_is_saved(tok):
+    for text, waiting in (("xo", "o"), ("a <tool_c", "<tool_c"), ("\n<thi", "<thi")):
+        finished = ChatDecoder.from_state(tok, saved(tok, text, **SHORT), **SHORT).finish()
+        assert finished[0].text == waiting
+
+
+def test_deltas_that_wait_after_an_error_are_saved(tok):
+    decoder = ChatDecoder(tok, **SHORT)
+    with pytest.raises(TokenIdError):
+        decoder.feed([65, 66, 99_999])
+    (delta,) = ChatDecoder.from_state(tok, decoder.state(), **SHORT).feed([])
+    assert (delta.text, delta.token_ids) == ("AB", [65, 66])
+
+
+def test_only_the_callback_may_differ(tok):
+    spent = []
+    options = SHORT | {"thinking_budget": 9}
+    state = saved(tok, "<think>", **options)
+    restored = ChatDecoder.from_state(tok, state, **options, on_thinking_spent=spent.append)
+    restored.feed(list(b"abc"))
+    assert spent == [0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"stop": ["x"]},
+        {"tool_style": None},
+        {"reasoning": None},
+        {"max_tokens": 5},
+        {"index": 1},
+        {"skip_special_tokens": False},
+        {"tool_schemas": [{"name": "f", "parameters": {"type": "object"}}]},
+    ],
+)
+def test_a_state_of_other_options_is_refused(tok, other):
+    with pytest.raises(StateError, match="another tokenizer or other options"):
+        ChatDecoder.from_state(tok, saved(tok, CALL, **SHORT), **(SHORT | other))
+
+
+def test_a_state_of_another_tokenizer_is_refused(tok, think_tok):
+    with pytest.raises(StateError, match="another tokenizer or other options"):
+        ChatDecoder.from_state(think_tok, saved(tok, CALL, **SHORT), **SHORT)
+
+
+def test_every_damaged_byte_is_noticed(tok):
+    state = saved(tok, CALL, **SHORT)
+    for place in range(len(state)):
+        damaged = state[:place] + bytes([state[place] ^ 0x10]) + state[place + 1 :]
+        with pytest.raises(StateError):
+            ChatDecoder.from_state(tok, damaged, **SHORT)
+        with pytest.raises(StateError):
+            ChatDecoder.from_state(tok, state[:place], **SHORT)
+    with pytest.raises(StateError, match="of version 2; this is version 1"):
+        ChatDecoder.from_state(tok, MAGIC + b"\2" + state[4:], **SHORT)
+    with pytest.raises(StateError, match="no state of a decoder"):
+        ChatDecoder.from_state(tok, "text", **SHORT)
+
+
+@SETTINGS
+@given(st.data())
+def test_a_forged_state_is_refused_or_harmless(tok, data):
+    """With a check that is right: whatever stands in it, it is refused, or what follows ends or fails as Python does."""
+    text = data.draw(
+        st.sampled_from(["", "xo", CALL, CALL + '"a\\u1', "<think>hm\n</thi", "é"[:1], 'a <tool_call>{"x": ['])
+    )
+    state = saved(tok, text, **SHORT)
+    belongs = state[len(MAGIC) + 1 :][:DIGEST]
+    said = read_state(state, belongs)
+    core = data.draw(mutated(said.core))
+    rest = data.draw(mutated(msgspec.msgpack.encode([said.splitter, said.router])))
+    try:
+        splitter, router = msgspec.msgpack.decode(rest, type=tuple[object, object])
+    except (msgspec.MsgspecError, ValueError):
+        splitter, router = said.splitter, said.router
+    forged = replace(said, core=core, splitter=splitter, router=router)
+    try:
+        decoder = ChatDecoder.from_state(tok, write_state(forged, belongs), **SHORT)
+    except StateError:
+        return
+    try:
+        for token_id in b'1"}]}}</tool_call>\xe4\xbd\xa0<think>x</think>oxo':
+            decoder.feed([token_id])
+        decoder.copy().finish()
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
+        pass
+
+
+@st.composite
+def mutated(draw, data):
+    """Some bytes, a few of them other ones."""
+    changed = bytearray(data)
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, max(0, len(changed) - 1)))
+        changed[place : place + draw(st.integers(0, 2))] = draw(st.binary(max_size=3))
+    return bytes(changed)
+
+
+def test_deltas_round_trip_as_json(tok):
+    decoder = ChatDecoder(tok, **SHORT, alignment=True)
+    given = decoder.feed(list((CALL + "2]}}</tool_call> x").encode()), None) + decoder.finish()
+    assert {delta.__struct_config__.tag for delta in given} == {"text", "reasoning", "tool_call", "finish"}
+    for delta in given:
+        assert msgspec.json.decode(msgspec.json.encode(delta), type=Delta) == delta

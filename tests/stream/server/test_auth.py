@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokenweir.stream.server.auth import key_accepted, key_offered, origin_allowed
+from tokenweir.stream.server.auth import Gate, key_offered
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,28 @@ from tokenweir.stream.server.auth import key_accepted, key_offered, origin_allow
     ],
 )
 def test_origins(origin, host, allowed):
-    assert origin_allowed(origin, host, origins=["https://chat.example"], own_name="box.example") is allowed
+    gate = Gate(origins=["https://chat.example"], own_name="box.example")
+    assert gate.origin_allowed(origin, host) is allowed
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed", "refused"),
+    [
+        (
+            {},
+            [None, "127.0.0.1:8000", "[::1]", "localhost", "LOCALHOST:1", "box.example:80"],
+            ["evil.example", "", "["],
+        ),
+        ({"hosts": ["api.example"]}, ["api.example:443", "API.example", "10.0.0.1"], ["evil.example", "x.api.example"]),
+        ({"hosts": ["*"]}, ["evil.example"], []),
+        ({"keys": ["k"]}, ["api.example"], []),  # what has no key learns nothing
+        ({"keys": ["k"], "hosts": ["api.example"]}, ["api.example"], ["evil.example"]),
+    ],
+)
+def test_hosts(options, allowed, refused):
+    gate = Gate(own_name="Box.example", **options)
+    assert all(gate.host_allowed(host) for host in allowed)
+    assert not any(gate.host_allowed(host) for host in refused)
 
 
 @pytest.mark.parametrize(
@@ -49,10 +70,13 @@ def test_where_the_key_stands(authorization, subprotocols, key):
     assert key_offered(authorization, subprotocols) == key
 
 
-@pytest.mark.parametrize(
-    ("offered", "expected", "accepted"),
-    [(None, None, True), ("k", None, True), ("k", "k", True), (None, "k", False), ("", "k", False), ("kk", "k", False)]
-    + [("clé", "clé", True), ("clé", "cle", False)],
-)
-def test_keys(offered, expected, accepted):
-    assert key_accepted(offered, expected) is accepted
+def test_several_keys():
+    gate = Gate(keys=["one", "two"])
+    assert [gate.key_index(key) for key in ("one", "two", "on", "", None, "clé")] == [0, 1, None, None, None, None]
+    assert gate.has_keys and not Gate().has_keys
+
+
+@pytest.mark.parametrize("keys", [[""], ["clé"], ["good", ""]])
+def test_keys_that_cannot_be(keys):
+    with pytest.raises(ValueError, match="^api_key must be ASCII and not empty"):
+        Gate(keys=keys)

@@ -1,4 +1,4 @@
-"""The session over a transport in memory, under asyncio and trio."""
+"""The session over a transport in memory."""
 
 import json
 import math
@@ -11,10 +11,12 @@ from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.pipeline.cancellable import Cancellable
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.response_task import live_responses
+from tokenweir.stream.server.response_task import Responses
+from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.session import Session
 
 pytestmark = pytest.mark.anyio
+
 
 STOP = Finish(FinishReason.STOP, usage=Usage(3, 2, 0))
 HELD = (TextDelta(" ST"), Finish(FinishReason.CANCELLED, usage=Usage(3, 4, 1)))  # what a decoder gives when cancelled
@@ -30,8 +32,8 @@ class Answers:
         self.running = 0
         self.closed = anyio.Event()
 
-    def __call__(self, model, messages, sampling, template_kwargs, tools, alignment):
-        self.asked.append((model, messages, sampling, template_kwargs, tools, alignment))
+    def __call__(self, job, meter):
+        self.asked.append((job.model, job.messages, job.sampling, job.template_kwargs, job.tools, job.alignment))
         return self.context()
 
     @asynccontextmanager
@@ -105,14 +107,16 @@ class Pipe:
 
 @asynccontextmanager
 async def connected(answers, limits=QUICK, **options):
-    async with live_responses(answers, limits) as responses, connection_to(responses, limits, **options) as pipe:
+    responses = Responses(Service(answers, ["demo", "other"], limits))
+    async with connection_to(responses, **options) as pipe:
         yield pipe
+    await responses.service.close()
 
 
 @asynccontextmanager
-async def connection_to(responses, limits=QUICK, **options):
+async def connection_to(responses, **options):
     pipe = Pipe()
-    session = Session(pipe, responses, models=["demo", "other"], limits=limits, **options)
+    session = Session(pipe, responses, **options)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.run)
         pipe.session, pipe.responses = session, responses
@@ -134,7 +138,7 @@ async def test_one_response():
     assert done["response"]["usage"]["total_tokens"] == 5
     assert [event["sequence_number"] for event in pipe.events] == list(range(len(pipe.events)))
     model, messages, sampling, kwargs, tools, alignment = answers.asked[0]
-    assert (model, sampling.temperature, sampling.stop, sampling.max_tokens) == ("other", 0, ("x",), 8192)
+    assert (model, sampling.temperature, sampling.stop, sampling.max_tokens) == ("other", 0, ("x",), None)
     assert messages == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
     assert kwargs == {"enable_thinking": False, "thinking": False}
     assert tools is None and not alignment
@@ -147,13 +151,21 @@ async def test_a_second_turn_continues_the_first():
         first = await pipe.until("response.completed")
         pipe.create(input="more", previous_response_id=first["response"]["id"])
         second = await pipe.until("response.completed", 2)
-        pipe.create(previous_response_id=first["response"]["id"])  # no longer the last
+        pipe.create(input="or", previous_response_id=first["response"]["id"])  # which need not be the last
+        await pipe.until("response.completed", 3)
+        pipe.create(store=False)
+        unstored = await pipe.until("response.completed", 4)
+        pipe.create()
+        await pipe.until("response.completed", 5)
+        pipe.create(previous_response_id=unstored["response"]["id"])  # no longer the last
         error = await pipe.until("error")
     assert answers.asked[1][1] == [
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "Hello", "reasoning_content": "hm"},
         {"role": "user", "content": "more"},
     ]
+    assert [message["content"] for message in answers.asked[2][1]] == ["hi", "Hello", "or"]
+    assert not unstored["response"]["store"]
     assert second["response"]["previous_response_id"] == first["response"]["id"]
     assert (error["error"]["code"], error["error"]["param"]) == ("previous_response_not_found", "previous_response_id")
 
@@ -175,7 +187,8 @@ async def test_a_conversation_too_long_to_keep_is_forgotten():
         ({"input": None}, "missing_required_parameter", "input", "input is missing"),
         ({"input": []}, "missing_required_parameter", "input", "input is missing"),
         ({"previous_response_id": "resp_0"}, "previous_response_not_found", "previous_response_id", "'resp_0'"),
-        ({"store": True}, "unsupported_parameter", "store", "store is true"),
+        ({"top_logprobs": 5}, "unsupported_parameter", "top_logprobs", "top_logprobs is 5"),
+        ({"input": ["a"] * 3000}, "too_many_items", "input", "input has 3000 items and parts; this server takes 2048"),
         ({"temperature": "hot"}, "invalid_value", "temperature", 'got "hot"'),
         ({"type": "response.steer"}, "unknown_event", "type", 'unknown event "response.steer"'),
         ({"type": "response.cancel", "input": None}, "response_not_in_flight", "response_id", "no response is in"),
@@ -276,9 +289,9 @@ async def test_cancel_stops_the_engine_at_once_although_the_reader_is_slow():
 @pytest.mark.parametrize(
     ("failure", "code", "text"),
     [
-        (EngineError("the engine ran dry"), "server_error", "the engine ran dry"),
+        (EngineError("the engine ran dry"), "server_error", "the engine failed; the server's log says why, under "),
         (TemplateError("no role 'x'"), "invalid_prompt", "no role 'x'"),
-        (KeyError("secret"), "server_error", "internal error: KeyError; the server's log has more"),
+        (KeyError("secret"), "server_error", "the engine failed; the server's log says why, under "),
         (None, "server_error", "the answer ended without a finish"),
     ],
 )
@@ -288,6 +301,7 @@ async def test_a_dying_engine_fails_the_response_and_nothing_else(failure, code,
     async with connected(answers) as pipe:
         pipe.create()
         end = (await pipe.until("response.failed"))["response"]
+        text += end["id"] if text.endswith(" ") else ""
         assert end["error"] == {"code": code, "message": text}
         assert end["output"][0]["content"][0]["text"] == "Hel"
         assert (end["usage"] or {}).get("total_tokens") == (4 if failure else None)
@@ -554,7 +568,7 @@ async def test_the_engine_is_stopped_when_the_grace_is_over():
         await lose(lost)
         with anyio.fail_after(5):
             await answers.closed.wait()
-        async with connection_to(lost.responses, Limits(resume_grace=0.1)) as pipe:
+        async with connection_to(lost.responses) as pipe:
             pipe.say({"type": "response.resume", "response_id": lost.events[0]["response"]["id"]})
             error = (await pipe.until("error"))["error"]
     assert (error["code"], error["param"]) == ("response_not_found", "response_id")
@@ -564,7 +578,7 @@ async def test_the_engine_is_stopped_when_the_grace_is_over():
 async def test_what_cannot_be_resumed_is_refused_by_name():
     limits = Limits(send_interval=0, max_replay_bytes=200)
     answers = Answers(TextDelta("a"), 0.02, TextDelta("b"), 0.02, TextDelta("c"), 60)
-    async with background(answers, limits) as one, connection_to(one.responses, limits) as pipe:
+    async with background(answers, limits) as one, connection_to(one.responses) as pipe:
         await one.until("response.output_text.delta", 3)
         response_id = one.events[0]["response"]["id"]
         for number, code, text in [
@@ -591,7 +605,7 @@ async def test_a_reader_too_far_behind_is_closed_by_name_and_the_other_goes_on()
     letters = [delta for letter in "abcdefghij" for delta in (TextDelta(letter * 50), 0.01)]
     answers = Answers(TextDelta("0"), 0.1, *letters, STOP)
     limits = Limits(send_interval=0, max_replay_bytes=600)
-    async with background(answers, limits) as fast, connection_to(fast.responses, limits) as slow:
+    async with background(answers, limits) as fast, connection_to(fast.responses) as slow:
         slow.say({"type": "response.resume", "response_id": fast.events[0]["response"]["id"], "starting_after": 3})
         await slow.until("response.output_text.delta")
         slow.flowing = anyio.Event()
@@ -606,12 +620,13 @@ async def test_a_reader_too_far_behind_is_closed_by_name_and_the_other_goes_on()
 async def test_of_the_responses_that_nobody_reads_the_oldest_goes_first():
     answers = Answers(TextDelta("a"), 60)
     limits = Limits(send_interval=0, max_detached=1)
-    async with live_responses(answers, limits) as responses:
-        for running in (1, 2, 2, 2):
-            async with connection_to(responses, limits) as pipe:
-                pipe.create(background=True)
-                await pipe.until("response.output_text.delta")
-                assert answers.running == running
+    responses = Responses(Service(answers, ["demo"], limits))
+    for running in (1, 2, 2, 2):
+        async with connection_to(responses) as pipe:
+            pipe.create(background=True)
+            await pipe.until("response.output_text.delta")
+            assert answers.running == running
+    await responses.service.close()
     assert answers.running == 0
 
 

@@ -194,7 +194,8 @@ def test_events_of_one_item_are_merged_and_have_the_last_number():
         event.sequence_number for event in events if not hasattr(event, "delta")
     ]
     assert merge_events(events[:3]) == events[:3]
-    assert event_size(events[0]) == len(encode(events[0]))
+    for event in events:  # about; nothing is encoded only to be counted
+        assert 0.5 < event_size(event) / len(encode(event)) < 2
 
 
 def aligned(text, *tokens):

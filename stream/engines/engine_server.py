@@ -1,0 +1,311 @@
+"""An inference server over HTTP: one request a connection, answers as JSON events, and what can go wrong as `EngineError`.
+
+Every request has a connection of its own. Closing the generator closes it at once, which is how these servers are told to
+stop; nothing is kept that would outlive an event loop. The price is a handshake a request, 0.2 ms on one machine.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import msgspec
+from msgspec import Struct, field
+
+from tokenweir.encode.errors import EngineError, EngineFailure
+from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
+
+if TYPE_CHECKING:
+    import httpx
+
+E = TypeVar("E", bound="Event")
+
+RETRY_DELAYS = (0.25, 1.0)
+"""Seconds before the second and the third try."""
+MAX_EVENT_BYTES = 1 << 24
+BUSY = frozenset({429, 502, 503, 504})
+"""Answers of servers that start, are full, or stand behind a proxy that finds nobody; another try may help."""
+
+
+class Event(Struct):
+    """What a server sends: an answer, a part of one, or an error in the middle of a stream."""
+
+    error: Any = None
+
+
+class ServerError(EngineError):
+    """A server's answer that is an error.
+
+    Attributes:
+        status: Its HTTP status.
+
+    """
+
+    def __init__(self, message: str, *, kind: EngineFailure, status: int) -> None:
+        super().__init__(message, kind=kind)
+        self.status = status
+
+
+class _Card(Struct):
+    id: str = ""
+    root: str | None = None
+    max_model_len: int | None = None
+
+
+class _Cards(Event):
+    data: list[_Card] = field(default_factory=list)
+
+
+class ServedModel(Struct, frozen=True):
+    """What a server tells about its model.
+
+    Attributes:
+        path: Where its files are on the server's machine, or its name on a hub.
+        template: Its chat template.
+        context_size: The most ids that prompt and answer may have.
+
+    """
+
+    path: str | None = None
+    template: str | None = None
+    context_size: int | None = None
+
+
+class EngineServer:
+    """Where an engine's server is, and how it is asked."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        api_key: str | None = None,
+        connect_timeout: float = 10.0,
+        read_timeout: float = 600.0,
+    ) -> None:
+        """Name a server; nothing is sent yet.
+
+        Args:
+            name: What it is, for messages.
+            url: Its address, such as `http://127.0.0.1:8000`; what stands after the host is kept.
+            api_key: Sent as `Authorization: Bearer KEY`.
+            connect_timeout: Seconds for the connection to stand.
+            read_timeout: Seconds without a byte, a long prompt's computation included.
+
+        Raises:
+            EngineError: httpx is not installed, or the address is no HTTP address.
+
+        """
+        httpx = _httpx()
+        try:
+            address = httpx.URL(url)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise EngineError(f"{url!r} is no address of {name}: {error}", kind="refused") from error
+        if address.scheme not in ("http", "https") or not address.host:
+            raise EngineError(f"{url!r} is no address of {name}: give http://HOST:PORT", kind="refused")
+        self.name = name
+        self.url = url.rstrip("/")
+        self._headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+        self._timeout = httpx.Timeout(read_timeout, connect=connect_timeout)
+        # Made once, since a client would make one for each request. Certificates are read for an address with TLS only.
+        tls = address.scheme == "https"
+        self._ssl_context = httpx.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    async def get(self, path: str, kind: type[E]) -> E:
+        """Get a JSON object.
+
+        Raises:
+            EngineError: As for `events`.
+
+        """
+        async with self._answer("GET", path, None) as response:
+            with self._broken():
+                body = await response.aread()
+            return self._decoded(body, kind)
+
+    async def events(self, path: str, body: Mapping[str, Any], kind: type[E]) -> AsyncGenerator[E, None]:
+        """Post a JSON object and give what comes: the events of a stream, or the one object of a plain answer.
+
+        A request that fails before the answer begins is tried again, twice. After that nothing is: ids may be out.
+
+        Raises:
+            EngineError: The server cannot be reached, takes too long, refuses, or sends what is no such event; the
+                message has its own words.
+
+        """
+        async with self._answer("POST", path, msgspec.json.encode(body)) as response:
+            if "text/event-stream" not in response.headers.get("content-type", ""):
+                with self._broken():
+                    body_read = await response.aread()
+                yield self._decoded(body_read, kind)
+                return
+            lines = _DataLines(self.name)
+            chunks = response.aiter_bytes()
+            try:
+                while True:
+                    with self._broken():
+                        chunk = await anext(chunks, b"")
+                    for data in lines.feed(chunk):
+                        if data == b"[DONE]":
+                            return
+                        yield self._decoded(data, kind)
+                    if not chunk:
+                        return
+            finally:
+                await self._end(response, chunks)
+
+    async def model_card(self) -> ServedModel:
+        """What `/v1/models` tells of the first model, as vLLM and SGLang fill it; nothing if the server has no such page.
+
+        Raises:
+            EngineError: As for `events`.
+
+        """
+        try:
+            cards = (await self.get("/v1/models", _Cards)).data
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            cards = []
+        return ServedModel(cards[0].root or cards[0].id, None, cards[0].max_model_len) if cards else ServedModel()
+
+    @asynccontextmanager
+    async def _answer(self, method: str, path: str, content: bytes | None) -> AsyncIterator[httpx.Response]:
+        headers = self._headers if content is None else self._headers | {"content-type": "application/json"}
+        httpx = _httpx()
+        # Proxies of the environment are for the web, not for an engine that is next door.
+        async with httpx.AsyncClient(verify=self._ssl_context, timeout=self._timeout, trust_env=False) as client:
+            for delay in (*RETRY_DELAYS, None):
+                request = client.build_request(method, self.url + path, content=content, headers=headers)
+                try:
+                    response = await client.send(request, stream=True)
+                except httpx.TimeoutException as error:
+                    if delay is None or not isinstance(error, httpx.ConnectTimeout):
+                        raise self._failure("does not answer in time", error, "timeout") from error
+                except httpx.HTTPError as error:
+                    if delay is None:
+                        raise self._failure("cannot be reached", error, "unreachable") from error
+                else:
+                    if delay is None or response.status_code not in BUSY:
+                        break
+                    await response.aclose()
+                await anyio.sleep(delay)
+            try:
+                if response.is_success:
+                    yield response
+                else:
+                    with self._broken():
+                        said = _message(await response.aread())
+                    raise self._refusal(response.status_code, said)
+            finally:
+                await response.aclose()
+
+    async def _end(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
+        """Close the connection, and end the iterators over it: httpx leaves the inner ones to the garbage collector."""
+        httpx = _httpx()
+        await response.aclose()
+        with suppress(httpx.HTTPError, httpx.StreamError, StopAsyncIteration):
+            while True:
+                await anext(chunks)
+
+    def _refusal(self, status: int, said: str) -> ServerError:
+        kind: EngineFailure = "refused" if status < 500 else "failed"
+        kind = {408: "timeout", 429: "overloaded", 503: "overloaded", 504: "timeout"}.get(status, kind)  # type: ignore[assignment]
+        return ServerError(f"{self.name} at {self.url} answers {status}: {said}", kind=kind, status=status)
+
+    def _decoded(self, data: bytes, kind: type[E]) -> E:
+        try:
+            event = msgspec.json.decode(data, type=kind)
+        except msgspec.DecodeError as error:
+            raise EngineError(
+                f"{self.name} at {self.url} sends what is no answer of it: {error}: {data[:80]!r}"
+            ) from error
+        if event.error is not None:
+            raise EngineError(f"{self.name} at {self.url} fails: {_message(data)}")
+        return event
+
+    def _failure(self, what: str, error: Exception, kind: EngineFailure) -> EngineError:
+        return EngineError(f"{self.name} at {self.url} {what}: {error or type(error).__name__}", kind=kind)
+
+    def _broken(self) -> _Broken:
+        return _Broken(self)
+
+
+def _httpx() -> ModuleType:
+    """httpx, which takes 0.1 s to import."""
+    try:
+        import httpx
+    except ModuleNotFoundError as error:
+        raise EngineError("engines behind HTTP need httpx: pip install 'tokenweir[remote]'") from error
+    return httpx
+
+
+class _Broken:
+    """A context in which a connection that breaks is an `EngineError`."""
+
+    def __init__(self, server: EngineServer) -> None:
+        self._server = server
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        httpx = _httpx()
+        if isinstance(error, httpx.TimeoutException):
+            raise self._server._failure("has gone silent", error, "timeout") from error
+        if isinstance(error, httpx.HTTPError):
+            raise self._server._failure("broke the connection off", error, "unreachable") from error
+
+
+def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], extra: Collection[str]) -> dict[str, Any]:
+    """The fields of a sampling that are given, under a server's own names, and those of its `extra`.
+
+    Args:
+        engine: Its name, for messages.
+        sampling: What is asked.
+        names: The server's names of the fields that it honours.
+        extra: Names that `Sampling.extra` may have.
+
+    Raises:
+        EngineError: A field cannot be honoured; the message names it.
+
+    """
+    refuse_unsupported(engine, sampling, {*names, "extra"})
+    for name, value in sampling.extra.items():
+        if name not in extra:
+            known = ", ".join(sorted(extra))
+            raise EngineError(f"{engine} cannot honour extra[{name!r}]={value!r}; it knows {known}", kind="unsupported")
+    return {names[name]: value for name, value in sampling.given().items() if name in names} | sampling.extra
+
+
+class _DataLines:
+    """The `data:` lines of server-sent events, in whatever pieces they come. Comments are pings; other fields say nothing.
+
+    Lines end at line feeds only: JSON may hold the other characters at which `str.splitlines` cuts.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take bytes, none at the end, and give the lines that are complete."""
+        *lines, self._rest = (self._rest + (chunk or b"\n")).split(b"\n")
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise EngineError(f"{self._name} sends a line of more than {MAX_EVENT_BYTES} bytes")
+        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+
+
+def _message(body: bytes) -> str:
+    """A server's own words: what stands in the error object of one of the known forms, or the beginning of the text."""
+    try:
+        said = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body[:300].decode("utf-8", "replace")
+    for key in ("error", "message", "detail"):
+        if isinstance(said, dict) and key in said:
+            said = said[key]
+    return said if isinstance(said, str) else msgspec.json.encode(said)[:300].decode("utf-8", "replace")

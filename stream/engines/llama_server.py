@@ -1,0 +1,173 @@
+"""llama.cpp's server: ids in and out over HTTP, by `/completion`.
+
+Its stream leaves out ids of characters that are split over tokens; `lost_ids.py` has what is done about that. An answer
+that is not streamed has all ids, but all at once.
+
+Verified with the server of xllamacpp 2026.10, written by the protocol of llama.cpp's `tools/server`. Closing the
+connection frees the slot there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from msgspec import Struct, field
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
+from tokenweir.stream.engines.lost_ids import LostIds
+from tokenweir.stream.engines.protocol import EngineStep, Sampling
+
+NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
+    name: name
+    for name in (
+        *("temperature", "top_p", "top_k", "min_p", "seed", "ignore_eos", "json_schema", "grammar", "logit_bias"),
+        *("frequency_penalty", "presence_penalty"),
+    )
+}
+EXTRA = frozenset(
+    {
+        *("lora", "id_slot", "cache_prompt", "samplers", "typical_p", "top_n_sigma", "repeat_last_n", "n_keep"),
+        *("mirostat", "mirostat_tau", "mirostat_eta", "dynatemp_range", "dynatemp_exponent", "t_max_predict_ms"),
+        *("xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n"),
+    }
+)
+REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
+
+
+class _Probability(Struct):
+    logprob: float | None = None
+
+
+class _Event(Event):
+    content: str = ""
+    tokens: list[int] = field(default_factory=list)
+    tokens_predicted: int | None = None
+    completion_probabilities: list[_Probability] = field(default_factory=list)
+    stop: bool = False
+    stop_type: str = ""
+
+
+class _Settings(Struct, frozen=True):
+    n_ctx: int | None = None
+
+
+class _Props(Event):
+    model_path: str | None = None
+    chat_template: str | None = None
+    default_generation_settings: _Settings = _Settings()
+
+
+class LlamaServerEngine:
+    """Generate with llama.cpp's server.
+
+    Ids that its stream leaves out are inferred from their text; `EngineStep.inferred` says how many.
+
+    Sampling: everything is honoured but `min_tokens`; `grammar` is GBNF. `extra` may have `lora`, `id_slot`,
+    `cache_prompt`, and llama.cpp's further sampling parameters. `stop` and `stop_token_ids` are not sent: the decoder
+    finds them and closes. `n` above 1 becomes that many requests.
+
+    Attributes:
+        context_size: The most ids that prompt and answer may have, once `served` has asked.
+
+    """
+
+    supports = frozenset({*NAMES, "extra"})
+    context_size: int | None = None
+
+    def __init__(self, url: str, tokenizer: Tokenizer, *, logprobs: bool = False, **options: Any) -> None:
+        """Name a server; nothing is sent yet.
+
+        Args:
+            url: Its address, such as `http://127.0.0.1:8080`.
+            tokenizer: That of its model.
+            logprobs: Ask for the logprob of every id; inferred ones have none.
+            **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
+
+        Raises:
+            EngineError: httpx is not installed, or the address is none.
+
+        """
+        self._server = llama_server(url, **options)
+        self._tokenizer = tokenizer
+        self._lost = LostIds(tokenizer)
+        self._logprobs = logprobs
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+        """Generate from `prompt_ids`; ids come as the server sends them.
+
+        Raises:
+            EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
+
+        """
+        if sampling.n != 1:
+            raise EngineError(f"llama-server is asked for one answer a call; n={sampling.n} cannot be honoured")
+        if sampling.min_tokens and not sampling.ignore_eos:
+            raise EngineError(f"llama-server cannot honour min_tokens={sampling.min_tokens}", kind="unsupported")
+        body = request_fields("llama-server", sampling, NAMES, EXTRA)
+        if sampling.max_tokens == 0:  # it would generate one
+            return
+        if "logit_bias" in body:
+            body["logit_bias"] = [[token_id, bias] for token_id, bias in body["logit_bias"].items()]
+        body |= {"prompt": list(prompt_ids), "stream": True, "return_tokens": True}
+        if self._logprobs:
+            body["n_probs"] = 1
+        given = 0
+        async with aclosing(self._server.events("/completion", body, _Event)) as events:
+            async for event in events:
+                step = self._step(event, given)
+                given += len(step.ids)
+                yield step
+                if event.stop:
+                    return
+        raise EngineError("llama-server's stream ended before the answer did", kind="unreachable")
+
+    def _step(self, event: _Event, given: int) -> EngineStep:
+        ids, inferred, reason = event.tokens, list[int](), None
+        lost = 0 if event.tokens_predicted is None else event.tokens_predicted - given - len(ids)
+        if lost < 0:
+            raise EngineError(f"llama-server sends {len(ids)} ids after {given} and counts {event.tokens_predicted}")
+        if event.stop:
+            reason = REASONS.get(event.stop_type)
+            if reason is None:
+                raise EngineError(f"llama-server ended the answer by {event.stop_type!r}")
+            if lost and event.stop_type == "eos" and self._tokenizer.eos_ids:
+                inferred, lost = [min(self._tokenizer.eos_ids)], lost - 1
+        if lost and event.content:
+            inferred, ids = self._lost.before(ids, event.content, lost)
+        elif lost:
+            inferred = self._lost.incomplete(lost) + inferred
+        logprobs: list[float | None] | None = None
+        if event.completion_probabilities:
+            logprobs = [*(None for _ in inferred), *(token.logprob for token in event.completion_probabilities)]
+        return EngineStep(inferred + ids, logprobs, reason, inferred=len(inferred))
+
+    async def served(self) -> ServedModel:
+        """Ask the server for its model.
+
+        Raises:
+            EngineError: It does not answer.
+
+        """
+        model = await served(self._server)
+        self.context_size = model.context_size
+        return model
+
+
+def llama_server(url: str, **options: Any) -> EngineServer:
+    """Name a llama-server, by itself: it can be asked for its model before there is a tokenizer."""
+    return EngineServer("llama-server", url, **options)
+
+
+async def served(server: EngineServer) -> ServedModel:
+    """Ask a llama-server for its model.
+
+    Raises:
+        EngineError: It does not answer.
+
+    """
+    props = await server.get("/props", _Props)
+    return ServedModel(props.model_path, props.chat_template, props.default_generation_settings.n_ctx)

@@ -1,0 +1,148 @@
+"""SGLang: ids in and out over HTTP, by `/generate`; with `--skip-tokenizer-init` the server needs no tokenizer at all.
+
+Its stream repeats all ids in every chunk, unless the server runs with `--incremental-streaming-output`. Which of the two
+it is shows in `completion_tokens`, so nobody has to say. Written by the protocol of SGLang 0.5.23 (`io_struct.py`);
+closing the connection ends the generation there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
+from tokenweir.stream.engines.protocol import EngineStep, Sampling
+
+NAMES = {
+    "max_tokens": "max_new_tokens",
+    "min_tokens": "min_new_tokens",
+    "seed": "sampling_seed",
+    "grammar": "ebnf",
+} | {
+    name: name
+    for name in (
+        *("temperature", "top_p", "top_k", "min_p", "logit_bias", "ignore_eos", "stop_token_ids", "json_schema"),
+        *("frequency_penalty", "presence_penalty", "repetition_penalty"),
+    )
+}
+REQUEST_EXTRA = frozenset({"lora_path", "cache_salt", "priority"})
+SAMPLING_EXTRA = frozenset({"regex", "stop_regex", "structural_tag", "stream_interval"})
+REASONS = {"stop": "stop", "length": "length"}
+
+
+class _End(Struct):
+    type: str
+    message: str = ""
+
+
+class _Meta(Struct):
+    completion_tokens: int
+    finish_reason: _End | None = None
+    output_token_logprobs: list[tuple[float | None, int, Any]] | None = None
+
+
+class _Chunk(Event):
+    meta_info: _Meta | None = None
+    output_ids: list[int] | None = None
+    index: int = 0
+
+
+class SglangEngine:
+    """Generate with an SGLang server.
+
+    Sampling: everything is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `priority`, `regex`,
+    `stop_regex`, `structural_tag`. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and
+    closes. `n` above 1 becomes that many requests.
+
+    Attributes:
+        context_size: The most ids that prompt and answer may have, once `served` has asked.
+
+    """
+
+    supports = frozenset({*NAMES, "extra"})
+    context_size: int | None = None
+
+    def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
+        """Name a server; nothing is sent yet.
+
+        Args:
+            url: Its address, such as `http://127.0.0.1:30000`.
+            logprobs: Ask for the logprob of every id.
+            **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
+
+        Raises:
+            EngineError: httpx is not installed, or the address is none.
+
+        """
+        self._server = EngineServer("SGLang", url, **options)
+        self._logprobs = logprobs
+
+    async def served(self) -> ServedModel:
+        """Ask the server for its model.
+
+        Raises:
+            EngineError: It does not answer.
+
+        """
+        model = await self._server.model_card()
+        self.context_size = model.context_size
+        return model
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+        """Generate from `prompt_ids`; ids come as the server sends them.
+
+        Raises:
+            EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
+
+        """
+        if sampling.n != 1:
+            raise EngineError(f"SGLang is asked for one answer a call; n={sampling.n} cannot be honoured")
+        fields = request_fields("SGLang", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
+        if sampling.max_tokens == 0:
+            return
+        if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
+            fields["max_new_tokens"] = rest  # else it would be 128
+        if "json_schema" in fields:
+            fields["json_schema"] = msgspec.json.encode(fields["json_schema"]).decode()
+        body = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)}
+        body |= {"input_ids": list(prompt_ids), "sampling_params": fields, "stream": True}
+        if self._logprobs:
+            body["return_logprob"] = True
+        given = 0
+        async with aclosing(self._server.events("/generate", body, _Chunk)) as events:
+            async for chunk in events:
+                step = _step(chunk, given)
+                given += len(step.ids)
+                yield step
+                if step.finish_reason is not None:
+                    return
+        raise EngineError("SGLang's stream ended before the answer did")
+
+    async def _rest_of_context(self, prompt: int) -> int | None:
+        if self.context_size is None:
+            await self.served()
+        return None if self.context_size is None else max(1, self.context_size - prompt - 1)
+
+
+def _step(chunk: _Chunk, given: int) -> EngineStep:
+    """What a chunk adds to the ids that have been given."""
+    meta = chunk.meta_info
+    if meta is None or chunk.output_ids is None:
+        raise EngineError("SGLang sends a chunk without output_ids and meta_info")
+    end = meta.finish_reason
+    if end is not None and end.type not in REASONS:
+        raise EngineError(f"SGLang ended the answer by {end.type!r}: {end.message}")
+    ids = chunk.output_ids
+    if len(ids) == meta.completion_tokens:
+        ids = ids[given:]  # all that there are
+    elif given + len(ids) != meta.completion_tokens:  # the new ones
+        raise EngineError(f"SGLang sends {len(ids)} ids after {given} and counts {meta.completion_tokens}")
+    logprobs = None
+    if meta.output_token_logprobs is not None and ids:
+        logprobs = [logprob for logprob, _, _ in meta.output_token_logprobs[-len(ids) :]]
+    return EngineStep(ids, logprobs, None if end is None else REASONS[end.type])

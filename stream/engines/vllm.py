@@ -1,0 +1,183 @@
+"""vLLM: ids in and out over HTTP, by `/inference/v1/generate` or, where that is not, by `/v1/completions`.
+
+The first exists on servers that run with `--enable-scale-out` or `--tokens-only` (up to 0.29 on all), and on NVIDIA
+Dynamo, which takes no `stream`. The second has taken ids as a prompt and returned ids since 0.10.2.
+
+Written by the protocol of vLLM 0.33 (`scale_out/token_in_token_out/protocol.py`); closing the connection ends the
+generation there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from msgspec import Struct, field
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, ServerError, request_fields
+from tokenweir.stream.engines.protocol import EngineStep, Sampling
+
+NAMES = {
+    name: name
+    for name in (
+        *(
+            "temperature",
+            "top_p",
+            "top_k",
+            "min_p",
+            "seed",
+            "n",
+            "logit_bias",
+            "max_tokens",
+            "min_tokens",
+            "ignore_eos",
+        ),
+        *("frequency_penalty", "presence_penalty", "repetition_penalty", "stop_token_ids", "json_schema", "grammar"),
+    )
+}
+REQUEST_EXTRA = frozenset({"model", "cache_salt", "priority", "kv_transfer_params", "ec_transfer_params"})
+SAMPLING_EXTRA = frozenset(
+    {
+        "allowed_token_ids",
+        "bad_words",
+        "structured_outputs",
+        "thinking_token_budget",
+        "repetition_detection",
+        "extra_args",
+    }
+)
+REASONS = {"stop": "stop", "length": "length", "repetition": "stop"}
+
+
+class _TokenLogprob(Struct):
+    logprob: float
+
+
+class _Logprobs(Struct):
+    content: list[_TokenLogprob] | None = None  # of /inference/v1/generate
+    token_logprobs: list[float | None] | None = None  # of /v1/completions
+
+
+class _Choice(Struct):
+    index: int = 0
+    token_ids: list[int] | None = None
+    text: str = ""
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Chunk(Event):
+    choices: list[_Choice] = field(default_factory=list)
+
+
+class VllmEngine:
+    """Generate with a vLLM server, or one that speaks its protocol.
+
+    Sampling: everything is honoured. `json_schema` and `grammar` become `structured_outputs`. `extra` may have `model`
+    (a LoRA adapter's name), `cache_salt`, `priority`, `kv_transfer_params`, and vLLM's further sampling parameters, such
+    as `bad_words`. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and closes.
+
+    Attributes:
+        context_size: The most ids that prompt and answer may have, once `served` has asked.
+
+    """
+
+    parallel = True
+    supports = frozenset({*NAMES, "extra"})
+    context_size: int | None = None
+
+    def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:
+        """Name a server; nothing is sent yet.
+
+        Args:
+            url: Its address without `/v1`, such as `http://127.0.0.1:8000`.
+            logprobs: Ask for the logprob of every id.
+            stream: False for servers that cannot stream ids, such as Dynamo; the answer then comes in one piece.
+            **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
+
+        Raises:
+            EngineError: httpx is not installed, or the address is none.
+
+        """
+        self._server = EngineServer("vLLM", url, **options)
+        self._logprobs = logprobs
+        self._stream = stream
+        self._has_generate: bool | None = None  # not known yet
+
+    async def served(self) -> ServedModel:
+        """Ask the server for its model.
+
+        Raises:
+            EngineError: It does not answer.
+
+        """
+        model = await self._server.model_card()
+        self.context_size = model.context_size
+        return model
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+        """Generate from `prompt_ids`; ids come as the server sends them.
+
+        Raises:
+            EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
+
+        """
+        fields = request_fields("vLLM", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
+        if sampling.max_tokens == 0:
+            return
+        for name, theirs in (("json_schema", "json"), ("grammar", "grammar")):
+            if name in fields:
+                fields["structured_outputs"] = {theirs: fields.pop(name)}
+        request = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)} | {"stream": self._stream}
+        if self._logprobs:
+            fields["logprobs"] = 0
+        ends: set[int] = set()
+        if self._has_generate is not False:
+            body = request | {"token_ids": list(prompt_ids), "sampling_params": fields | {"detokenize": False}}
+            try:
+                async with aclosing(self._steps("/inference/v1/generate", body, ends)) as steps:
+                    async for step in steps:
+                        self._has_generate = True
+                        yield step
+            except ServerError as error:
+                if error.status not in (404, 405) or self._has_generate:
+                    raise
+                self._has_generate = False
+        if self._has_generate is False:
+            if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
+                fields["max_tokens"] = rest  # else it would be 16
+            body = request | fields | {"prompt": list(prompt_ids), "return_token_ids": True}
+            async with aclosing(self._steps("/v1/completions", body, ends)) as steps:
+                async for step in steps:
+                    yield step
+        if len(ends) < sampling.n:
+            raise EngineError(f"vLLM's stream ended before {sampling.n - len(ends)} of {sampling.n} answers did")
+
+    async def _rest_of_context(self, prompt: int) -> int | None:
+        if self.context_size is None:
+            await self.served()
+        return None if self.context_size is None else max(1, self.context_size - prompt)
+
+    async def _steps(self, path: str, body: dict[str, Any], ends: set[int]) -> AsyncGenerator[EngineStep, None]:
+        async with aclosing(self._server.events(path, body, _Chunk)) as events:
+            async for chunk in events:
+                for choice in chunk.choices:
+                    if choice.finish_reason is not None:
+                        ends.add(choice.index)
+                    yield _step(choice)
+
+
+def _step(choice: _Choice) -> EngineStep:
+    if choice.token_ids is None and choice.text:
+        raise EngineError("vLLM gives text without ids: return_token_ids needs 0.10.2 or later")
+    ids = choice.token_ids or []
+    reason = None
+    if choice.finish_reason is not None and (reason := REASONS.get(choice.finish_reason)) is None:
+        raise EngineError(f"vLLM ended answer {choice.index} by {choice.finish_reason!r}")
+    logprobs: list[float | None] | None = None
+    if choice.logprobs is not None:
+        given = choice.logprobs.token_logprobs
+        logprobs = given if given is not None else [token.logprob for token in choice.logprobs.content or ()]
+    return EngineStep(ids, logprobs, reason, choice.index)

@@ -1,0 +1,276 @@
+"""The endpoints that generate: chat completions, completions and responses, as one answer or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tokenweir.encode.errors import DeliveryError
+from tokenweir.stream.delivery.broadcast import Subscription
+from tokenweir.stream.delivery.merge import merge, size_of
+from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
+from tokenweir.stream.events import Delta
+from tokenweir.stream.server.endpoints import JSON
+from tokenweir.stream.server.exchange import DONE, EventStream, read_body, while_connected
+from tokenweir.stream.server.generation import Generation
+from tokenweir.stream.server.job import Job
+from tokenweir.stream.server.response_task import Responses, ResponseTask
+from tokenweir.stream.server.wire.chat import ChatAnswer, parse_chat, sse
+from tokenweir.stream.server.wire.completions import CompletionAnswer, parse_completion
+from tokenweir.stream.server.wire.errors import ErrorBody, RequestError, error_detail
+from tokenweir.stream.server.wire.events import LAST_EVENTS, ResponseEvent, encode
+from tokenweir.stream.server.wire.requests import parse_create
+
+T = TypeVar("T")
+
+
+class Api:
+    """Answers requests for text.
+
+    Args:
+        responses: What answers, and the responses in flight.
+
+    """
+
+    def __init__(self, responses: Responses) -> None:
+        self._responses = responses
+        self._service = responses.service
+        self._limits = responses.service.limits
+
+    @property
+    def routes(self) -> list[Route]:
+        """The paths."""
+        return [
+            Route("/v1/chat/completions", self.chat_completions, methods=["POST"]),
+            Route("/v1/completions", self.completions, methods=["POST"]),
+            Route("/v1/responses", self.responses, methods=["POST"]),
+        ]
+
+    async def chat_completions(self, request: Request) -> Response:
+        """`POST /v1/chat/completions`."""
+        service = self._service
+        asked = parse_chat(await read_body(request, self._limits), max_items=self._limits.max_items)
+        model = service.model(asked.model)
+        field, limit = asked.limit
+        service.check_max_tokens(limit, field)
+        self._check_choices(asked.n)
+        answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs)
+        job = Job(
+            model=model,
+            messages=asked.conversation(),
+            sampling=asked.sampling(),
+            template_kwargs=asked.template_kwargs(),
+            tools=asked.definitions(),
+            alignment=asked.logprobs,
+            decoding=asked.decoding(),
+        )
+        generation = self._generate(answer.id, job, request)
+        last = answer.usage_chunk if asked.stream_options.include_usage else None
+        return await self._answer(
+            request, [generation], _ChatFace(answer), stream=asked.stream, first=answer.start, last=last
+        )
+
+    async def completions(self, request: Request) -> Response:
+        """`POST /v1/completions`."""
+        service = self._service
+        asked = parse_completion(await read_body(request, self._limits), max_items=self._limits.max_items)
+        model = service.model(asked.model)
+        service.check_max_tokens(asked.max_tokens, "max_tokens")
+        prompts = asked.prompts()
+        self._check_choices(asked.n * len(prompts))
+        answer = CompletionAnswer(asked, model, asked.n * len(prompts))
+        jobs = [
+            Job(
+                model=model,
+                prompt=prompt,
+                sampling=asked.sampling(),
+                alignment=asked.logprobs is not None,
+                decoding=asked.decoding(),
+            )
+            for prompt in prompts
+        ]
+        generations: list[Generation[Delta]] = []
+        try:
+            generations += (self._generate(answer.id, job, request) for job in jobs)
+        except RequestError:
+            for generation in generations:
+                generation.drop()
+            raise
+        last = answer.usage_chunk if asked.stream_options.include_usage else None
+        return await self._answer(
+            request, generations, _CompletionFace(answer, asked.n), stream=asked.stream, last=last
+        )
+
+    def _check_choices(self, choices: int) -> None:
+        limit = self._limits.max_choices
+        if choices > limit:
+            raise RequestError(f"n asks for {choices} answers; this server gives {limit} at most", param="n")
+
+    def _generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
+        generation = self._service.generate(
+            answer_id, job, request.scope["tokenweir.client"], replay=ReplayBuffer(0, merge, size_of), make=merge
+        )
+        generation.start()
+        return generation
+
+    async def _answer(
+        self,
+        request: Request,
+        generations: Sequence[Generation[Delta]],
+        face: _Face,
+        *,
+        stream: bool,
+        first: Callable[[], Iterable[bytes]] = tuple,
+        last: Callable[[], bytes] | None = None,
+    ) -> Response:
+        """Answer by what the generations give; those of a stream follow each other."""
+
+        def leave() -> None:
+            for generation in generations:
+                generation.drop()
+
+        async def collect(place: int, generation: Generation[Delta]) -> None:
+            async for deltas in self._batches(generation):
+                face.add(deltas, place)
+
+        async def events() -> AsyncIterator[bytes]:
+            try:
+                if head := b"".join(first()):
+                    yield head
+                for place, generation in enumerate(generations):
+                    async for deltas in self._batches(generation):
+                        if data := b"".join(face.chunks(deltas, place)):
+                            yield data
+                if last is not None:
+                    yield last()
+            except (RequestError, DeliveryError) as error:
+                yield _error_event(error)
+            yield DONE
+
+        try:
+            for generation in generations:  # so that what is wrong with the prompt gets a status of its own
+                await while_connected(request, _started(generation))
+            if stream:
+                return EventStream(events(), leave=leave, limits=self._limits, stalled=self._cut_off)
+            work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
+            await while_connected(request, _result(work))
+            return Response(face.whole(), media_type=JSON)
+        except BaseException:
+            leave()
+            raise
+
+    async def responses(self, request: Request) -> Response:
+        """`POST /v1/responses`."""
+        asked = parse_create(await read_body(request, self._limits), max_items=self._limits.max_items)
+        task = self._responses.create(asked, request.scope["tokenweir.client"])
+        subscription = task.subscribe()
+        try:
+            await while_connected(request, _started(task.generation))
+            if asked.stream:
+                leave = partial(_leave, task, subscription)
+                events = self._response_events(subscription)
+                return EventStream(events, leave=leave, limits=self._limits, stalled=self._cut_off)
+            last = await while_connected(request, _last_event(subscription))
+            if (failure := last.response.error) is not None:
+                raise RequestError(failure.message, code=failure.code, status=500)
+            return Response(msgspec.json.encode(last.response), media_type=JSON)
+        except BaseException:
+            _leave(task, subscription)
+            raise
+
+    async def _response_events(self, subscription: Subscription[ResponseEvent]) -> AsyncIterator[bytes]:
+        try:
+            while events := await subscription.take():
+                subscription.interval = self._service.interval
+                yield b"".join(
+                    b"event: %b\ndata: %b\n\n" % (type(event).__struct_config__.tag.encode(), encode(event))  # type: ignore[union-attr]
+                    for event in events
+                )
+        except DeliveryError as error:
+            yield _error_event(error)
+        yield DONE
+
+    async def _batches(self, generation: Generation[T]) -> AsyncIterator[list[T]]:
+        with generation.subscribe() as subscription:
+            while items := await subscription.take():
+                subscription.interval = self._service.interval
+                yield items
+
+    def _cut_off(self) -> None:
+        self._service.metrics.cut_off += 1
+
+
+class _Face(Protocol):
+    """How deltas look in an interface; `place` is that of their generation."""
+
+    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
+    def add(self, deltas: Iterable[Delta], place: int) -> None: ...
+    def whole(self) -> bytes: ...
+
+
+class _ChatFace:
+    """Chat Completions: one generation, whose answers have indexes of their own."""
+
+    def __init__(self, answer: ChatAnswer) -> None:
+        self._answer = answer
+
+    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
+        return self._answer.chunks(deltas)
+
+    def add(self, deltas: Iterable[Delta], place: int) -> None:
+        self._answer.add(deltas)
+
+    def whole(self) -> bytes:
+        return self._answer.completion()
+
+
+class _CompletionFace:
+    """Completions: a generation for each prompt, with `choices` answers each."""
+
+    def __init__(self, answer: CompletionAnswer, choices: int) -> None:
+        self._answer = answer
+        self._choices = choices
+
+    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
+        return self._answer.chunks(deltas, place * self._choices)
+
+    def add(self, deltas: Iterable[Delta], place: int) -> None:
+        self._answer.add(deltas, place * self._choices)
+
+    def whole(self) -> bytes:
+        return self._answer.completion()
+
+
+async def _started(generation: Generation[Any]) -> None:
+    await asyncio.shield(generation.started)
+
+
+async def _result(work: asyncio.Future[T]) -> T:
+    return await work
+
+
+async def _last_event(subscription: Subscription[ResponseEvent]) -> Any:
+    last: Any = None
+    while events := await subscription.take():
+        last = events[-1]
+    assert isinstance(last, LAST_EVENTS)
+    return last
+
+
+def _leave(task: ResponseTask, subscription: Subscription[ResponseEvent]) -> None:
+    subscription.close()
+    if not task.background:
+        task.generation.drop()
+
+
+def _error_event(error: RequestError | DeliveryError) -> bytes:
+    if isinstance(error, DeliveryError):
+        error = RequestError(str(error), code=error.outcome, status=500)
+    return sse(ErrorBody(error_detail(error)))

@@ -1,0 +1,178 @@
+"""The endpoints that generate nothing: models, tokens, health, metrics, the page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tokenweir.encode.errors import TokenIdError, TokenweirError
+from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.server.exchange import read_body
+from tokenweir.stream.server.job import Engines, Job
+from tokenweir.stream.server.metrics import CONTENT_TYPE
+from tokenweir.stream.server.page import PAGE, PAGE_POLICY
+from tokenweir.stream.server.service import Service
+from tokenweir.stream.server.wire.chat_messages import chat_messages
+from tokenweir.stream.server.wire.errors import RequestError
+from tokenweir.stream.server.wire.requests import count_items, located, parse_object
+
+JSON = "application/json"
+
+
+class Tokenize(Struct, frozen=True, kw_only=True):
+    """The body of `POST /tokenize`, as vLLM has it: a text, or a conversation."""
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    chat_template_kwargs: dict[str, Any] = {}
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+    add_special_tokens: bool | None = None
+    return_token_strs: bool = False
+
+
+class Detokenize(Struct, frozen=True, kw_only=True):
+    """The body of `POST /detokenize`."""
+
+    tokens: list[int]
+    model: str | None = None
+
+
+class Endpoints:
+    """Answers plain requests.
+
+    Args:
+        service: The models and what is counted.
+        engines: The tokenizer and the engines.
+
+    """
+
+    def __init__(self, service: Service, engines: Engines) -> None:
+        self._service = service
+        self._engines = engines
+        self._created = int(time.time())
+
+    @property
+    def routes(self) -> list[Route]:
+        """The paths."""
+        return [
+            Route("/", self.page),
+            Route("/health", self.health),
+            Route("/ready", self.ready),
+            Route("/metrics", self.metrics),
+            Route("/v1/models", self.models),
+            Route("/v1/models/{model:path}", self.model),
+            Route("/tokenize", self.tokenize, methods=["POST"]),
+            Route("/detokenize", self.detokenize, methods=["POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """The chat page."""
+        return Response(PAGE, media_type="text/html; charset=utf-8", headers={"content-security-policy": PAGE_POLICY})
+
+    async def health(self, request: Request) -> Response:
+        """Whether the server lives."""
+        return reply({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether requests can be answered: the server is not closing, has room, and its engines are ready."""
+        service = self._service
+        unready = [name for name in service.models if not self._engines.ready(name)]
+        full = service.admission.generations >= service.limits.max_generations
+        problem = "draining" if service.draining else "full" if full else "engine not ready" if unready else None
+        if problem is None:
+            return reply({"status": "ready", "models": service.models})
+        return reply({"status": problem, "models": unready}, 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """What is counted, for Prometheus."""
+        self._service.metrics.connections = self._service.admission.connections
+        return Response(self._service.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
+    async def models(self, request: Request) -> Response:
+        """The models, as the `openai` client lists them."""
+        return reply({"object": "list", "data": [self._model(name) for name in self._service.models]})
+
+    async def model(self, request: Request) -> Response:
+        """One model."""
+        return reply(self._model(self._service.model(request.path_params["model"])))
+
+    def _model(self, name: str) -> dict[str, Any]:
+        size = self._engines.context_size(name)
+        more = {} if size is None else {"max_model_len": size}
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more}
+
+    async def tokenize(self, request: Request) -> Response:
+        """The ids of a text, or of the prompt for a conversation."""
+        limits = self._service.limits
+        body = parse_object(await read_body(request, limits))
+        count_items(body, ("messages", "tools"), limits.max_items)
+        asked = convert(body, Tokenize)
+        model = self._service.model(asked.model)
+        if (asked.prompt is None) == (asked.messages is None):
+            raise RequestError("give either prompt or messages", code="missing_required_parameter", param="prompt")
+        if asked.continue_final_message or not asked.add_generation_prompt:
+            asked_for = {
+                "continue_final_message": asked.continue_final_message,
+                "add_generation_prompt": asked.add_generation_prompt,
+            }
+        else:
+            asked_for = {}
+        try:
+            if asked.messages is not None:
+                job = Job(
+                    model=model,
+                    sampling=Sampling(),
+                    messages=chat_messages(asked.messages),
+                    tools=asked.tools,
+                    template_kwargs={**asked.chat_template_kwargs, **asked_for},
+                )
+            else:
+                job = Job(model=model, sampling=Sampling(), prompt=asked.prompt)
+            ids = await self._engines.prompt_ids(job, add_special_tokens=asked.add_special_tokens is not False)
+        except TokenweirError as error:
+            raise (
+                error if isinstance(error, RequestError) else RequestError(str(error), code="invalid_prompt")
+            ) from error
+        size = self._engines.context_size(model)
+        strings = {"token_strs": self._strings(ids)} if asked.return_token_strs else {}
+        return reply({"count": len(ids), "max_model_len": size, "tokens": ids, **strings})
+
+    async def detokenize(self, request: Request) -> Response:
+        """The text of ids."""
+        asked = convert(parse_object(await read_body(request, self._service.limits)), Detokenize)
+        self._service.model(asked.model)
+        try:
+            return reply({"prompt": self._engines.tokenizer.decode(asked.tokens, skip_special_tokens=False)})
+        except TokenIdError as error:
+            raise RequestError(str(error), param="tokens") from error
+
+    def _strings(self, ids: Sequence[int]) -> list[str]:
+        return [self._engines.tokenizer.token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]
+
+
+def convert(body: dict[str, Any], struct: type[Any]) -> Any:
+    """A request's body, checked.
+
+    Raises:
+        RequestError: Names the field.
+
+    """
+    try:
+        return msgspec.convert(body, struct)
+    except msgspec.ValidationError as error:
+        raise located(error, body) from error
+
+
+def reply(content: Any, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(msgspec.json.encode(content), status, media_type=JSON)

@@ -1,0 +1,98 @@
+"""uvicorn's connections, with the bounds that it lacks.
+
+`websockets` itself would answer pings as long as memory lasts, and so does uvicorn; neither gives a client a time in which
+its request must have come. Both are seen at the transport only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.websocket import CLOSE_TIMEOUT
+
+UNSENT_BYTES = 1 << 14
+"""Bytes that the kernel takes before a write waits. Its own default holds megabytes, so that a reader would look awake
+long after it stalled."""
+SPARE_CONNECTIONS = 64
+"""Connections above the limit that are still told so."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """A connection that speaks HTTP, until it is upgraded."""
+
+    limits = Limits()
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
+            raw_socket = transport.get_extra_info("socket")
+            raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        self._timer: asyncio.TimerHandle | None = None
+        if len(self.connections) > self.limits.max_connections + SPARE_CONNECTIONS:
+            transport.abort()
+        else:
+            self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+        scope["extensions"] = {"tokenweir.abort": self.transport.abort}
+        if self._timer is None:
+            self._expect_request()
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def _expect_request(self) -> None:
+        self._timer = self.loop.call_later(self.limits.request_timeout, self.transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """A connection that speaks websocket."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._application = self.app
+        self.app = self._answer
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._application(scope, receive, send)
+        if self.initial_response is not None:  # a refused handshake, which uvicorn would log as one that was forgotten
+            self.handshake_complete = True
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions["tokenweir.abort"] = self.transport.abort
+
+    def handle_ping(self) -> None:
+        output = self.conn.data_to_send()
+        if self.writable.is_set():  # else the pongs before it are not read; the standard asks for the last one only
+            self.transport.write(b"".join(output))
+
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        super().on_task_complete(task)
+        # Closing waits without end for a reader that takes nothing.
+        self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+
+def protocols(limits: Limits) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
+    """The classes for a server with these limits."""
+    return type("HttpProtocol", (HttpProtocol,), {"limits": limits}), SocketProtocol

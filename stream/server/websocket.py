@@ -1,0 +1,60 @@
+"""A websocket of an ASGI server as a session's `Transport`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds that a client gets to take what is still to be sent, and the close."""
+
+
+class SocketTransport:
+    """A websocket that has been accepted.
+
+    Args:
+        scope: The connection's ASGI scope; the extension `tokenweir.abort`, where the server has it, cuts it off.
+        receive: ASGI's.
+        send: ASGI's.
+
+    """
+
+    def __init__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._receive = receive
+        self._send = send
+        self._abort: Callable[[], None] | None = scope.get("extensions", {}).get("tokenweir.abort")
+        self._gone = False
+
+    async def receive(self) -> str | bytes | None:
+        while not self._gone:
+            message = await self._receive()
+            if message["type"] == "websocket.receive":
+                text: str | bytes | None = message.get("text")
+                return text if text is not None else message.get("bytes", b"")
+            self._gone = message["type"] == "websocket.disconnect"
+        return None
+
+    async def send(self, data: bytes) -> None:
+        if not self._gone:
+            try:
+                await self._send({"type": "websocket.send", "text": data.decode()})
+            except (OSError, RuntimeError):  # how ASGI servers say that nobody is there; receive() tells the session
+                self._gone = True
+
+    async def close(self, code: int, reason: str) -> None:
+        if self._gone:
+            return
+        closing = asyncio.ensure_future(self._close(code, reason))
+        # Sending waits for room in the write buffer without a limit, which a stalled reader never makes.
+        done, _ = await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT)
+        if not done:
+            if self._abort is not None:
+                self._abort()
+            closing.cancel()
+
+    async def _close(self, code: int, reason: str) -> None:
+        try:
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+        except (OSError, RuntimeError):
+            self._gone = True

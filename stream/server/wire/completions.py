@@ -1,0 +1,157 @@
+"""OpenAI's Completions: texts or ids to go on with, in vLLM's dialect. No I/O."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.events import Delta, Finish, TextDelta, Usage
+from tokenweir.stream.server.wire.chat import (
+    FINISH_REASONS,
+    SamplingFields,
+    checked_logprobs,
+    parse_body,
+    sse,
+    usage_of,
+)
+from tokenweir.stream.server.wire.errors import RequestError
+from tokenweir.stream.server.wire.items import new_id
+from tokenweir.stream.server.wire.requests import show
+
+DEFAULT_MAX_TOKENS = 16
+"""OpenAI's."""
+
+
+class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/completions`; `logprobs` counts the token itself only, so it is 0 or 1."""
+
+    prompt: Any
+    logprobs: Annotated[int, Meta(ge=0, le=1)] | None = None
+
+    def prompts(self) -> list[str | list[int]]:
+        """What to go on with: several texts, or several lists of ids.
+
+        Raises:
+            RequestError: It is neither.
+
+        """
+        prompt = self.prompt
+        if isinstance(prompt, str):
+            return [prompt]
+        if isinstance(prompt, list) and prompt:
+            if all(isinstance(item, str) for item in prompt):
+                return prompt
+            if all(_is_id(item) for item in prompt):
+                return [prompt]
+            if all(isinstance(item, list) and item and all(_is_id(part) for part in item) for item in prompt):
+                return prompt
+        raise RequestError(
+            f"prompt: expected a text, a list of texts, of ids or of lists of ids, none of them empty, got {show(prompt)}",
+            param="prompt",
+        )
+
+    def sampling(self) -> Sampling:
+        """The engine's parameters; raises as `common_sampling`."""
+        return self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
+
+
+def _is_id(item: Any) -> bool:
+    return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 31
+
+
+def parse_completion(data: bytes, *, max_items: int = 2048) -> CompletionRequest:
+    """The body, checked; raises as `parse_body`."""
+    request: CompletionRequest = parse_body(data, CompletionRequest, max_items=max_items, counted=())
+    return request
+
+
+class CompletionAnswer:
+    """One request's answers: as chunks while their deltas come, or as one completion after them.
+
+    Args:
+        request: What was asked.
+        model: The model's name.
+        choices: How many answers there will be.
+
+    Attributes:
+        id: The completion's id.
+
+    """
+
+    def __init__(self, request: CompletionRequest, model: str, choices: int) -> None:
+        self.id = new_id("cmpl")
+        self._head = {"id": self.id, "object": "text_completion", "created": int(time.time()), "model": model}
+        self._logprobs = request.logprobs is not None
+        self._token_ids = request.return_token_ids
+        self._choices: list[dict[str, Any]] = [{"index": index, "text": ""} for index in range(choices)]
+        self._usage = [Usage()] * choices
+        self._n = request.n
+
+    def chunks(self, deltas: Iterable[Delta], offset: int = 0) -> list[bytes]:
+        """The chunks of deltas, whose indexes count from `offset`."""
+        return [sse({**self._head, "choices": [step]}) for delta in deltas if (step := self._step(delta, offset))]
+
+    def add(self, deltas: Iterable[Delta], offset: int = 0) -> None:
+        """Take deltas for `completion`."""
+        for delta in deltas:
+            if not (step := self._step(delta, offset)):
+                continue
+            choice = self._choices[step["index"]]
+            choice["text"] += step["text"]
+            choice["finish_reason"] = step["finish_reason"]
+            if "token_ids" in step:
+                choice.setdefault("token_ids", []).extend(step["token_ids"])
+            if (new := step["logprobs"]) is not None:
+                if (old := choice.get("logprobs")) is None:
+                    choice["logprobs"] = new
+                else:
+                    for key, values in new.items():
+                        old[key] += values
+            choice.setdefault("logprobs", None)
+
+    def completion(self) -> bytes:
+        """All answers, as JSON."""
+        return msgspec.json.encode({**self._head, "choices": self._choices, "usage": self._counts()})
+
+    def usage_chunk(self) -> bytes:
+        """The chunk with the usage."""
+        return sse({**self._head, "choices": [], "usage": self._counts()})
+
+    def _counts(self) -> Any:
+        each = [usage_of(self._usage[first : first + self._n]) for first in range(0, len(self._usage), self._n)]
+        prompt, completion = sum(one.prompt_tokens for one in each), sum(one.completion_tokens for one in each)
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+    def _step(self, delta: Delta, offset: int) -> dict[str, Any] | None:
+        index = offset + delta.index
+        reason = None
+        if isinstance(delta, Finish):
+            self._usage[index] = delta.usage
+            if (reason := FINISH_REASONS.get(delta.reason)) is None:
+                return None
+        text = delta.text if isinstance(delta, TextDelta) else ""
+        step: dict[str, Any] = {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+        if self._logprobs and isinstance(delta, TextDelta):
+            step["logprobs"] = self._rows(delta)
+        if self._token_ids:
+            step["token_ids"] = delta.token_ids
+        return step
+
+    def _rows(self, delta: TextDelta) -> dict[str, list[Any]]:
+        rows = checked_logprobs(delta.alignment)
+        start = 0 if delta.alignment is None else delta.alignment.char_start
+        offsets = []
+        for row in rows:
+            offsets.append(start)
+            start += len(row.token)
+        return {
+            "tokens": [row.token for row in rows],
+            "token_logprobs": [row.logprob for row in rows],
+            "text_offset": offsets,
+            "top_logprobs": [{row.token: row.logprob} for row in rows],
+        }

@@ -1,0 +1,70 @@
+"""What is wrong with a request, in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from tokenweir.encode.errors import ProtocolError
+
+
+class RequestError(ProtocolError):
+    """A request that is not answered.
+
+    Attributes:
+        code: A word that programs can compare.
+        param: The field at fault, such as `input[0].role`; None where it is the whole message.
+        status: The status that HTTP has for it.
+        retry_after: Seconds after which the same request may succeed; None if it will not.
+
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "invalid_value",
+        param: str | None = None,
+        status: int = 400,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.param = param
+        self.status = status
+        self.retry_after = retry_after
+
+    @property
+    def kind(self) -> str:
+        """OpenAI's word for the group that the error belongs to, its `type`."""
+        return _KINDS.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
+
+
+_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+class ErrorDetail(Struct, frozen=True):
+    """What was wrong; `param` is the field at fault."""
+
+    message: str
+    code: str
+    param: str | None = None
+    type: str = "invalid_request_error"
+
+
+class ErrorBody(Struct, frozen=True):
+    """The body of an answer that says no."""
+
+    error: ErrorDetail
+
+
+def error_detail(error: RequestError) -> ErrorDetail:
+    """The error in OpenAI's form; its message may hold any characters, such as halves of surrogate pairs."""
+    message = str(error).encode("utf-8", "replace").decode()
+    param = None if error.param is None else error.param.encode("utf-8", "replace").decode()
+    return ErrorDetail(message, error.code, param, error.kind)
+
+
+def error_body(error: RequestError) -> bytes:
+    """The body of an HTTP answer, as JSON."""
+    return msgspec.json.encode(ErrorBody(error_detail(error)))

@@ -1,0 +1,108 @@
+"""`--engine`: what answers, and whose tokenizer and template it speaks."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+from engine_doubles import running
+
+from tokenweir.cli import main
+from tokenweir.encode.tokenizer import Tokenizer
+
+ANSWER = "It is 👩‍🚀, done."
+
+
+def chat(*args, **env):
+    return CliRunner().invoke(main, ["chat", *args], input="hi\n", env=env or None)
+
+
+@pytest.fixture(scope="module")
+def served(data):
+    """Doubles that have loaded the tokenizer of Qwen3, and say so."""
+    folder = data("tokenizers/qwen3/tokenizer.json").parent
+    ids = Tokenizer.from_file(folder).encode(ANSWER)
+    seen = []
+
+    def vllm(body, endless):
+        seen.append(body["prompt"])
+        yield {"choices": [{"index": 0, "token_ids": ids, "finish_reason": "stop"}]}
+
+    def sglang(body, endless):
+        seen.append(body["input_ids"])
+        meta = {"completion_tokens": len(ids), "finish_reason": {"type": "stop"}}
+        yield {"output_ids": ids, "meta_info": meta}
+
+    def llama(body, endless):
+        seen.append(body["prompt"])
+        last = {"content": ANSWER, "tokens": ids[-1:], "tokens_predicted": len(ids)}  # the others are lost
+        yield last
+        yield {"content": "", "tokens": [], "tokens_predicted": len(ids), "stop": True, "stop_type": "limit"}
+
+    models = {"data": [{"id": "qwen", "root": str(folder), "max_model_len": 900}]}
+    template = "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}"
+    props = {"model_path": str(folder), "chat_template": template, "default_generation_settings": {"n_ctx": 900}}
+    routes = {"/v1/completions": vllm, "/generate": sglang, "/completion": llama, "/v1/models": models, "/props": props}
+    with running(routes) as double:
+        double.prompts = seen
+        double.folder = folder
+        yield double
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "llama-server"])
+def test_an_engine_behind_a_url_brings_its_tokenizer_and_template(served, kind):
+    result = chat(f"--engine={kind}:{served.url}", "--engine-key=secret")
+    assert (result.exit_code, result.stdout) == (0, f"{ANSWER}\n")
+    tok = Tokenizer.from_file(served.folder)
+    prompt = tok.decode(served.prompts[-1], skip_special_tokens=False)
+    assert prompt.startswith("<|im_start|>hi<|im_end|>" if kind == "llama-server" else "<|im_start|>user\nhi<|im_end|>")
+    assert served.headers[-1]["authorization"] == "Bearer secret"
+
+
+def test_the_options_come_before_what_the_server_tells(served, tmp_path):
+    template = tmp_path / "template.jinja"
+    template.write_text("say:{{ messages[0].content }}")
+    result = chat(f"--engine=llama-server:{served.url}", f"--template={template}", f"--tokenizer={served.folder}")
+    assert result.stdout == f"{ANSWER}\n"
+    assert Tokenizer.from_file(served.folder).decode(served.prompts[-1]) == "say:hi"
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ({"data": []}, "does not tell its tokenizer: give --tokenizer"),
+        ({"data": [{"id": "org/model"}]}, "has loaded org/model, which is not on this machine: give its --tokenizer"),
+    ],
+)
+def test_a_server_whose_tokenizer_is_elsewhere(models, message):
+    with running({"/v1/models": models}) as double:
+        result = chat(f"--engine=vllm:{double.url}")
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("engine", "code", "message"),
+    [
+        ("openai:http://127.0.0.1:1", 2, "openai:URL speaks text: no ids go in"),
+        ("vllm:127.0.0.1", 1, "'127.0.0.1' is no address of vLLM: give http://HOST:PORT"),
+        ("ngram:3", 2, "unknown engine ngram:3"),
+        ("sglang", 2, "unknown engine 'sglang'"),
+    ],
+)
+def test_what_is_no_engine(engine, code, message):
+    result = chat(f"--engine={engine}")
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_folder_with_a_tokenizer_brings_it(tiny_model, tmp_path, data):
+    """The model knows the embedded vocabulary only, so the ids of a larger one are refused."""
+    import shutil
+
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    qwen = data("tokenizers/qwen3/tokenizer.json").parent
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(qwen / name, folder / name)
+    result = chat(f"--engine=ctranslate2:{folder}", "--max-tokens=1")
+    assert result.exit_code == 1
+    assert "is outside the model's vocabulary of 8192" in result.stderr

@@ -1,0 +1,240 @@
+"""Doubles of inference servers, written by their documented protocols: real sockets, a model of arithmetic.
+
+The model goes on from the last id of the prompt: 5 is followed by 6, 7 and so on, up to `END`, the end token. What it
+answers is therefore known, and an answer never ends by itself before `END`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+END = 126
+CONTEXT = 4000
+
+
+def answer(prompt_ids: list[int], most: int) -> tuple[list[int], str]:
+    """The ids after a prompt, and why they end."""
+    ids = list(range(prompt_ids[-1] + 1, END + 1))[:most]
+    return ids, "stop" if ids and ids[-1] == END else "length"
+
+
+class Server:
+    """A server double.
+
+    Attributes:
+        url: Its address.
+        requests: The path and the body of every POST.
+        fail: What happens in place of answers, in this order: a status to answer with, or "close" or "hang" before the
+            answer; "break", "quiet", "error" or "garbage" after its second event. When there are no more, all goes well.
+        cancelled: Set when a client has closed the connection before the end of its answer.
+        endless: Whether the model repeats its first id for ever.
+
+    """
+
+    def __init__(self, routes: dict[str, Any]) -> None:
+        self.routes = routes
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.headers: list[dict[str, str]] = []
+        self.fail: list[int | str] = []
+        self.cancelled = threading.Event()
+        self.leaving = threading.Event()
+        self.endless = False
+
+    def events(self, route: Any, body: dict[str, Any]) -> Iterator[bytes]:
+        """The events of an answer."""
+        yield from route(body, self.endless)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Any
+
+    def log_message(self, *args: object) -> None: ...
+
+    def do_GET(self) -> None:
+        double = self.server.double
+        if self.path not in double.routes:
+            return self._send(404, b'{"detail":"Not Found"}')
+        return self._send(200, json.dumps(double.routes[self.path]).encode())
+
+    def do_POST(self) -> None:
+        double = self.server.double
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        double.requests.append((self.path, body))
+        double.headers.append(dict(self.headers))
+        if self.path not in double.routes:
+            return self._send(404, b'{"detail":"Not Found"}')
+        failure = double.fail.pop(0) if double.fail else None
+        if isinstance(failure, int):
+            return self._send(failure, b'{"error":{"message":"no and again no","code":1}}')
+        if failure == "close":
+            return None
+        if failure == "hang":
+            double.leaving.wait(30)
+            return None
+        return self._stream(double, body, failure)
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self, double: Server, body: dict[str, Any], failure: str | None) -> None:
+        route = double.routes[self.path]
+        if not body["stream"]:
+            return self._send(200, json.dumps(route(body, double.endless)).encode())
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        try:
+            for number, event in enumerate(route(body, double.endless)):
+                if number == 2 and failure == "break":
+                    self.connection.close()
+                    return None
+                if number == 2 and failure == "quiet":
+                    break
+                if number == 2 and failure == "error":
+                    event = {"error": {"message": "out of luck", "type": "InternalServerError"}}
+                if number == 2 and failure == "garbage":
+                    event = {"choices": 5, "tokens": 5, "meta_info": 5}
+                self._chunk(b": ping\n\ndata: " + json.dumps(event, ensure_ascii=False).encode() + b"\n\n")
+            self._chunk(b"data: [DONE]\n\n" if failure != "quiet" else b"\n")
+            self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            double.cancelled.set()
+        return None
+
+    def _chunk(self, data: bytes) -> None:
+        half = len(data) // 2  # events do not come in whole pieces
+        for piece in (data[:half], data[half:]):
+            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+        self.wfile.flush()
+
+
+@contextmanager
+def running(routes: dict[str, Any]) -> Iterator[Server]:
+    """Run a double."""
+    double = Server(routes)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        server.daemon_threads = True
+        server.double = double  # type: ignore[attr-defined]
+        double.url = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield double
+        finally:
+            double.leaving.set()
+            server.shutdown()
+            thread.join()
+
+
+def _ids(prompt: list[int], most: int | None, endless: bool) -> tuple[Iterator[int], str]:
+    if endless:
+        return iter(lambda: prompt[-1] + 1, None), "length"
+    ids, reason = answer(prompt, CONTEXT if most is None else most)
+    return iter(ids), reason
+
+
+MODELS = {"data": [{"id": "double", "root": "/models/double", "max_model_len": CONTEXT}]}
+
+
+def vllm_generate(body: dict[str, Any], endless: bool) -> Any:
+    """`/inference/v1/generate`: one choice a chunk, ids are deltas."""
+    sampling = body["sampling_params"]
+    choices = []
+    for index in range(sampling.get("n", 1)):
+        ids, reason = _ids(body["token_ids"], sampling.get("max_tokens"), endless)
+        choices.append((index, ids, reason))
+    if not body["stream"]:
+        return {
+            "request_id": "generate-tokens-1",
+            "choices": [
+                {"index": index, "token_ids": list(ids), "finish_reason": reason, "logprobs": None}
+                for index, ids, reason in choices
+            ],
+        }
+    return _vllm_chunks(choices, sampling)
+
+
+def _vllm_chunks(choices: list[tuple[int, Iterator[int], str]], sampling: dict[str, Any]) -> Iterator[Any]:
+    for index, ids, reason in choices:
+        for token_id in ids:
+            logprobs = None
+            if "logprobs" in sampling:
+                logprobs = {
+                    "content": [{"token_id": token_id, "logprob": -token_id / 8, "rank": 1, "top_logprobs": []}]
+                }
+            choice = {"index": index, "token_ids": [token_id], "finish_reason": None, "logprobs": logprobs}
+            yield {"request_id": "generate-tokens-1", "usage": None, "choices": [choice]}
+        yield {"choices": [{"index": index, "token_ids": [], "finish_reason": reason, "logprobs": None}]}
+
+
+def vllm_completions(body: dict[str, Any], endless: bool) -> Iterator[Any]:
+    """`/v1/completions` with `return_token_ids`."""
+    assert body["return_token_ids"] is True
+    ids, reason = _ids(body["prompt"], body.get("max_tokens", 16), endless)
+    for token_id in ids:
+        logprobs = {"token_logprobs": [-token_id / 8], "tokens": ["?"]} if "logprobs" in body else None
+        choice = {"index": 0, "text": "?", "token_ids": [token_id], "finish_reason": None, "logprobs": logprobs}
+        yield {"id": "cmpl-1", "choices": [choice]}
+    yield {"choices": [{"index": 0, "text": "", "token_ids": [], "finish_reason": reason}]}
+
+
+def sglang(cumulative: bool) -> Any:
+    """`/generate`, whose chunks have all ids, or the new ones under `--incremental-streaming-output`."""
+
+    def generate(body: dict[str, Any], endless: bool) -> Iterator[Any]:
+        sampling = body["sampling_params"]
+        most = sampling.get("max_new_tokens", 128)
+        ids, reason = _ids(body["input_ids"], most, endless)
+        given: list[int] = []
+        logprobs: list[list[Any]] = []
+        ended = None
+        for token_id in ids:
+            given.append(token_id)
+            logprobs.append([-token_id / 8, token_id, None])
+            if not endless and (token_id == END or len(given) == most):
+                ended = {"type": reason} | ({"matched": END} if reason == "stop" else {"length": most})
+            meta = {"id": "1", "finish_reason": ended, "prompt_tokens": 1, "completion_tokens": len(given)}
+            if body.get("return_logprob"):
+                meta["output_token_logprobs"] = list(logprobs) if cumulative else logprobs[-1:]
+            yield {"output_ids": list(given) if cumulative else [token_id], "meta_info": meta}
+
+    return generate
+
+
+def llama(body: dict[str, Any], endless: bool) -> Iterator[Any]:
+    """`/completion`, for a vocabulary in which the id of an ASCII character is its code."""
+    ids, reason = _ids(body["prompt"], body.get("n_predict"), endless)
+    count = 0
+    for token_id in ids:
+        count += 1
+        event = {"index": 0, "content": "" if token_id == END else chr(token_id), "tokens": [token_id], "stop": False}
+        if "n_probs" in body:
+            event["completion_probabilities"] = [{"id": token_id, "logprob": -token_id / 8, "top_logprobs": []}]
+        yield event | {"tokens_predicted": count, "tokens_evaluated": 1}
+    kind = "eos" if reason == "stop" else "limit"
+    yield {"index": 0, "content": "", "tokens": [], "stop": True, "stop_type": kind, "tokens_predicted": count}
+
+
+PROPS = {
+    "model_path": "/models/double.gguf",
+    "chat_template": "{{ messages }}",
+    "default_generation_settings": {"n_ctx": 99},
+}
+DOUBLES = {
+    "vllm generate": {"/inference/v1/generate": vllm_generate, "/v1/models": MODELS},
+    "vllm generate, no stream": {"/inference/v1/generate": vllm_generate, "/v1/models": MODELS},
+    "vllm completions": {"/v1/completions": vllm_completions, "/v1/models": MODELS},
+    "sglang cumulative": {"/generate": sglang(True), "/v1/models": MODELS},
+    "sglang incremental": {"/generate": sglang(False), "/v1/models": MODELS},
+    "llama-server": {"/completion": llama, "/props": PROPS},
+}
