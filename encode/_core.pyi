@@ -202,7 +202,10 @@ class Model:
         """The ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
 
     def encode_cut(self, piece: str, guarded: bool = False) -> list[list[int]]:
-        """The ids of each part of a piece that is cut wherever that changes nothing."""
+        """The ids of each part of a piece that is cut wherever that changes nothing: where encoding may look up words.
+
+        Encoding itself joins them; it is here so that tests can compare the cuts with those of the reference.
+        """
 
 class Bpe(Model):
     """Byte-pair encoding of a piece. Ids in `control` are never produced for guarded or unparsed text."""

@@ -1,4 +1,4 @@
-"""Added tokens: the ids they really have."""
+"""Added tokens: the ids that they have in use, which need not be those in the file."""
 
 from __future__ import annotations
 

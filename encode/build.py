@@ -1,4 +1,4 @@
-"""From a `TokenizerSpec` to the compiled core; what the core cannot do exactly is refused here, by name."""
+"""Build the compiled core from a `TokenizerSpec`. What the core cannot do exactly is refused here, by name."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
         case BPE():
             if model.dropout:
                 raise UnsupportedTokenizerError(f"model: BPE with dropout = {model.dropout!r}")
-            if byte_level:  # unk_token, fuse_unk and byte_fallback have no say: every byte of text is a token
+            if byte_level:  # every byte of text is a token, so unk_token, fuse_unk and byte_fallback are never needed
                 return _core.Bpe.merges(vocabulary, model.merges, model.ignore_merges, control)
             return _core.CharacterBpe(
                 vocabulary,

@@ -1,4 +1,4 @@
-"""From a decoder of a `TokenizerSpec` to the steps of the core; what cannot be streamed exactly is refused by name.
+"""Build the core's decoding steps from the spec's decoder. What cannot be streamed exactly is refused by name.
 
 HuggingFace's decoders (tokenizers 0.23) take the list of tokens and give another one, which is joined at the end. Most
 concern each token by itself. `ByteFallback` makes texts of runs of byte tokens, `Fuse` and `ByteLevel` one text of

@@ -1,4 +1,4 @@
-"""From a spec's normalizer to the steps of the core."""
+"""Build the core's normalizer from the spec's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes around the ids of a text, and what becomes of its offsets: the post-processor."""
+"""The post-processor: the ids that it puts before and after a text's own, and how it trims offsets."""
 
 from __future__ import annotations
 

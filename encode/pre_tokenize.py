@@ -1,9 +1,9 @@
-r"""From the pre-tokenizer that a spec describes to the stages of the core.
+r"""Build the core's pre-tokenizer from the spec's.
 
-A stage cuts, by an automaton and what HuggingFace calls a behaviour, or it changes text. Every component of
-HuggingFace's library is one to three of them; those that name no pattern are written here as one, in the dialect
-"tokenizers". Where a behaviour can be had by another pattern that leaves no gaps it is, since a gap is walked character by
-character.
+The core runs stages. A stage splits text, by an automaton and what HuggingFace calls a behaviour, or it changes text. Each
+component of HuggingFace's library becomes one to three stages. A component that names no pattern gets one here, in the
+dialect "tokenizers". A pattern without gaps is preferred where it gives the same pieces, since a gap is walked character
+by character.
 """
 
 from __future__ import annotations

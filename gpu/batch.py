@@ -33,7 +33,7 @@ class Batch:
         n: Their bytes.
         offsets: Where each begins and the last one ends; int64.
         n_documents: How many there are.
-        max_bytes: Bytes of the longest stretch that one thread or block goes through.
+        max_bytes: Bytes of the longest text that one thread or block goes through.
         taken: Bits of the bytes of added tokens.
         tokens: Bits of the places at which an id stands.
         ids: The ids, by place.

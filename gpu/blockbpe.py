@@ -115,7 +115,7 @@ class BlockBpeBatch:
             text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
                 that is a multiple of 8. They need not be UTF-8.
             offsets: Where each begins and the last one ends, in bytes; int64 on the device.
-            parse_special: Match added tokens; if not, no control token comes of text.
+            parse_special: Match added tokens; if not, text never becomes a control token.
             guards: Sorted offsets in `text` of characters that no added token may cover.
 
         Raises:

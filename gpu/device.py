@@ -40,7 +40,7 @@ class Device(Protocol):
         ...
 
     def empty(self, n: int, dtype: DTypeLike) -> Any:
-        """An array of `n` elements, whatever they are."""
+        """An array of `n` elements with any values."""
         ...
 
     def zeros(self, n: int, dtype: DTypeLike) -> Any:
@@ -52,7 +52,7 @@ class Device(Protocol):
 
         Args:
             sizes: Their elements.
-            zero: Whether all are zeros; else they are whatever they are.
+            zero: Whether all are zeros; if not, they may have any values.
 
         """
         ...

@@ -44,7 +44,7 @@ class ExactBatch:
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        max_bytes: Bytes of a piece, and of a stretch without a sure boundary, beyond which a document is left out.
+        max_bytes: Bytes of a piece, and of a text without a sure boundary, beyond which a document is left out.
 
     """
 
@@ -84,7 +84,7 @@ class ExactBatch:
             text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
                 that is a multiple of 8.
             offsets: Where each begins and the last one ends, in bytes; int64 on the device.
-            parse_special: Match added tokens; if not, no control token comes of text.
+            parse_special: Match added tokens; if not, text never becomes a control token.
             guards: Sorted offsets in `text` of characters that no added token may cover.
 
         Raises:

@@ -68,7 +68,7 @@ class Compiled(NamedTuple):
 
 
 def compile_options(arch: str) -> list[str]:
-    """What NVRTC is told, whatever its version.
+    """The options for NVRTC of any version.
 
     NVRTC below 13.2 takes a generic lambda of a kernel for a host function unless it is told that `-default-device` holds.
     """
@@ -151,7 +151,7 @@ def _log(nvrtc: Any, program: int) -> str:
 
 
 def _key(source: Path, arch: str) -> str:
-    """A hash of all that the compiled form can depend on; rather more, since it takes every header."""
+    """A hash of all that the compiled form depends on. It takes in every header, which is more than that."""
     from cupy.cuda import nvrtc
 
     files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.glob("*.cuh"))]

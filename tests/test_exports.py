@@ -70,6 +70,7 @@ def test_every_error_is_a_builtin_too():
         "DeviceError": RuntimeError,
         "EngineError": RuntimeError,
         "ProtocolError": ValueError,
+        "StateError": ValueError,
         "TemplateError": ValueError,
         "TextError": ValueError,
         "TokenIdError": ValueError,

@@ -55,7 +55,7 @@ struct Window {
 // Sets a bit in `pieces` where a piece begins, and one where an added token does after text.
 //
 // begins: bits where documents begin, or the pieces of the stage before. taken: bits of the bytes of added tokens.
-// max_bytes: bytes of a token, or of a stretch without a sure boundary; the document of one that has more is refused.
+// max_bytes: bytes of a token, or of a text without a sure boundary; the document of one that has more is refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
                uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* pieces,

@@ -11,7 +11,7 @@ namespace tokenweir {
 enum Refusal : uint32_t {
   kInvalidUtf8 = 1,
   kNotSurelyNfc = 2,
-  kTooLong = 4,   // a piece, or a stretch in which no boundary is sure
+  kTooLong = 4,   // a piece, or a text in which no boundary is sure
   kOddToken = 8,  // an added token that takes white space along, or wants no word beside it
 };
 

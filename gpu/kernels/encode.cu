@@ -1,7 +1,7 @@
 // Pieces to ids: those that are tokens by one look-up, and the short ones of the others by merging, each by one thread.
 //
-// The id of a token stands in `ids` at the place of the token's first byte, and a bit in `tokens` says so: nobody has to
-// know how many ids come before.
+// The id of a token stands in `ids` at the place of the token's first byte, and a bit in `tokens` says so. So no thread
+// needs to know how many ids come before.
 #include "block.cuh"
 #include "documents.cuh"
 #include "models/merge_short.h"

@@ -9,6 +9,7 @@ from tokenweir.encode.errors import DeliveryError as DeliveryError
 from tokenweir.encode.errors import DeviceError as DeviceError
 from tokenweir.encode.errors import EngineError as EngineError
 from tokenweir.encode.errors import ProtocolError as ProtocolError
+from tokenweir.encode.errors import StateError as StateError
 from tokenweir.encode.errors import TemplateError as TemplateError
 from tokenweir.encode.errors import TextError as TextError
 from tokenweir.encode.errors import TokenIdError as TokenIdError

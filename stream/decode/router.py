@@ -91,26 +91,28 @@ class Router(Saved):
         """Make deltas of pieces; `after` is what comes after them belongs to."""
         detok = self._detok
         for place, piece in enumerate(pieces, 1):
-            channel = piece.channel
-            if self._searches and (channel is not self.channel or piece.malformed != self.malformed):
+            channel, malformed = piece.channel, piece.malformed
+            if self._searches and (channel is not self.channel or malformed != self.malformed):
                 self.release()  # a stop does not reach over markup
             if channel is None:
                 then = after
                 if place < len(pieces):  # there are more
                     then = next((p.channel for p in pieces[place:] if p.channel is not None), after)
-                thinks = REASONING in (self._at, then) and TOOL_CALL not in (self._at, then)
+                at, self._at = self._at, then
+                thinks = (at is REASONING or then is REASONING) and at is not TOOL_CALL and then is not TOOL_CALL
                 if thinks is not self.thinking.on:
                     self.count_thinking(thinks)
-                self._at = then
                 detok.drop(piece.source)
                 continue
             if (channel is REASONING) is not self.thinking.on:
                 self.count_thinking(channel is REASONING)
-            self._at, self.malformed = channel, piece.malformed
+            self._at, self.malformed = channel, malformed
             if channel is not self.channel or piece.name:
                 self.enter(channel, piece.call)
             if channel is not TOOL_CALL or (piece.text and piece.text == piece.source and not piece.name):
-                self.emit(*detok.send(piece.text))
+                text, ids = detok.send(piece.text)
+                if text:
+                    self.emit(text, ids)
                 if self._searches and detok.matched is not None:
                     self.stopped = True
                     return

@@ -158,21 +158,6 @@ class EngineServer:
             finally:
                 await self._end(response, chunks)
 
-    async def model_card(self) -> ServedModel:
-        """What `/v1/models` tells of the first model, as vLLM and SGLang fill it; nothing if the server has no such page.
-
-        Raises:
-            EngineError: As for `events`.
-
-        """
-        try:
-            cards = (await self.get("/v1/models", _Cards)).data
-        except ServerError as error:
-            if error.status != 404:
-                raise
-            cards = []
-        return ServedModel(cards[0].root or cards[0].id, None, cards[0].max_model_len) if cards else ServedModel()
-
     @asynccontextmanager
     async def _answer(self, method: str, path: str, content: bytes | None) -> AsyncIterator[httpx.Response]:
         headers = self._headers if content is None else self._headers | {"content-type": "application/json"}
@@ -258,6 +243,43 @@ class _Broken:
             raise self._server._failure("has gone silent", error, "timeout") from error
         if isinstance(error, httpx.HTTPError):
             raise self._server._failure("broke the connection off", error, "unreachable") from error
+
+
+class ModelCardEngine:
+    """What vLLM and SGLang have in common: the first entry of `/v1/models` tells of their model.
+
+    Attributes:
+        context_size: The most ids that prompt and answer may have, once `served` has asked.
+
+    """
+
+    context_size: int | None = None
+
+    def __init__(self, server: EngineServer) -> None:
+        self._server = server
+
+    async def served(self) -> ServedModel:
+        """Ask the server for its model; nothing is known of it if the server has no such page.
+
+        Raises:
+            EngineError: It does not answer.
+
+        """
+        try:
+            cards = (await self._server.get("/v1/models", _Cards)).data
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            cards = []
+        model = ServedModel(cards[0].root or cards[0].id, None, cards[0].max_model_len) if cards else ServedModel()
+        self.context_size = model.context_size
+        return model
+
+    async def _rest_of_context(self, prompt: int) -> int | None:
+        """The most ids that an answer to a prompt of so many may have; None if the server does not tell."""
+        if self.context_size is None:
+            await self.served()
+        return None if self.context_size is None else max(1, self.context_size - prompt - 1)
 
 
 def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], extra: Collection[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, request_fields
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 
 NAMES = {
@@ -52,7 +52,7 @@ class _Chunk(Event):
     index: int = 0
 
 
-class SglangEngine:
+class SglangEngine(ModelCardEngine):
     """Generate with an SGLang server.
 
     Sampling: everything is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `priority`, `regex`,
@@ -65,7 +65,6 @@ class SglangEngine:
     """
 
     supports = frozenset({*NAMES, "extra"})
-    context_size: int | None = None
 
     def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
         """Name a server; nothing is sent yet.
@@ -79,19 +78,8 @@ class SglangEngine:
             EngineError: httpx is not installed, or the address is none.
 
         """
-        self._server = EngineServer("SGLang", url, **options)
+        super().__init__(EngineServer("SGLang", url, **options))
         self._logprobs = logprobs
-
-    async def served(self) -> ServedModel:
-        """Ask the server for its model.
-
-        Raises:
-            EngineError: It does not answer.
-
-        """
-        model = await self._server.model_card()
-        self.context_size = model.context_size
-        return model
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; ids come as the server sends them.
@@ -122,11 +110,6 @@ class SglangEngine:
                 if step.finish_reason is not None:
                     return
         raise EngineError("SGLang's stream ended before the answer did")
-
-    async def _rest_of_context(self, prompt: int) -> int | None:
-        if self.context_size is None:
-            await self.served()
-        return None if self.context_size is None else max(1, self.context_size - prompt - 1)
 
 
 def _step(chunk: _Chunk, given: int) -> EngineStep:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, ServerError, request_fields
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, ServerError, request_fields
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 
 NAMES = {
@@ -72,7 +72,7 @@ class _Chunk(Event):
     choices: list[_Choice] = field(default_factory=list)
 
 
-class VllmEngine:
+class VllmEngine(ModelCardEngine):
     """Generate with a vLLM server, or one that speaks its protocol.
 
     Sampling: everything is honoured. `json_schema` and `grammar` become `structured_outputs`. `extra` may have `model`
@@ -86,7 +86,6 @@ class VllmEngine:
 
     parallel = True
     supports = frozenset({*NAMES, "extra"})
-    context_size: int | None = None
 
     def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:
         """Name a server; nothing is sent yet.
@@ -101,21 +100,10 @@ class VllmEngine:
             EngineError: httpx is not installed, or the address is none.
 
         """
-        self._server = EngineServer("vLLM", url, **options)
+        super().__init__(EngineServer("vLLM", url, **options))
         self._logprobs = logprobs
         self._stream = stream
         self._has_generate: bool | None = None  # not known yet
-
-    async def served(self) -> ServedModel:
-        """Ask the server for its model.
-
-        Raises:
-            EngineError: It does not answer.
-
-        """
-        model = await self._server.model_card()
-        self.context_size = model.context_size
-        return model
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; ids come as the server sends them.
@@ -154,11 +142,6 @@ class VllmEngine:
                     yield step
         if len(ends) < sampling.n:
             raise EngineError(f"vLLM's stream ended before {sampling.n - len(ends)} of {sampling.n} answers did")
-
-    async def _rest_of_context(self, prompt: int) -> int | None:
-        if self.context_size is None:
-            await self.served()
-        return None if self.context_size is None else max(1, self.context_size - prompt)
 
     async def _steps(self, path: str, body: dict[str, Any], ends: set[int]) -> AsyncGenerator[EngineStep, None]:
         async with aclosing(self._server.events(path, body, _Chunk)) as events:

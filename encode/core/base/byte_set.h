@@ -1,4 +1,4 @@
-// A set of bytes, and how to get past a stretch of its members quickly.
+// A set of bytes, and a fast way past a run of its members.
 //
 // Normalizers ask "where is the first character that may change?", and most bytes answer alone: ASCII for itself, a
 // lead byte for all characters that it begins, a byte inside a character for nothing. So text is skipped 16 bytes at a

@@ -1,4 +1,4 @@
-// A stretch of a text.
+// A span of a text.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Appends many short stretches to a string.
+// Appends many short texts to a string.
 //
 // std::string::append costs a call and a check each, which is most of the time where every fifth byte is replaced. Here
 // the string is made longer in large steps, written past its real end meanwhile, and cut in the destructor.
@@ -40,11 +40,17 @@ class TextWriter {
     if (c < 0x80) {
       *at_++ = static_cast<char>(c);
     } else if (c < 0x800) {
-      *at_++ = static_cast<char>(0xC0 | c >> 6), tail(0);
+      *at_++ = static_cast<char>(0xC0 | c >> 6);
+      tail(0);
     } else if (c < 0x10000) {
-      *at_++ = static_cast<char>(0xE0 | c >> 12), tail(6), tail(0);
+      *at_++ = static_cast<char>(0xE0 | c >> 12);
+      tail(6);
+      tail(0);
     } else {
-      *at_++ = static_cast<char>(0xF0 | c >> 18), tail(12), tail(6), tail(0);
+      *at_++ = static_cast<char>(0xF0 | c >> 18);
+      tail(12);
+      tail(6);
+      tail(0);
     }
   }
 
@@ -57,7 +63,6 @@ class TextWriter {
   size_t size() const { return static_cast<size_t>(at_ - out_.data()); }
 
  private:
-
   void grow(size_t n) {
     const size_t written = size();
     out_.resize(written + std::max(n, written / 2) + 64);
@@ -68,11 +73,15 @@ class TextWriter {
   // Up to 16 bytes, by two copies of fixed size that overlap.
   static void copy_short(char* to, const char* from, size_t n) {
     if (n >= 8) {
-      std::memcpy(to, from, 8), std::memcpy(to + n - 8, from + n - 8, 8);
+      std::memcpy(to, from, 8);
+      std::memcpy(to + n - 8, from + n - 8, 8);
     } else if (n >= 4) {
-      std::memcpy(to, from, 4), std::memcpy(to + n - 4, from + n - 4, 4);
+      std::memcpy(to, from, 4);
+      std::memcpy(to + n - 4, from + n - 4, 4);
     } else if (n > 0) {
-      to[0] = from[0], to[n / 2] = from[n / 2], to[n - 1] = from[n - 1];
+      to[0] = from[0];
+      to[n / 2] = from[n / 2];
+      to[n - 1] = from[n - 1];
     }
   }
 

@@ -32,7 +32,8 @@ inline Utf8Start utf8_start(const uint8_t* p, size_t n) {
   for (size_t i = 1; i < length; i++) {
     if (i == n) return {Utf8Start::kUnfinished, n};
     if (p[i] < low || p[i] > high) return {Utf8Start::kBad, i};
-    low = 0x80, high = 0xBF;
+    low = 0x80;
+    high = 0xBF;
   }
   return {Utf8Start::kCharacter, length};
 }

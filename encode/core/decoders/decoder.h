@@ -65,8 +65,8 @@ class TokenBytes {
     if (first_differs_ || last_differs_) names_ = TokenList(names);
     double longest = 0;  // what all contents may take together
     for (const std::string_view name : names) longest += static_cast<double>(name.size());
-    if (longest * decoding_.token.growth() * decoding_.run.growth() > kMostBytes)
-      throw Unsupported("a decoder whose replacements may make more than " + std::to_string(kMostBytes) + " bytes");
+    if (longest * decoding_.token.growth() * decoding_.run.growth() > kMaxBytes)
+      throw Unsupported("a decoder whose replacements may make more than " + std::to_string(kMaxBytes) + " bytes");
     std::unordered_map<uint32_t, const FixedToken*> fixed_of;
     for (const FixedToken& token : fixed) {
       if (token.id >= names.size()) throw FileError("token id " + std::to_string(token.id) + " is out of range");
@@ -143,7 +143,7 @@ class TokenBytes {
   const TextSteps& text_steps() const { return decoding_.text; }
 
  private:
-  static constexpr uint32_t kMostBytes = 1u << 30;  // as many as the longest file has that is read
+  static constexpr uint32_t kMaxBytes = 1u << 30;  // as many as the longest file has that is read
   static constexpr uint8_t kGiven = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
 
   // Appends what a token stands for to `out`; returns whether that is bytes.

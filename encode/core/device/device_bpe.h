@@ -1,8 +1,9 @@
 // The tables of byte-level BPE as kernels read them, laid out for memory that comes in sectors of 32 bytes. Freestanding.
 //
 // A look-up of a piece, or of a pair of ids, reads one sector in most cases: a slot of the one table holds a token's
-// first 16 bytes beside its id, a bucket of the other four pairs. Whatever is compared is compared in full. The rules by
-// which a piece merges, `DeviceBpe`, are given to the very loop of the CPU (merge_short.h). device_tables.h fills them.
+// first 16 bytes beside its id, a bucket of the other four pairs. A look-up compares whole
+// tokens and whole pairs, never hashes alone. `DeviceBpe` has the rules by which a piece merges, and runs in the same loop
+// as on the CPU (merge_short.h). device_tables.h fills the tables.
 #pragma once
 
 #include "models/character_tokens.h"

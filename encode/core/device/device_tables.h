@@ -42,11 +42,12 @@ struct DeviceTables {
   }
 
  private:
-  static constexpr size_t kMostProbes = 64;  // of slots that are looked at for a piece
+  static constexpr size_t kMaxProbes = 64;  // of slots that are looked at for a piece
 
   bool controls_merge_ = false;
 
-  // A control token that is not searched for as it is spelled can come of text: the guard has a say beyond added tokens.
+  // Refuses a model that makes a control token of text which does not spell it. The guard would have to look at more
+  // than added tokens there, and kernels look at these alone.
   void check_control(const Bpe& bpe, const std::vector<std::pair<uint32_t, std::string>>& searched) {
     std::vector<bool> reached(bpe.tokens().size());
     bpe.pairs().for_each([&](uint32_t, uint32_t, uint32_t priority) { reached[bpe.merged()[priority]] = true; });
@@ -73,7 +74,7 @@ struct DeviceTables {
       if (token.size() > PieceTable::kHead) rest.insert(rest.end(), token.begin() + PieceTable::kHead, token.end());
       uint64_t i = PieceTable::hash(slot.head[0], slot.head[1], slot.length, static_cast<uint8_t>(token.back())) & mask;
       for (size_t probes = 0; pieces[i].id != kNone; i = (i + 1) & mask)
-        if (++probes == kMostProbes) throw Unsupported("tokens that a table cannot tell apart by their first 16 bytes");
+        if (++probes == kMaxProbes) throw Unsupported("tokens that a table cannot tell apart by their first 16 bytes");
       pieces[i] = slot;
     }
   }
@@ -109,7 +110,10 @@ struct DeviceTables {
     const std::vector<uint32_t>& merged = bpe.merged();
     merged_shift = merged.empty() ? 0 : uint64_t{merged[0]};
     for (size_t priority = 0; priority < merged.size(); priority++)
-      if (merged[priority] != priority + merged_shift) return void(merged_ids = merged);
+      if (merged[priority] != priority + merged_shift) {
+        merged_ids = merged;
+        return;
+      }
   }
 };
 

@@ -1,9 +1,11 @@
 // Finding added tokens in text: leftmost-longest, as HuggingFace's AddedVocabulary does it.
 //
-// The search goes on where a match ends, not where the white space it takes along ends. So a token may begin inside
-// white space that `rstrip` has already taken, and both are emitted. A match that `single_word` rejects is skipped and
-// no shorter alternative is tried. (tokenizers 0.23, tokenizer/added_vocabulary.rs; observed behaviour.) A match that
-// `lstrip` leaves nothing of, since all of it has been taken, is none; where its end has been passed the library panics.
+// Behaviour observed in tokenizers 0.23 (tokenizer/added_vocabulary.rs):
+// - The search goes on where a match ends, not where the white space ends that the match takes along. So a token may
+//   begin inside white space that `rstrip` has taken already, and both tokens are emitted.
+// - A match that `single_word` rejects is skipped, and no shorter token is tried in its place.
+// - If an earlier token has taken all the text of a match, the match counts for nothing. (Where the earlier token reaches
+//   beyond the match, the library panics.)
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Many texts on several threads.
 //
-// Threads take runs of neighbouring texts from a counter, so one long text delays nobody else's. Each keeps its ids;
-// they are put together in order at the end. Threads are made for each call: it costs some 30 µs a thread, and leaves
-// nothing behind that a fork could break.
+// Threads take runs of neighbouring texts from a counter, so one long text delays no other. Each run keeps its ids, and
+// the caller joins them in order at the end. Every call makes its own threads: that costs some 30 µs a thread, and
+// leaves nothing behind that a fork could break.
 #pragma once
 
 #include <atomic>
@@ -70,7 +70,10 @@ class Batch {
     int64_t *to = offsets.get(), at = 0;
     *to++ = 0;
     for (const Run& run : runs_)
-      for (const size_t count : run.counts) *to++ = at += static_cast<int64_t>(count);
+      for (const size_t count : run.counts) {
+        at += static_cast<int64_t>(count);
+        *to++ = at;
+      }
     return offsets;
   }
 

@@ -39,14 +39,14 @@ struct Workspace {
 
   // Gives up what a long text has left behind that is more than worth keeping for the next call; not the cache.
   void shrink() {
-    if (ids.capacity() > kMostKept) ids = IdBuffer();
-    if (model.capacity() > kMostKept) model = ModelScratch();
-    if (pre_tokenizer.capacity() > kMostKept) pre_tokenizer = PreTokenizerScratch();
-    if (spans.capacity() > kMostKept) spans = std::vector<Span>();
-    if (piece_spans.capacity() > kMostKept) piece_spans = std::vector<Span>();
+    if (ids.capacity() > kMaxKept) ids = IdBuffer();
+    if (model.capacity() > kMaxKept) model = ModelScratch();
+    if (pre_tokenizer.capacity() > kMaxKept) pre_tokenizer = PreTokenizerScratch();
+    if (spans.capacity() > kMaxKept) spans = std::vector<Span>();
+    if (piece_spans.capacity() > kMaxKept) piece_spans = std::vector<Span>();
   }
 
-  static constexpr size_t kMostKept = 1 << 20;
+  static constexpr size_t kMaxKept = 1 << 20;
 };
 
 // Hands out workspaces. Slots are claimed by exchange, so a fork in mid-call costs the child one workspace, not a lock.
@@ -139,7 +139,7 @@ class Encoder {
     w.ids.push(id);
   }
 
-  // A stretch of the original between two raw added tokens.
+  // A segment: the original text between two raw added tokens.
   template <bool Spans>
   void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = text + begin;
@@ -193,7 +193,7 @@ class Encoder {
     WordCache::Key key;  // if it is short enough to have one
   };
 
-  // A stretch without added tokens, from `begin` to `end` of a segment.
+  // The part of a segment from `begin` to `end`, which has no added tokens.
   template <bool Spans>
   void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
               const EncodeOptions& options, Workspace& w) const {

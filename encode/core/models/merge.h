@@ -1,4 +1,4 @@
-// The merging of a piece's symbols, whatever they are.
+// The merge loops: they merge the symbols of a piece, be these bytes or characters.
 //
 // The pair of lowest priority merges first, the leftmost of equals, until no pair is left. Up to kShort symbols that is
 // done by shifting arrays (merge_short.h). More take a heap, and long pieces a heap for one window after
@@ -26,7 +26,9 @@ constexpr size_t kShort = 64;
 template <class Rules>
 void merge_at_once(Rules& rules, const uint32_t* ids, uint32_t n, MergeWindow& w) {
   w.ids.assign(ids, ids + n);
-  w.priorities.resize(n), w.next.resize(n), w.previous.resize(n);
+  w.priorities.resize(n);
+  w.next.resize(n);
+  w.previous.resize(n);
   w.heap.clear();
   for (uint32_t i = 0; i < n; i++) {
     w.next[i] = i + 1;

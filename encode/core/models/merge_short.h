@@ -32,13 +32,13 @@ TW_FN uint32_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, ui
 }
 
 // The symbols with which the merging of a piece of `n` bytes begins, and the priorities of their pairs; returns how many
-// they are, or `most` + 1 if they are more.
+// they are, or `limit` + 1 if they are more.
 template <class Rules>
-TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t most, uint32_t* ids,
+TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, uint32_t* ids,
                              uint32_t* priorities) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < n; count++) {
-    if (count == most) return most + 1;
+    if (count == limit) return limit + 1;
     const uint32_t whole = rules.whole(p, i, n);
     ids[count] = whole == kNone ? rules.byte(p[i]) : whole;
     i += whole == kNone ? 1 : utf8_length(p[i]);

@@ -58,7 +58,10 @@ class PremergedChars {
         uint32_t best = kNone;
         size_t at = 0;
         for (size_t i = 0; i + 1 < n; i++)
-          if (const uint32_t priority = pairs.find(ids[i], ids[i + 1]); priority < best) best = priority, at = i;
+          if (const uint32_t priority = pairs.find(ids[i], ids[i + 1]); priority < best) {
+            best = priority;
+            at = i;
+          }
         if (best == kNone) break;
         highest = std::max(highest, best);
         ids[at] = merged[best];

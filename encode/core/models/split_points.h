@@ -1,13 +1,15 @@
-// Places inside a piece that no token crosses, so that what is left and right of them can be encoded apart.
+// Split points: places inside a piece that no token crosses. The text before and after one can be encoded apart.
 //
-// Models without a pre-tokenizer get whole documents. Two characters that stand side by side in no token that merging
-// makes are never in one token. So a document may be cut between them, and the parts, which are words mostly, repeat
-// and are looked up. That holds where both characters are symbols of their own whatever stands around them: one that is
-// unknown may vanish, and let its neighbours meet, or become one token with the next; the models say which characters
-// are known, or that none can do such a thing.
+// Models without a pre-tokenizer get a whole document as one piece. If two characters stand side by side in no token
+// that merging makes, then no token crosses from one to the other, and the document may be split between them. The
+// parts are mostly words, which repeat, so their ids are looked up in the word cache.
 //
-// Pairs of ASCII characters and U+2581, which stands for the space, have a bit each. Others share a field of bits by
-// their hash, so that now and then a cut is missed, never made. Filling it is one pass over the characters of the tokens.
+// This holds where both characters are symbols of their own in any surroundings. An unknown character may vanish, so
+// that its neighbours meet, or may become one token with the next character. The model says which characters are
+// known, or that unknown ones cannot do this.
+//
+// Each pair of ASCII characters (and U+2581, the space) has a bit of its own. Other pairs share a field of bits by
+// their hash: a split point may be missed, but none is invented. Filling takes one pass over the tokens' characters.
 #pragma once
 
 #include <cstdint>

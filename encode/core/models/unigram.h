@@ -1,12 +1,13 @@
 // Unigram: of all ways to cut a text into pieces, the one of the greatest sum of scores (Kudo, "Subword
 // Regularization", 2018), by the Viterbi algorithm over a trie of the pieces.
 //
-// A character that is no piece by itself is also offered as an unknown one, for the worst score less ten, and competes
-// with longer pieces. Of equal sums the path holds whose last piece begins earlier. Sums are rounded from left to
-// right, so arithmetic decides between cuts that are mathematically equal ("...." as "." "..." or "..." "."), and it is
-// what the type stands for: Unigram<double> is HuggingFace's `Unigram` (tokenizers 0.23.3), Unigram<float> that of
-// SentencePiece (0.2.3), which begins again from zero wherever the sum so far is beyond 100,000. For the same reason a
-// document is never cut into words to be looked up.
+// A character that is no piece by itself is also offered as an unknown one. Its score is the worst score less ten, and
+// it competes with longer pieces. Of equal sums, the path wins whose last piece begins earlier.
+//
+// Sums are rounded from left to right. So rounding decides between cuts that are mathematically equal ("...." as "."
+// "..." or "..." "."), and the type of the sum says whose model this is: Unigram<double> is HuggingFace's `Unigram`
+// (tokenizers 0.23.3); Unigram<float> is SentencePiece's (0.2.3), which begins again from zero where the sum is beyond
+// 100,000. For the same reason a document is never split into words that are looked up.
 //
 // Where no piece crosses a place, every path goes through it: there the best one is traced back and the lattice begins
 // anew, with the sum so far. So the lattice is as long as a word or two, unless the text is one letter over and over.
@@ -113,7 +114,7 @@ class Unigram : public Model {
 
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
-  static constexpr Score kUnknownPenalty = 10, kMostSum = 100000;
+  static constexpr Score kUnknownPenalty = 10, kMaxSum = 100000;
   static constexpr size_t kLongest = 1024;  // where text repeats a piece, each character may cost the piece's length
   static constexpr size_t kLongestCharacter = 4;
 
@@ -217,12 +218,13 @@ class Unigram : public Model {
         if (q == end) break;
         lattice[0].score = lattice[at].score;
         from = q;
-        at = 0, reach = 0;
+        at = 0;
+        reach = 0;
       }
       if (lattice.size() <= at + longest_ + kLongestCharacter)
         lattice.resize(2 * lattice.size() + longest_ + kLongestCharacter);
       if constexpr (std::is_same_v<Score, float>)
-        if (std::fabs(lattice[at].score) > kMostSum) rebase(lattice, at, reach);
+        if (std::fabs(lattice[at].score) > kMaxSum) rebase(lattice, at, reach);
       const Score so_far = lattice[at].score;
       const auto offer = [&](const uint8_t* to, uint32_t id, Score score) {
         const size_t place = static_cast<size_t>(to - from);

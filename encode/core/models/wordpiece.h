@@ -96,11 +96,11 @@ class WordPiece : public Model {
   }
 
   // The tokens of at most `most` characters.
-  static std::vector<Trie::Key> within_reach(const std::vector<Trie::Key>& tokens, uint64_t most) {
+  static std::vector<Trie::Key> within_reach(const std::vector<Trie::Key>& tokens, uint64_t limit) {
     std::vector<Trie::Key> found;
     found.reserve(tokens.size());
     for (const Trie::Key& token : tokens) {
-      if (token.bytes.size() > most && characters(token.bytes) > most) continue;
+      if (token.bytes.size() > limit && characters(token.bytes) > limit) continue;
       if (token.bytes.size() > kMaxToken)
         throw Unsupported("model: a WordPiece token of " + std::to_string(token.bytes.size()) + " bytes; at most " +
                           std::to_string(kMaxToken) + " are possible");

@@ -1,8 +1,8 @@
-// Normalizers that look at one character at a time: Lowercase, StripAccents and the steps of BertNormalizer, by the
-// tables of HuggingFace's `tokenizers` 0.23, whose versions of Unicode and whose slips are its own.
+// Normalizers that look at one character at a time: Lowercase, StripAccents and the steps of BertNormalizer.
 //
-// A map is a set of rules, laid down one over the other in a two-level table when it is built. Text is skipped 16 bytes
-// at a time where lead bytes tell that it stays. ASCII that becomes other ASCII is copied along and translated in place,
+// The tables reproduce HuggingFace's `tokenizers` 0.23, with its versions of Unicode and its errors. A map is a set of
+// rules in a two-level table; a later rule overrides an earlier one. Text is skipped 16 bytes at a time where its lead
+// bytes show that it stays the same. ASCII that becomes other ASCII is copied along and translated in place,
 // so that capitals and line feeds do not break up the copying.
 #pragma once
 

@@ -36,7 +36,7 @@ class Charsmap {
     if (bytes == 0 || bytes % sizeof(uint32_t) != 0 || bytes > file.size() - sizeof bytes)
       throw FileError("precompiled_charsmap: a trie of " + std::to_string(bytes) + " bytes in " +
                       std::to_string(file.size()));
-    if (bytes > kMostBytes) throw Unsupported("precompiled_charsmap: a trie of " + std::to_string(bytes) + " bytes");
+    if (bytes > kMaxBytes) throw Unsupported("precompiled_charsmap: a trie of " + std::to_string(bytes) + " bytes");
     units_.resize((bytes / sizeof(uint32_t) + 255) / 256 * 256, kUnused);
     std::memcpy(units_.data(), file.data() + sizeof bytes, bytes);
     replacements_ = file.substr(sizeof bytes + bytes);
@@ -68,7 +68,7 @@ class Charsmap {
     match(text, n, [&](size_t length, size_t at) {
       found.length = length;
       value = at;
-      return ++hits < kMostHits;
+      return ++hits < kMaxHits;
     });
     if (hits) found.replacement = replacement(value);
     return found;
@@ -85,8 +85,8 @@ class Charsmap {
   }
 
  private:
-  static constexpr size_t kMostHits = 32;
-  static constexpr uint32_t kMostBytes = 1 << 24;  // the largest known has 0.3 MB
+  static constexpr size_t kMaxHits = 32;
+  static constexpr uint32_t kMaxBytes = 1 << 24;  // the largest known has 0.3 MB
   static constexpr uint32_t kLongest = 1024;  // of a rule, in bytes: so many may be looked at from each place of a text
   static constexpr size_t kLongestReplacement = 128;  // the longest known has 33
   static constexpr uint32_t kUnused = 0x80000000, kNone = 0xFFFFFFFF;

@@ -43,7 +43,7 @@ struct Element {
   uint32_t c;
   uint8_t rank;    // of its combining class
   uint8_t inputs;  // how many characters of the text it stands for: only the first of a decomposition counts one
-  Span from{};     // those of which it is made, where somebody asks
+  Span from{};     // the characters of which it is made, if the caller wants them
 };
 
 // The properties and decompositions of the canonical or of the compatibility forms.
@@ -163,7 +163,10 @@ class Cursor {
   }
 
  private:
-  Span step() { return last_ = {last_.end, last_.end + utf8_length(text_[last_.end])}; }
+  Span step() {
+    last_ = {last_.end, last_.end + utf8_length(text_[last_.end])};
+    return last_;
+  }
 
   const uint8_t* text_;
   Span last_{0, 0};

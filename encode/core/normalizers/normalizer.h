@@ -25,7 +25,7 @@ class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
 
-  // Whether `text` certainly stays as it is; false if in doubt. Reads only.
+  // True only if `text` certainly stays as it is; false where this is not known. It changes nothing.
   virtual bool keeps(const uint8_t* text, size_t n) const = 0;
 
   // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is

@@ -167,7 +167,7 @@ class SentencePieceText : public NormalizerStep {
   size_t longest_piece(std::string_view text) const {
     size_t found = 0, hits = 0;
     auto first = user_defined_.begin(), last = user_defined_.end();  // those that begin as `text` does
-    for (size_t n = 0; n < text.size() && hits < kMostHits; n++) {
+    for (size_t n = 0; n < text.size() && hits < kMaxHits; n++) {
       const auto order = [n](const std::string& piece, char c) {
         return static_cast<uint8_t>(piece[n]) < static_cast<uint8_t>(c);
       };
@@ -185,7 +185,7 @@ class SentencePieceText : public NormalizerStep {
     return found;
   }
 
-  static constexpr size_t kMostHits = 64;
+  static constexpr size_t kMaxHits = 64;
 
   Charsmap charsmap_;
   std::vector<std::string> user_defined_;  // sorted by their bytes, none twice

@@ -26,7 +26,7 @@ struct Run {
   uint16_t entry;
 };
 
-// Tables of one automaton; the arrays belong to somebody else.
+// Tables of one automaton. The caller owns the arrays.
 struct Automaton {
   static constexpr uint32_t kMaxRunStates = 64;
 

@@ -1,4 +1,4 @@
-// Whether the walks of an automaton may read a long stretch of text again and again, which takes scan_memo.h.
+// Whether the walks of an automaton may read the same long text many times. scan_memo.h makes such walks linear.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ class RescanAnalysis {
     return n;
   }
 
-  // Whether such a stretch may be read so more than once, since a walk that starts inside it passes through such states
-  // as well. (It is read once more in any case. That is all where, as for `\s*\n|\s+`, a run of spaces in which no
-  // line feed was found is a match of its own.) In doubt, it may.
+  // Whether text that one walk has read in vain may be read in vain by later walks, too. Once more is the rule: for
+  // `\s*\n|\s+`, a run of spaces without a line feed is read twice, since it is a match of its own. The answer is true
+  // where this is not known.
   bool may_repeat() const {
     std::vector<size_t> first, index(n_states_);
     for (size_t state = 0; state < n_states_; state++) {

@@ -1,10 +1,12 @@
-// Walks of an automaton that may search far, find nothing, and begin again one character later.
+// A memo of searches that failed, for automata whose walks may search far, find nothing, and begin again one character
+// later.
 //
-// Of `\s+$`, a walk reads a run of spaces to its end, and if text follows, only the first space is settled, as a gap.
-// The next walk would read the run again: quadratic time, which engines take. But a walk that comes to a place in a state
-// in which an earlier one went on and found nothing more will find nothing more either (Reps 1998, "Maximal-munch"
-// tokenization in linear time). So the states of long vain searches are kept, by place, until the text is past them.
-// Costs two bytes of memory a byte of such text for each state that comes to a place.
+// Example: with `\s+$` a walk reads a run of spaces to its end. If text follows, the walk settles only the first space,
+// as a gap, and the next walk reads the run again. That takes quadratic time, and regex engines do take it. But the
+// automaton has no memory: if one walk left a place in a state and found nothing more, every later walk that reaches
+// the place in this state finds nothing more either (Reps, "Maximal-munch tokenization in linear time", 1998). The memo
+// keeps the states of long failed searches by place, until the text is past them. It costs two bytes for each byte of
+// such text and each state that reaches it.
 #pragma once
 
 #include <cstddef>

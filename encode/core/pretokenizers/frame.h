@@ -50,7 +50,7 @@ class ChangedText {
   // Says that the `n` bytes that come next stand for `origin`.
   void put_origin(size_t n, Span origin) { origins_.insert(origins_.end(), n, origin); }
 
-  // The piece as far as it is written. Without `spans`, nobody may ask for its origins.
+  // The piece as far as it is written. Without `spans`, it has no origins.
   Frame frame(bool spans) const {
     const auto* base = reinterpret_cast<const uint8_t*>(text_.data());
     return {base + begin_, base + text_.size(), spans ? origins_.data() + begin_ : nullptr, base + first_end_};

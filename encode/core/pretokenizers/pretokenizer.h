@@ -1,7 +1,7 @@
-// Text to pieces: stages, one after the other, each inside the pieces of the one before.
+// Text to pieces, by stages. Each stage works inside the pieces of the stage before.
 //
-// Most pre-tokenizers only cut, many with one automaton; then pieces are stretches of the text itself. A stage that
-// changes text gets each piece and hands on a copy, and `Frame` leads from there back to the original.
+// Most pre-tokenizers only split, many with one automaton; their pieces are spans of the text itself. A stage that changes
+// text takes each piece and passes on a changed copy. `Frame` leads from the copy back to the original.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct PreTokenizerScratch {
   std::vector<ChangedText> texts;
 
   size_t capacity() const {
-    size_t most = 0;
-    for (const ChangedText& text : texts) most = std::max(most, text.capacity());
-    return most;
+    size_t largest = 0;
+    for (const ChangedText& text : texts) largest = std::max(largest, text.capacity());
+    return largest;
   }
 };
 

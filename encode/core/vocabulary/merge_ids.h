@@ -14,8 +14,8 @@
 
 namespace tokenweir {
 
-// (left, right, merged) for each merge. `names` has the vocabulary's tokens as the file spells them. `prefix`: bytes that
-// the right token of a pair loses (those of continuing_subword_prefix, whatever it begins with).
+// (left, right, merged) for each merge. `names` has the vocabulary's tokens as the file spells them. `prefix`: the
+// length of continuing_subword_prefix; the right token of a pair loses so many bytes, even if they are others.
 inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, const TokenTable& names, size_t prefix = 0) {
   constexpr size_t kBlock = 64;  // look-ups whose memory is fetched at once: waiting for it is what takes the time
   std::vector<std::array<uint32_t, 3>> ids(merges.size());

@@ -27,7 +27,7 @@ class RankFile {
       token += static_cast<char>(held >> bits & 0xFF);
     }
     if (held & ((1u << bits) - 1)) return false;
-    while (bits > 0 && at_ < data_.size() && data_[at_] == '=') at_++, bits -= 2;
+    for (; bits > 0 && at_ < data_.size() && data_[at_] == '='; at_++) bits -= 2;
     if (bits > 0 || (at_ - first) % 4 != 0 || !take(' ')) return false;
     const size_t digits = at_;
     for (; at_ < data_.size() && data_[at_] >= '0' && data_[at_] <= '9'; at_++)

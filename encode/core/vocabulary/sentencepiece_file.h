@@ -88,7 +88,7 @@ struct SentencePieceFile {
   std::vector<std::string_view> pieces;  // in the file's memory
   std::vector<float> scores;
   std::vector<uint8_t> types;
-  std::vector<std::pair<size_t, size_t>> rest;  // the stretches between the pieces
+  std::vector<std::pair<size_t, size_t>> rest;  // the spans between the pieces
 
   explicit SentencePieceFile(std::string_view file) {
     const auto top = [] { return std::string("model"); };

@@ -18,7 +18,10 @@ class TokenList {
   // An empty string: the id names no token.
   class Builder {
    public:
-    explicit Builder(size_t tokens) { offsets_.reserve(tokens + 1), offsets_.push_back(0); }
+    explicit Builder(size_t tokens) {
+      offsets_.reserve(tokens + 1);
+      offsets_.push_back(0);
+    }
 
     // What is appended here belongs to the token that `end_token` ends.
     std::string& bytes() { return bytes_; }

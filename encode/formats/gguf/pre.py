@@ -81,7 +81,7 @@ class Pre(Struct, frozen=True, kw_only=True):
         stages: The pre-tokenizer's parts; None if no file and no document tells the original ones.
         spelling: How tokens are spelled: in GPT-2's alphabet of bytes (`bytes`), or as text with U+2581 for spaces
             (`spaces`).
-        ranks: The original is a tiktoken file: the rank of a token is its id, and merges have no say.
+        ranks: The original is a tiktoken file: the rank of a token is its id, and the merges are ignored.
         nfc: Text is composed first.
         ignore_merges: See `spec.BPE`.
         add_bos: Whether a beginning-of-text token goes first unless the file says otherwise.

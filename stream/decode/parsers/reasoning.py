@@ -101,6 +101,7 @@ class ReasoningParser(Saved):
             place = begin.start()
             if place > seen:
                 self.see(text[seen:place])
+                seen = place
             rule, partial = self._tag_at(text, place)
             if rule is not None:
                 if place > sent:
@@ -151,13 +152,12 @@ class ReasoningParser(Saved):
 
     def see(self, text: str) -> None:
         """Take text that goes out as it is, whatever it has in it: where a line begins matters to tags."""
-        bare = not text.strip()
-        self._bare_start = self._bare_start and bare
-        line_end = text.rfind("\n")
-        if line_end >= 0:
-            self._bare_line = bare or not text[line_end:].strip()
-        else:
-            self._bare_line = self._bare_line and bare
+        if text and not text.isspace():
+            self._bare_start = False
+            line_end = text.rfind("\n")
+            self._bare_line = line_end >= 0 and not text[line_end:].strip()
+        elif "\n" in text:
+            self._bare_line = True
 
     def restore(self, state: Any) -> None:
         """Go on in a state that `state` gave."""

@@ -126,7 +126,9 @@ def case(request, tok, tiny_model, monkeypatch):
 EVERY = pytest.mark.parametrize("case", REMOTE + LOCAL, indirect=True)
 ARITHMETIC = pytest.mark.parametrize("case", [*REMOTE, "sync", "transformers"], indirect=True)
 BEHIND_HTTP = pytest.mark.parametrize("case", REMOTE, indirect=True)
-STREAMING = pytest.mark.parametrize("case", [name for name in REMOTE if "no stream" not in name], indirect=True)
+STREAMED = [name for name in REMOTE if "no stream" not in name]
+STREAMING = pytest.mark.parametrize("case", STREAMED, indirect=True)
+IN_PIECES = pytest.mark.parametrize("case", STREAMED + LOCAL, indirect=True)
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -151,25 +153,21 @@ async def test_max_tokens_ends_the_answer_by_its_length(case):
     assert [step.finish_reason for step in steps] == [None] * (len(steps) - 1) + ["length"]
 
 
-@EVERY
+@IN_PIECES
 @pytest.mark.anyio
 async def test_closing_early_ends_the_engine(case):
     if case.double is not None:
         case.double.endless = True
-        if not getattr(case.engine, "_stream", True):
-            pytest.skip("an answer of one piece has no middle")
     async with aclosing(case.engine.generate(PROMPT, Sampling(max_tokens=10**6, ignore_eos=True))) as steps:
         await anext(steps)
     assert await to_thread.run_sync(case.ended)
 
 
-@EVERY
+@IN_PIECES
 @pytest.mark.anyio
 async def test_cancelling_the_reader_ends_the_engine(case):
     if case.double is not None:
         case.double.endless = True
-        if not getattr(case.engine, "_stream", True):
-            pytest.skip("an answer of one piece has no middle")
     with anyio.CancelScope() as scope:
         async with aclosing(case.engine.generate(PROMPT, Sampling(max_tokens=10**6, ignore_eos=True))) as steps:
             async for _ in steps:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 import numpy as np
 import pytest
 
-from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.transformers import ChatStreamer
+from tokenweir.stream.engines import transformers as module
+from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.engines.transformers import ChatStreamer, TransformersEngine
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
 
 
@@ -115,3 +119,85 @@ def test_a_stop_string_ends_generate(model):
     assert len(shorter) < len(ids)
     assert "".join(delta.text for delta in got[:-1]) == text[: text.index(stop)]
     assert got[-1].stop_reason == stop
+
+
+@pytest.mark.anyio
+async def test_the_engine_gives_what_generate_gives(model):
+    import torch
+
+    prompt = Tokenizer.default().encode("Hello")
+    ids = torch.tensor([prompt])
+    own = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, do_sample=False)
+    async with aclosing(TransformersEngine(model).generate(prompt, Sampling(max_tokens=24, temperature=0))) as steps:
+        got = [step async for step in steps]
+    assert [token_id for step in got for token_id in step.ids] == own[0, len(prompt) :].tolist()
+    assert got[-1].finish_reason == "length"
+
+
+# -- the engine, with a model of a few lines ---------------------------------------------------------------------------
+
+
+class Asked:
+    """A model that gives one id and keeps what it was asked."""
+
+    class generation_config:
+        eos_token_id = (7, 8)
+
+    class config:
+        max_position_embeddings = 99
+
+    def generate(self, streamer, stopping_criteria, **options):
+        self.options = options
+        streamer.put(np.array([[1, 2]]))
+        streamer.put(np.array([7]))
+        streamer.end()
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    monkeypatch.setattr(module, "prompt_tensor", lambda model, ids: {"input_ids": list(ids)})
+    return Asked()
+
+
+async def steps_of(model, **sampling):
+    async with aclosing(TransformersEngine(model).generate([1, 2], Sampling(**sampling))) as steps:
+        return [step async for step in steps]
+
+
+@pytest.mark.anyio
+async def test_generates_names_for_what_is_asked(asked):
+    assert TransformersEngine(asked).context_size == 99
+    (step,) = await steps_of(asked, max_tokens=5)
+    assert (step.ids, step.finish_reason) == ([7], "stop")
+    ends = {"eos_token_id": [7, 8], "pad_token_id": 7}
+    assert asked.options == {"input_ids": [1, 2], "max_new_tokens": 5, "do_sample": False} | ends
+    await steps_of(asked, temperature=0.5, min_p=0.1, repetition_penalty=1.2, logit_bias={4: 2}, stop_token_ids=(9,))
+    assert asked.options == {
+        "input_ids": [1, 2],
+        "max_new_tokens": 512,
+        "do_sample": True,
+        "temperature": 0.5,
+        "top_p": 1.0,
+        "top_k": 0,
+        "min_p": 0.1,
+        "repetition_penalty": 1.2,
+        "sequence_bias": {(4,): 2.0},
+        "eos_token_id": [7, 8, 9],
+        "pad_token_id": 7,
+    }
+    (step,) = await steps_of(asked, max_tokens=5, ignore_eos=True)
+    assert asked.options["min_new_tokens"] == 5
+    assert step.finish_reason is None
+
+
+@pytest.mark.anyio
+async def test_a_failure_of_the_model_and_a_seed(asked, monkeypatch):
+    with pytest.raises(EngineError, match="PyTorch seeds the whole process, not a call; seed=3"):
+        await steps_of(asked, temperature=1.0, seed=3)
+
+    def broken(model, prompt_ids):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(module, "prompt_tensor", broken)
+    with pytest.raises(EngineError, match="^transformers failed: RuntimeError: out of memory$"):
+        await steps_of(asked)

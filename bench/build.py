@@ -1,0 +1,103 @@
+"""What it costs to compile the core: CPU time and peak memory of each unit. Prints a table; --write puts it into bench/RESULTS.md.
+
+    python bench/build.py [--write]
+
+Wants CMake, ninja and nanobind, as a build does. A unit is what an edit of its `.cpp` compiles again; an edit of a header
+compiles the units that include it. Optimised as in a wheel, one compiler at a time, without a cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import nanobind
+from report import ROOT, machine, table, write_between
+
+
+class Cost(NamedTuple):
+    """CPU seconds, megabytes at most, and the headers of the core that were read."""
+
+    seconds: float
+    megabytes: float
+    headers: frozenset[str]
+
+
+def compile_commands(folder: Path) -> list[dict[str, str]]:
+    """What CMake would run for each file, the binding library's own included."""
+    options = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+        "SKBUILD_PROJECT_NAME": "tokenweir",
+        "SKBUILD_PROJECT_VERSION": "0",
+        "Python_EXECUTABLE": sys.executable,
+        "nanobind_DIR": nanobind.cmake_dir(),
+    }
+    given = [f"-D{name}={value}" for name, value in options.items()]
+    subprocess.run(["cmake", "-S", ROOT, "-B", folder, *given], check=True, stdout=subprocess.DEVNULL)
+    commands: list[dict[str, str]] = json.loads((folder / "compile_commands.json").read_text())
+    return commands
+
+
+def cost(command: dict[str, str], folder: Path) -> Cost:
+    """Compile one file."""
+    arguments = shlex.split(command["command"])
+    dependencies = folder / "unit.d"
+    arguments[arguments.index("-o") + 1] = str(folder / "unit.o")
+    process = subprocess.Popen([*arguments, "-MMD", "-MF", dependencies], cwd=command["directory"])
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"{command['file']} does not compile")
+    headers = re.findall(r"encode/core/(\S+\.h)", dependencies.read_text())
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, frozenset(headers))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
+    options = parser.parse_args()
+    units: dict[str, Cost] = {}
+    library: list[Cost] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for command in compile_commands(Path(folder)):
+            found = cost(command, Path(folder))
+            if "encode/core/python" in command["file"]:
+                units[Path(command["file"]).name] = found
+            else:
+                library.append(found)
+    rows = [
+        [name, f"{unit.seconds:.1f}", f"{unit.megabytes:.0f}"]
+        for name, unit in sorted(units.items(), key=lambda item: -item[1].seconds)
+    ]
+    first = [*units.values(), *library]
+    rows.append(["a first build", f"{sum(c.seconds for c in first):.0f}", f"{max(c.megabytes for c in first):.0f}"])
+    for header in (
+        "base/utf8.h",
+        "pattern/automaton.h",
+        "models/bpe.h",
+        "decoders/text_step.h",
+        "device/device_tables.h",
+    ):
+        of = [unit for unit in units.values() if header in unit.headers]
+        cells = [f"{sum(c.seconds for c in of):.0f}", f"{max(c.megabytes for c in of):.0f}"]
+        rows.append([f"an edit of {header}: {len(of)} units", *cells])
+    text = (
+        "CPU seconds and the compiler's peak memory. Before the bindings were units, any edit took 48 s and 976 MB.\n\n"
+        f"{table(['an edit of', 's', 'MB'], rows)}\n\n{machine()}"
+    )
+    print(text)
+    if options.write:
+        write_between(ROOT / "bench" / "RESULTS.md", "build", text)
+
+
+if __name__ == "__main__":
+    main()
