@@ -137,7 +137,14 @@ async def run_tokenweir(engine: StepEngine, streams: int) -> None:
     """The package's own server."""
     from tokenweir import Limits, Tokenizer, serve
 
-    limits = Limits(max_connections=streams + 10)
+    most = streams + 10
+    limits = Limits(
+        max_connections=most,
+        max_connections_per_client=most,
+        max_generations=most,
+        max_generations_per_client=most,
+        max_waiting=most,
+    )
     async with serve(engine=engine, tokenizer=Tokenizer.default(), port=0, limits=limits) as server:  # type: ignore[arg-type]
         print(server.port, flush=True)
         await server.serve_forever()

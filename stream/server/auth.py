@@ -88,6 +88,8 @@ class Gate:
         return found
 
     def _is_own_name(self, host: str) -> bool:
+        if any(sign in host for sign in ", @/"):  # two headers, or what is no name at all
+            return False
         try:
             name = (urlsplit(f"//{host}").hostname or "").lower()
             return name in self._names or bool(ip_address(name))

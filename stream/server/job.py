@@ -127,6 +127,11 @@ class Engines:
 
         """
         if isinstance(job.prompt, list):
+            size = self.tokenizer.vocab_size
+            if (bad := next((token_id for token_id in job.prompt if token_id >= size), None)) is not None:
+                raise RequestError(
+                    f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
+                )
             return job.prompt
         if self._waiting >= self._limits.max_waiting:
             raise RequestError(

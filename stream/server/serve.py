@@ -140,9 +140,9 @@ class Server:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.listen(BACKLOG)
-        except OSError:
+        except OSError as error:
             listener.close()
-            raise
+            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
         self.port = listener.getsockname()[1]
         await self._uvicorn.startup(sockets=[listener])
         self._ticking = loop.create_task(self._uvicorn.main_loop())  # the Date header

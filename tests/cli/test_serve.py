@@ -145,15 +145,71 @@ def test_origins():
 
 def test_a_port_that_is_taken():
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port", str(taken.getsockname()[1])])
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port", str(port)])
     assert result.exit_code == 1
-    assert result.stderr.startswith("tokenweir: error: [Errno 98] ")
+    assert f"error: [Errno 98] cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
 
 
 @pytest.mark.parametrize("key", ["", "clé"])
 def test_a_key_that_cannot_be(key):
     result = CliRunner().invoke(main, ["serve", "--api-key", key])
     assert (result.exit_code, "--api-key must be ASCII and not empty" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        ("max_cost=3", "no limit 'max_cost'; there are max_output_tokens, "),
+        ("heartbeat=soon", "'soon' is no number"),
+        ("max_items=1.5", "'1.5' is no number"),
+        ("max_connections=0", "max_connections=0 must be above 0"),
+    ],
+)
+def test_limits_that_cannot_be(limit, text):
+    result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--limit", limit])
+    assert (result.exit_code, text in result.stderr) == (2, True)
+
+
+def test_limits_and_names():
+    with server("--engine=ngram", "--limit=max_output_tokens=3", "--allow-host=api.example") as (_, address):
+        assert get(address, "/v1/models", Host="api.example")
+        with connect(f"ws://{address}/v1/responses") as websocket:
+            ask(websocket, model="default", max_output_tokens=4)
+            assert "this server gives 3 at most" in websocket.recv(timeout=30)
+
+
+STUCK = """
+import asyncio
+from tokenweir.cli import main, model
+
+class Stuck:
+    async def generate(self, prompt_ids, sampling):
+        yield [71]
+        while True:
+            {work}
+
+model._toy = lambda kind, argument: Stuck()
+main(["serve", "--port=0", "--engine=replay", "--limit=drain_timeout=0.2"])
+"""
+SWALLOW = """
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
+"""
+
+
+@pytest.mark.parametrize("work", [SWALLOW, "pass"], ids=["swallows its cancellation", "never awaits"])
+def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, monkeypatch):
+    program = STUCK.format(work=work)
+    monkeypatch.setitem(globals(), "SERVE", (sys.executable, "-c", program))
+    with server() as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
+        ask(websocket)
+        next(message for message in websocket if "response.in_progress" in message)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 1
+        assert "An engine did not stop, and is left behind." in process.stderr.read()
 
 
 def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):

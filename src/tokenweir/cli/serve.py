@@ -1,10 +1,14 @@
-"""`tokenweir serve`: an engine behind a websocket, with a page to try it."""
+"""`tokenweir serve`: an engine behind HTTP and websockets, with a page to try it."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +21,16 @@ from tokenweir.cli.options import (
     tokenizer_option,
 )
 
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from tokenweir.stream.server.limits import Limits
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+LAST_RESORT = 5.0
+"""Seconds after the time to drain when the process ends, whatever an engine does."""
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)
@@ -37,11 +50,25 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 )
 @click.option(
     "--api-key",
+    multiple=True,
     show_envvar=True,
-    help="What clients must send. Better given in the environment, since other users can see a command line.",
+    help="What clients must send; several in the environment are separated by blanks. Better given there, since other "
+    "users can see a command line. Can be repeated.",
 )
 @click.option(
     "--origin", multiple=True, help="A web origin that may connect, besides the server's own. Can be repeated."
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which the server answers, besides addresses, localhost and --host; * is for any. Can be repeated.",
+)
+@click.option(
+    "--limit",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What clients may cost, such as max_connections=100: the fields of tokenweir.Limits. Can be repeated.",
 )
 def serve(
     host: str,
@@ -52,15 +79,18 @@ def serve(
     template: Path | None,
     model: str,
     device: str,
-    api_key: str | None,
+    api_key: tuple[str, ...],
     origin: tuple[str, ...],
+    allow_host: tuple[str, ...],
+    limit: tuple[str, ...],
 ) -> None:
-    """Serve an engine over a websocket that speaks the OpenAI Responses protocol, with a page to chat at.
+    """Serve an engine over OpenAI's HTTP interfaces and a websocket of responses, with a page to chat at.
 
-    Without --engine it is the small model that `tokenweir fetch-model` has fetched, else a toy that makes words up, and `demo`, which plays
-    recorded answers.
+    Without --engine it is the small model that `tokenweir fetch-model` has fetched, else a toy that makes words up, and
+    `demo`, which plays recorded answers. The name `default` always means the first model.
 
-    SIGTERM and SIGINT let the answers in flight end first; a second one cuts them off.
+    SIGTERM and SIGINT let the answers in flight end first; a second one cuts them off. An engine that does not stop is left
+    behind when the time to drain is over, with a line that says so and exit code 1.
     """
     import asyncio
     import signal
@@ -69,10 +99,12 @@ def serve(
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.prompts.batcher import PromptBatcher
+    from tokenweir.stream.server.generation import abandoned
     from tokenweir.stream.server.serve import serve as start
 
-    if api_key is not None and not (api_key and api_key.isascii()):
+    if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
+    limits = _limits(limit)
     served = load_model(engine, tokenizer, template, engine_key=engine_key)
     engines: dict[str, Engine] = {model: served.engine}
     if isinstance(served.engine, NgramEngine):
@@ -91,24 +123,63 @@ def serve(
                 port=port,
                 api_key=api_key,
                 origins=origin,
+                hosts=allow_host,
+                limits=limits,
             ) as server,
         ):
             loop = asyncio.get_running_loop()
             signals = (signal.SIGTERM, signal.SIGINT)
 
-            def stop() -> None:
-                server.close()
-                for number in signals:  # the next one ends the process, and not by an exception that waits for answers
-                    loop.remove_signal_handler(number)
-                    signal.signal(number, signal.SIG_DFL)
+            def stop(number: int, frame: FrameType | None) -> None:
+                for each in signals:  # the next one ends the process, and not by an exception that waits for answers
+                    signal.signal(each, signal.SIG_DFL)
+                loop.call_soon_threadsafe(server.close)
+                timer = threading.Timer(limits.drain_timeout + LAST_RESORT, _end)
+                timer.daemon = True
+                timer.start()
 
-            for number in signals:
-                loop.add_signal_handler(number, stop)
+            for number in signals:  # not the event loop's own, which an engine that never awaits would keep waiting
+                signal.signal(number, stop)
             sys.stderr.write(f"{' and '.join(engines)} served at http://{host}:{server.port}\n")
             if engine is None:
                 sys.stderr.write(f"{served.about}\n")
-            if api_key is None and host not in LOOPBACK:
+            if not api_key and host not in LOOPBACK:
                 sys.stderr.write("Anyone who reaches this address can use it: no --api-key is set.\n")
             await server.serve_forever()
+            await server.wait_closed()
+        if abandoned():
+            _end()
 
     asyncio.run(run())
+
+
+def _end() -> None:
+    """End the process although an engine goes on."""
+    sys.stderr.write("An engine did not stop, and is left behind.\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _limits(given: tuple[str, ...]) -> Limits:
+    """Read `--limit`.
+
+    Raises:
+        click.UsageError: There is no such limit, or its value cannot be.
+
+    """
+    from tokenweir.stream.server.limits import Limits
+
+    kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}
+    values: dict[str, int | float] = {}
+    for item in given:
+        name, _, value = item.partition("=")
+        if name not in kinds:
+            raise click.UsageError(f"--limit {item}: no limit {name!r}; there are {', '.join(kinds)}")
+        try:
+            values[name] = kinds[name](value)
+        except ValueError:
+            raise click.UsageError(f"--limit {item}: {value!r} is no number") from None
+    try:
+        return Limits(**values)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise click.UsageError(f"--limit {error}") from error

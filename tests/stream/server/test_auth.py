@@ -40,7 +40,7 @@ def test_origins(origin, host, allowed):
         (
             {},
             [None, "127.0.0.1:8000", "[::1]", "localhost", "LOCALHOST:1", "box.example:80"],
-            ["evil.example", "", "["],
+            ["evil.example", "", "[", "localhost, evil.example", "evil@localhost"],
         ),
         ({"hosts": ["api.example"]}, ["api.example:443", "API.example", "10.0.0.1"], ["evil.example", "x.api.example"]),
         ({"hosts": ["*"]}, ["evil.example"], []),

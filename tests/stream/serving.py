@@ -1,0 +1,122 @@
+"""A server over real sockets for tests: engines that play what they are told, and clients of every kind."""
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from openai import AsyncOpenAI
+from websockets.asyncio.client import connect
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.serve import serve
+
+TOK = Tokenizer.default()
+
+
+class Script:
+    """An engine that plays text as ids, and keeps what happened; numbers are seconds to wait, errors are raised."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+        self.prompts = []
+        self.sampling = None
+        self.started = 0
+        self.closed_at = []
+
+    async def generate(self, prompt_ids, sampling):
+        self.started += 1
+        self.prompts.append(TOK.decode(prompt_ids, skip_special_tokens=False))
+        self.sampling = sampling
+        try:
+            for part in self.parts:
+                if isinstance(part, (int, float)):
+                    await asyncio.sleep(part)
+                elif isinstance(part, BaseException):
+                    raise part
+                else:
+                    for token_id in TOK.encode(part):
+                        yield [token_id]
+        finally:
+            self.closed_at.append(asyncio.get_running_loop().time())
+
+
+class Endless:
+    """An engine that never stops, and counts the ids it gave."""
+
+    given = 0
+    closed = False
+
+    async def generate(self, prompt_ids, sampling):
+        try:
+            while True:
+                await asyncio.sleep(0)
+                ids = TOK.encode("on and ") * 10
+                self.given += len(ids)
+                yield ids
+        finally:
+            self.closed = True
+
+
+def serving(engine, **options):
+    options.setdefault("limits", Limits(drain_timeout=0.2))
+    return serve(engine=engine, tokenizer=TOK, port=0, **options)
+
+
+@asynccontextmanager
+async def client_of(server, **options):
+    async with AsyncOpenAI(
+        base_url=f"http://127.0.0.1:{server.port}/v1", api_key="k", max_retries=0, **options
+    ) as client:
+        yield client
+
+
+def socket_to(server, **options):
+    return connect(f"ws://127.0.0.1:{server.port}/v1/responses", **options)
+
+
+async def say(websocket, **event):
+    await websocket.send(json.dumps({"type": "response.create", "input": "hi"} | event))
+
+
+async def until(websocket, kind):
+    """Receive up to an event of this kind; give all of them."""
+    events = []
+    async with asyncio.timeout(10):
+        while not events or events[-1]["type"] != kind:
+            events.append(json.loads(await websocket.recv()))
+    return events
+
+
+async def eventually(condition):
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    pytest.fail("it never happened")
+
+
+async def fetch(server, path, method="GET", **headers):
+    def blocking():
+        request = Request(f"http://127.0.0.1:{server.port}{path}", method=method, headers=headers)
+        try:
+            with urlopen(request, timeout=10) as reply:
+                return reply.status, reply.headers, reply.read()
+        except HTTPError as error:
+            with error:
+                return error.code, error.headers, error.read()
+
+    return await asyncio.to_thread(blocking)
+
+
+def small_socket(server):
+    """A client's socket with the smallest buffer, so that a reader that stops is noticed soon."""
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.connect(("127.0.0.1", server.port))
+    small.setblocking(False)
+    return small
