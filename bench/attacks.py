@@ -33,7 +33,7 @@ VOCABULARIES = {
     "qwen3": "tokenizers/qwen3",
     "llama-2": "tokenizers/llama-2/tokenizer.model",
     "mistral": "tokenizers/mistral-7b-v0.3/tokenizer.model",
-    "gemma": "tokenizers/gemma/tokenizer.model",
+    "gemma": "tokenizers/gemma",
 }
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 HARMLESS = "xqzx"
