@@ -9,6 +9,7 @@ from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.stream.pipeline.chat import chat
+from tokenweir.templates import ChatTemplate
 
 TEMPLATE = (
     "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}"
@@ -213,6 +214,13 @@ async def test_an_encoder_in_the_tokenizers_place(tok):
     engine = Engine([65])
     await answer(engine, tok, encoder=Batcher())
     assert engine.prompt_ids == tok.encode("<turn>user\nhi<eos><turn>assistant\n")
+
+
+async def test_a_choice_of_tools_reaches_the_template(tok):
+    template = ChatTemplate("<turn>{{ tool_choice }} {{ tools | map(attribute='function.name') | join }}")
+    engine = Engine([65])
+    await answer(engine, tok, template=template, tools=[TOOL], tool_choice="required")
+    assert tok.decode(engine.prompt_ids, skip_special_tokens=False) == f"<turn>required {TOOL['function']['name']}"
 
 
 async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_tok):
