@@ -26,6 +26,9 @@ from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle
 from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
 
+SHORT_PROMPT = 4000
+"""Characters of messages that are rendered and encoded at once."""
+
 
 @asynccontextmanager
 async def chat(
@@ -134,13 +137,24 @@ async def prompt_of(
     """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
     if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
-    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
-    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
+    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
+    # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
+    short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
+    render = partial(template.render, messages, tools=tools, **(template_kwargs or {}))
+    prompt = render() if short else await to_thread.run_sync(render)
     if encoder is None or isinstance(encoder, Tokenizer):
-        return await to_thread.run_sync(prompt.encode, encoder or tokenizer)
+        own = encoder or tokenizer
+        return prompt.encode(own) if short else await to_thread.run_sync(prompt.encode, own)
     prompt.check(tokenizer)
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
     return ids
+
+
+def _length(message: Mapping[str, Any]) -> int:
+    """The characters of a message, as far as they are easily counted; any other counts as long."""
+    content = message.get("content", "")
+    plain = isinstance(content, str) and message.keys() <= {"role", "content"}
+    return len(content) if plain else SHORT_PROMPT + 1
 
 
 @asynccontextmanager
