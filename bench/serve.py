@@ -364,7 +364,7 @@ def memory(pid: int) -> float:
 async def measure(name: str, streams: int, seconds: float) -> list[str]:
     """One row of the table."""
     opening = streams / 200
-    tokens = round((2 * opening + WARM_UP + seconds + 2) * RATE)
+    tokens = round((8 * opening + WARM_UP + seconds + 2) * RATE)
     command = [sys.executable, __file__, "--be", name, "--streams", str(streams), "--tokens", str(tokens)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jinja2 import nodes
 
 
@@ -22,16 +24,19 @@ def takes_argument_text(tree: nodes.Template) -> bool:
     )
 
 
-def literals(tree: nodes.Template) -> frozenset[str]:
-    """All text that the template itself holds."""
-    data = (node.data for node in tree.find_all(nodes.TemplateData))
-    constants = (node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str))
-    return frozenset((*data, *constants))
+def literals(tree: Iterable[nodes.Node]) -> frozenset[str]:
+    """All text that a template itself holds, of its nodes."""
+    return frozenset(
+        node.data if isinstance(node, nodes.TemplateData) else node.value
+        for node in tree
+        if isinstance(node, nodes.TemplateData) or (isinstance(node, nodes.Const) and isinstance(node.value, str))
+    )
 
 
-def branches(tree: nodes.Template) -> tuple[int, int]:
-    """How many conditional statements and how many names the template has."""
-    return sum(1 for _ in tree.find_all(nodes.If)), len({name.name for name in tree.find_all(nodes.Name)})
+def branches(tree: Iterable[nodes.Node]) -> tuple[int, int]:
+    """How many conditional statements and how many names there are among a template's nodes."""
+    found = list(tree)
+    return sum(isinstance(n, nodes.If) for n in found), len({n.name for n in found if isinstance(n, nodes.Name)})
 
 
 _ROUNDS = 8  # of following names to other names; two find all in templates of real models

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import jinja2
+from jinja2 import nodes
 from jinja2.meta import find_undeclared_variables
 
 from tokenweir.encode.errors import TemplateError
@@ -96,13 +97,14 @@ class ChatTemplate:
             raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
         try:
             tree = _environment().parse(source)
-            limits.check_branches(*analysis.branches(tree))
+            parts = list(tree.find_all(nodes.Node))
+            limits.check_branches(*analysis.branches(parts))
             self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
             self.content_format: Literal["parts", "string"] = (
                 "parts" if analysis.iterates_over_content(tree) else "string"
             )
             self._takes_argument_text = analysis.takes_argument_text(tree)
-            literals = analysis.literals(tree)
+            literals = analysis.literals(parts)
             self._template = compile_tree(_environment(), tree, self._filename)
         except Exception as error:  # Jinja and the Python compiler can fail in many ways
             raise as_template_error(error, self._filename) from error

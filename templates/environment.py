@@ -134,6 +134,9 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
                     limits.looked_through(args[0] if args else None)
                 limits.check_call(name, subject, args, kwargs)
                 return limits.result(self.call_method(function, args, kwargs))
+            if isinstance(subject, list | tuple):  # whose methods for reading compare every item
+                limits.spend(len(subject))
+                limits.looked_through(subject)
         elif kind is LoopContext:  # loop(children) of a recursive loop
             args = (limits.counted(args[0]), *args[1:])
         elif kind is Macro:

@@ -284,6 +284,9 @@ def _check_long(name: str, text: str, values: Sequence[object]) -> None:
     spend(length // _BYTES_A_STEP)
     if name in ("split", "rsplit", "splitlines", "list", "wordwrap", "indent") and not values and length > MAX_ITEMS:
         raise SecurityError(f"{name} of {length} characters is over the limit of {MAX_ITEMS}")
+    if name == "wordwrap":  # which copies what is left of a long word for every line of it
+        width = next((value for value in values if isinstance(value, int)), 79)
+        spend(length * length // (_BYTES_A_STEP * 64 * max(1, width)))
     if name in _BACKWARDS and values and isinstance(values[0], str):
         # Python searches backwards, and strips, in a time that is the product of the lengths.
         spend(length * len(values[0]) // (_BYTES_A_STEP * 64))

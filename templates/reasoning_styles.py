@@ -39,9 +39,15 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
             is cut out everywhere (`drop`). Thinking does not nest: the first closer ends it.
         after_closer: White space that follows a closer stays (`keep`), or is cut out: line ends only (`strip_newlines`)
             or all of it (`strip`).
-        wrappers: Texts round the answer itself, which are cut out of it wherever they stand.
+        after_opener: The same for white space after an opener.
+        wrappers: Control tokens round the answer itself, which are cut out of it wherever they stand.
+        envelope: Two texts round the whole answer, or none. They are cut out where the first begins the answer; a
+            mention of them in the answer is text.
         enders: Texts that end the thinking without a closer and stay: what begins a tool call or an answer. They count
-            where they are first on their line, so that thinking may mention them.
+            where they are first on their line or an object or a tag follows, so that thinking may mention them.
+        token_enders: The same as control tokens, which count wherever they stand.
+        shows: Texts all of which a template has that shows the style; where there are none, its marks show it.
+        unlike: Texts that no template of the style has.
 
     Raises:
         ValueError: No tags, an empty tag, a tag that is the beginning of another, or an unknown policy.
@@ -56,17 +62,24 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
     unmatched_closer: UnmatchedCloser = "keep"
     repeated_opener: RepeatedOpener = "drop_first"
     after_closer: AfterCloser = "keep"
+    after_opener: AfterCloser = "keep"
     wrappers: tuple[str, ...] = ()
+    envelope: tuple[str, ...] = ()
     enders: tuple[str, ...] = ()
+    token_enders: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
 
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts that are cut out."""
-        return self.openers + self.closers + self.wrappers
+        return self.openers + self.closers + self.wrappers + self.envelope
 
     def __post_init__(self) -> None:
         """Refuse a style that could not be parsed the same way however its text is cut."""
-        tags = self.openers + self.closers + self.wrappers + self.enders
+        tags = self.openers + self.closers + self.wrappers + self.envelope + self.enders + self.token_enders
+        if len(self.envelope) not in (0, 2):
+            raise ValueError(f"reasoning style {self.name!r}: envelope {self.envelope} is no pair of texts")
         if not self.openers or not self.closers or "" in tags:
             raise ValueError(f"reasoning style {self.name!r} lacks an opener or a closer, or has an empty one: {tags}")
         for place, tag in enumerate(tags):
@@ -78,6 +91,7 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
             ("unmatched_closer", UnmatchedCloser),
             ("repeated_opener", RepeatedOpener),
             ("after_closer", AfterCloser),
+            ("after_opener", AfterCloser),
         ):
             value = getattr(self, field)
             if value not in get_args(allowed):
@@ -106,7 +120,17 @@ STYLES: dict[str, ReasoningStyle] = {
             "<|channel|>",
             "<|message|>",
         ),
-        _pair("gemma4", "<|channel>thought\n", "<channel|>", "<|channel>", "<channel|>"),
+        ReasoningStyle(
+            name="gemma4",
+            openers=("<|channel>thought", "<|channel><|channel>thought"),
+            closers=("<channel|>",),
+            tokens=("<|channel>", "<channel|>"),
+            opens_at="anywhere",
+            unmatched_closer="drop",
+            repeated_opener="drop",
+            after_opener="strip_newlines",
+            token_enders=("<|tool_call>",),
+        ),
         _pair("seed-oss", "<seed:think>", "</seed:think>"),
         ReasoningStyle(
             name="cohere",
@@ -115,9 +139,9 @@ STYLES: dict[str, ReasoningStyle] = {
             tokens=("<|START_THINKING|>", "<|END_THINKING|>"),
             unmatched_closer="drop",
             wrappers=("<|END_RESPONSE|>", "<|END_TEXT|>"),
-            enders=("<|START_ACTION|>",),
+            token_enders=("<|START_ACTION|>",),
         ),
-        _pair("mistral", "[THINK]", "[/THINK]", enders=("[TOOL_CALLS]",)),
+        _pair("mistral", "[THINK]", "[/THINK]", token_enders=("[TOOL_CALLS]",)),
         _pair("kimi-vl", "◁think▷", "◁/think▷"),
         ReasoningStyle(
             name="kimi-k3",
@@ -126,12 +150,29 @@ STYLES: dict[str, ReasoningStyle] = {
             tokens=("<|open|>", "<|close|>", "<|sep|>"),
             unmatched_closer="drop",
             wrappers=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
-            enders=("<|open|>tools<|sep|>",),
+            token_enders=("<|open|>tools<|sep|>",),
         ),
         _pair("minimax-m3", "<mm:think>", "</mm:think>", unmatched_closer="drop"),
         _pair("longcat", "<longcat_think>", "</longcat_think>", enders=("<longcat_tool_call>",)),
         _pair("apertus", "<|inner_prefix|>", "<|inner_suffix|>"),
-        _pair("solar-open", "<|think:start|>", "<|think:end|>", enders=("<|tool_call:start|>",)),
+        _pair("solar-open2", "<|think:start|>", "<|think:end|>", token_enders=("<|tool_call:start|>",)),
+        ReasoningStyle(
+            name="solar-open",
+            openers=("<|think|>",),
+            closers=("<|end|>",),
+            tokens=("<|think|>", "<|content|>", "<|tool_calls|>"),
+            unmatched_closer="drop",
+            wrappers=("<|begin|>assistant", "<|content|>", "<|tool_calls|>"),
+            shows=("assistant<|think|>", "assistant<|content|>"),
+        ),
+        ReasoningStyle(
+            name="apriel",
+            openers=("Here are my reasoning steps:\n",),
+            closers=("[BEGIN FINAL RESPONSE]",),
+            opens_at="start",
+            after_closer="strip_newlines",
+            shows=("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+        ),
         ReasoningStyle(
             name="k2-v3",
             openers=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
@@ -147,7 +188,13 @@ STYLES: dict[str, ReasoningStyle] = {
             ":plamo|>",
             enders=("<|plamo:begin_tool_requests:plamo|>",),
         ),
-        _pair("hunyuan", "<think:opensource>", "</think:opensource>", enders=("<tool_calls:opensource>",)),
+        _pair(
+            "hunyuan",
+            "<think:opensource>",
+            "</think:opensource>",
+            token_enders=("<tool_calls:opensource>",),
+            shows=(":opensource", "<think{}>"),
+        ),
         _pair("pangu", "[unused16]", "[unused17]"),
         ReasoningStyle(
             name="granite-3.2",
@@ -164,18 +211,25 @@ STYLES: dict[str, ReasoningStyle] = {
             "</think>",
             "<response>",
             "</response>",
-            wrappers=("<response>", "</response>"),
+            envelope=("<response>", "</response>"),
             after_closer="strip_newlines",
+            unlike=("<minimax:",),
         ),
         ReasoningStyle(
             name="hunyuan-a13b",
             openers=("<think>",),
             closers=("</think>",),
-            wrappers=("<answer>\n", "\n</answer>"),
+            envelope=("<answer>\n", "\n</answer>"),
             after_closer="strip_newlines",
             enders=("<tool_calls>",),
         ),
-        _pair("think", "<think>", "</think>", enders=("<tool_call>", "<|tool_calls_section_begin|>")),
+        _pair(
+            "think",
+            "<think>",
+            "</think>",
+            enders=("<tool_call>", "<minimax:tool_call>"),
+            token_enders=("<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<｜tool▁calls▁begin｜>"),
+        ),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""
@@ -218,7 +272,6 @@ FAMILIES: dict[str, str] = {
     "kimi": "kimi-vl",
     "magistral": "mistral",
     "seed": "seed-oss",
-    "solar-open2": "solar-open",
 }
 """Families of models by the name of their style, for those that share one."""
 
@@ -249,8 +302,11 @@ def content_tags(source: str) -> tuple[str, ...]:
 
 
 def _shows(source: str, style: ReasoningStyle) -> bool:
-    wrappers = style.wrappers if style.openers == STYLES["think"].openers else ()
-    wrapped = not wrappers or any(wrapper.strip() in source for wrapper in wrappers)
+    if any(text in source for text in style.unlike):
+        return False
+    if style.shows:
+        return all(text in source for text in style.shows)
+    wrapped = not style.envelope or any(text.strip() in source for text in style.envelope)
     return wrapped and any(mark in source for mark in _marks(style))
 
 

@@ -1,87 +1,75 @@
 """How models write tool calls: a table of styles, as data.
 
 A block of calls stands in the answer. Each call is an object with the name and the arguments (`{"name": ...,
-"arguments": {...}}`), perhaps in a list, or a header with the name before the object of the arguments. The markup is
-that of the models' own chat templates and of the parsers of vLLM 0.33, SGLang 0.5.23 and llama.cpp. Models that write
-arguments as XML, Python or with strings of their own (GLM, Qwen3-Coder, Seed-OSS, MiniMax M2, Gemma 4, Llama 4) are
-not here: JSON would have to be made up, with types that only the tools' schemas know.
+"arguments": {...}}`), perhaps in a list; a header with the name before the object of the arguments; a name with tagged
+parameters, whose types the tools' schemas know; or a call as a programming language writes it. The markup is that of
+the models' own chat templates and of the parsers of vLLM 0.33, SGLang 0.5.23 and llama.cpp; a comment names the source
+where a style's template was not at hand.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from msgspec import Struct
-
 from tokenweir.templates.style_names import named_style
-
-
-class ToolStyle(Struct, frozen=True, kw_only=True):
-    """The markup of tool calls.
-
-    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as described.
-
-    Attributes:
-        name: The name it has in `TOOL_STYLES`.
-        grammar: How calls are written within a block: "json", or another that `stream/decode/parsers/tools.py` knows.
-            The fields that only some grammar needs may stand in a subclass.
-        opens: Texts that begin a block of calls.
-        closes: The text that ends a block; empty if a block ends with its last call.
-        call_opens: The text before each call in a block, if there is one.
-        call_closes: The text after each call, if there is one.
-        header: A regular expression for what stands before the object of the arguments, with the function's name as
-            the group `name`; empty if calls are objects with name and arguments.
-        objects: Whether calls may be such objects.
-        lists: Whether a block may be a list of such objects.
-        bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
-        separators: What may stand between two objects outside a list, the empty text for nothing.
-        tails: Texts that may follow the arguments and are markup too.
-        name_keys: The keys of the name in an object.
-        argument_keys: The keys of the arguments in an object.
-        tokens: Control tokens. A vocabulary that has them all, and none of `unlike`, is taken to use the style.
-        others: More texts of the markup that may be control tokens.
-        unlike: Texts that no template or vocabulary of the style has: another style with the same opening text has.
-
-    Raises:
-        ValueError: Nothing opens a block, or the header has no group `name`.
-
-    """
-
-    name: str
-    grammar: str = "json"
-    opens: tuple[str, ...]
-    closes: str = ""
-    call_opens: str = ""
-    call_closes: str = ""
-    header: str = ""
-    objects: bool = True
-    lists: bool = False
-    bare: str = ""
-    separators: tuple[str, ...] = ()
-    tails: tuple[str, ...] = ()
-    name_keys: tuple[str, ...] = ("name",)
-    argument_keys: tuple[str, ...] = ("arguments", "parameters")
-    tokens: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    unlike: tuple[str, ...] = ()
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """All texts of the markup."""
-        return (*self.opens, self.closes, self.call_opens, self.call_closes, *self.tails, *self.tokens, *self.others)
-
-    def __post_init__(self) -> None:
-        """Refuse a style that no text could have."""
-        if not self.opens or "" in self.opens:
-            raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
-        if self.header and "name" not in re.compile(self.header).groupindex:
-            raise ValueError(f"tool style {self.name!r}: header {self.header!r} has no group 'name'")
+from tokenweir.templates.tool_grammars import LiteralStyle, ParameterStyle, ToolStyle, ValueKind
 
 
 def _tagged(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
     return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
 
+
+def _parameters(
+    name: str, openers: tuple[str, ...], closer: str, function: str, parameter: str, **fields: Any
+) -> ParameterStyle:
+    """A style whose tags are `<FUNCTION=NAME>` and `<PARAMETER=KEY>`, each with its closing tag."""
+    return ParameterStyle(
+        name=name,
+        opens=openers,
+        closes=closer,
+        call_opens=f"<{function}=",
+        call_closes=f"</{function}>",
+        name_ends=(">",),
+        key_opens=f"<{parameter}=",
+        key_closes=((">", "schema"),),
+        value_closes=f"</{parameter}>",
+        **fields,
+    )
+
+
+def _invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fields: Any) -> ParameterStyle:
+    """A style whose tags are `<invoke name="NAME">` and `<parameter name="KEY">`, in a name space of their own."""
+    keys: tuple[tuple[str, ValueKind], ...] = (('">', "schema"),)
+    return ParameterStyle(
+        name=name,
+        opens=openers,
+        closes=closer,
+        call_opens=f'<{space}invoke name="',
+        call_closes=f"</{space}invoke>",
+        name_ends=('">',),
+        key_opens=f'<{space}parameter name="',
+        key_closes=fields.pop("key_closes", keys),
+        value_closes=f"</{space}parameter>",
+        **fields,
+    )
+
+
+def _keys_and_values(name: str, opener: str, closer: str, suffix: str = "", **fields: Any) -> ParameterStyle:
+    """A style whose tags are `<arg_key>KEY</arg_key>` and `<arg_value>VALUE</arg_value>`."""
+    return ParameterStyle(
+        name=name,
+        opens=(opener,),
+        closes=closer,
+        key_opens=f"<arg_key{suffix}>",
+        key_closes=((f"</arg_key{suffix}>", "schema"),),
+        value_opens=f"<arg_value{suffix}>",
+        value_closes=f"</arg_value{suffix}>",
+        **fields,
+    )
+
+
+_DSML_KEYS: tuple[tuple[str, ValueKind], ...] = (('" string="true">', "string"), ('" string="false">', "json"))
+_KIMI_TYPES = ("number", "integer", "boolean", "object", "array", "null")
 
 TOOL_STYLES: dict[str, ToolStyle] = {
     style.name: style
@@ -106,7 +94,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         ToolStyle(
             name="kimi-k2",
-            opens=("<|tool_calls_section_begin|>",),
+            opens=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
             closes="<|tool_calls_section_end|>",
             call_opens="<|tool_call_begin|>",
             call_closes="<|tool_call_end|>",
@@ -114,6 +102,161 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             objects=False,
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             others=("<|tool_call_argument_begin|>",),
+        ),
+        # SGLang's kimik3_detector.py.
+        ParameterStyle(
+            name="kimi-k3",
+            opens=("<|open|>tools<|sep|>",),
+            closes="<|close|>tools<|sep|>",
+            call_opens='<|open|>call tool="',
+            call_closes="<|close|>call<|sep|>",
+            name_ends=('"',),
+            name_tail="<|sep|>",
+            key_opens='<|open|>argument key="',
+            key_closes=(
+                ('" type="string"<|sep|>', "string"),
+                *((f'" type="{kind}"<|sep|>', "json") for kind in _KIMI_TYPES),
+            ),
+            value_closes="<|close|>argument<|sep|>",
+            tokens=("<|open|>", "<|close|>", "<|sep|>"),
+        ),
+        _invokes(
+            "deepseek-v3.2",
+            ("<｜DSML｜function_calls>",),
+            "</｜DSML｜function_calls>",
+            "｜DSML｜",
+            key_closes=_DSML_KEYS,
+            tokens=("｜DSML｜",),
+            shows=("DSML", "function_calls", "invoke name="),
+        ),
+        # SGLang's deepseekv4_detector.py: as V3.2, with another name for the block.
+        _invokes(
+            "deepseek-v4",
+            ("<｜DSML｜tool_calls>",),
+            "</｜DSML｜tool_calls>",
+            "｜DSML｜",
+            key_closes=_DSML_KEYS,
+            shows=("DSML", "tool_calls>", "invoke name="),
+        ),
+        _invokes(
+            "minimax-m2",
+            ("<minimax:tool_call>",),
+            "</minimax:tool_call>",
+            "",
+            tokens=("<minimax:tool_call>", "</minimax:tool_call>"),
+        ),
+        # SGLang's step3_detector.py.
+        ParameterStyle(
+            name="step3",
+            opens=("<｜tool_calls_begin｜>",),
+            closes="<｜tool_calls_end｜>",
+            call_opens='<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="',
+            call_closes="</steptml:invoke><｜tool_call_end｜>",
+            name_ends=('">',),
+            key_opens='<steptml:parameter name="',
+            key_closes=(('">', "schema"),),
+            value_closes="</steptml:parameter>",
+            tokens=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_begin｜>", "<｜tool_call_end｜>"),
+        ),
+        _parameters(
+            "seed-oss",
+            ("<seed:tool_call>",),
+            "</seed:tool_call>",
+            "function",
+            "parameter",
+            tokens=("<seed:tool_call>", "</seed:tool_call>"),
+        ),
+        _keys_and_values(
+            "hunyuan-v3",
+            "<tool_calls:opensource>",
+            "</tool_calls:opensource>",
+            ":opensource",
+            call_opens="<tool_call:opensource>",
+            call_closes="</tool_call:opensource>",
+            name_ends=("<tool_sep:opensource>",),
+            tokens=("<tool_calls:opensource>", "<tool_sep:opensource>"),
+            shows=(":opensource", "<tool_calls{}>", "<tool_sep{}>"),
+        ),
+        _keys_and_values(
+            "glm",
+            "<tool_call>",
+            "</tool_call>",
+            name_stops=("\n", "<arg_key>", "</tool_call>"),
+            tokens=("<tool_call>", "<arg_key>"),
+            shows=("<tool_call>", "<arg_key>"),
+        ),
+        LiteralStyle(
+            name="gemma4",
+            opens=("<|tool_call>",),
+            closes="<tool_call|>",
+            prefix="call:",
+            brackets="{}",
+            assigns=":",
+            quotes=('<|"|>',),
+            escapes=False,
+            words=True,
+            tokens=("<|tool_call>", "<tool_call|>"),
+            others=('<|"|>',),
+        ),
+        # vLLM's functiongemma_tool_parser.py.
+        LiteralStyle(
+            name="functiongemma",
+            opens=("<start_function_call>",),
+            closes="<end_function_call>",
+            prefix="call:",
+            brackets="{}",
+            assigns=":",
+            quotes=("<escape>",),
+            escapes=False,
+            words=True,
+            tokens=("<start_function_call>", "<end_function_call>"),
+            others=("<escape>",),
+        ),
+        LiteralStyle(
+            name="lfm2",
+            opens=("<|tool_call_start|>",),
+            closes="<|tool_call_end|>",
+            lists=True,
+            tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
+            shows=("<|tool_list_start|>",),
+        ),
+        # vLLM's olmo3_tool_parser.py.
+        LiteralStyle(
+            name="olmo3",
+            opens=("<function_calls>",),
+            closes="</function_calls>",
+            lists=True,
+            unlike=("DSML", "<invoke"),
+        ),
+        ToolStyle(
+            name="solar-open",
+            opens=("<|tool_call:begin|>",),
+            closes="<|tool_call:end|>",
+            header=r"[^<]*<\|tool_call:name\|>(?P<name>[^\s<]+)<\|tool_call:args\|>\s*",
+            objects=False,
+            tokens=("<|tool_call:begin|>", "<|tool_call:end|>"),
+            others=("<|tool_call:name|>", "<|tool_call:args|>"),
+        ),
+        # vLLM's gigachat3_tool_parser.py.
+        ToolStyle(
+            name="gigachat3",
+            opens=("function call<|role_sep|>\n", "<|function_call|>"),
+            tokens=("<|role_sep|>", "<|message_sep|>"),
+        ),
+        # vLLM's phi4mini_tool_parser.py.
+        ToolStyle(name="phi4-functools", opens=("functools",), lists=True),
+        # vLLM's granite_20b_fc_tool_parser.py.
+        ToolStyle(name="granite-20b-fc", opens=("<function_call>",), separators=("", "<function_call>")),
+        # SGLang's minicpm5_detector.py.
+        ParameterStyle(
+            name="minicpm5",
+            opens=('<function name="',),
+            call_opens='<function name="',
+            call_closes="</function>",
+            name_ends=('">',),
+            key_opens='<param name="',
+            key_closes=(('">', "schema"),),
+            value_closes="</param>",
         ),
         ToolStyle(
             name="plamo3",
@@ -164,6 +307,15 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<tool_sep>", "<arg_key>"),
         ),
         ToolStyle(name="granite", opens=("<|tool_call|>",), lists=True, tokens=("<|tool_call|>",)),
+        _parameters(
+            "qwen3-coder",
+            ("<tool_call>", "<function="),
+            "</tool_call>",
+            "function",
+            "parameter",
+            trims=True,
+            shows=("<function=", "<parameter="),
+        ),
         ToolStyle(
             name="functionary",
             opens=("<function=",),
@@ -173,6 +325,15 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<parameter=",),
         ),
         _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
+        # vLLM's llama4_pythonic_tool_parser.py and pythonic_tool_parser.py; or an answer that is a list of calls.
+        LiteralStyle(
+            name="pythonic",
+            opens=("<|python_start|>",),
+            closes="<|python_end|>",
+            lists=True,
+            bare="[",
+            tokens=("<|python_start|>", "<|python_end|>"),
+        ),
         ToolStyle(name="llama3", opens=("<|python_tag|>",), bare="{", separators=(";", ""), tokens=("<|python_tag|>",)),
     )
 }
@@ -183,6 +344,20 @@ TOOL_FAMILIES: dict[str, str] = {
     "deepseek-r1": "deepseek",
     "deepseek-v3": "deepseek",
     "deepseek-v31": "deepseek",
+    "deepseek-v32": "deepseek-v3.2",
+    "glm45": "glm",
+    "glm46": "glm",
+    "glm47": "glm",
+    "hy-v3": "hunyuan-v3",
+    "ling3": "glm",
+    "nemotron-3": "qwen3-coder",
+    "qwen35": "qwen3-coder",
+    "qwen36": "qwen3-coder",
+    "step3p5": "qwen3-coder",
+    "gemma": "gemma4",
+    "llama4": "pythonic",
+    "minimax": "minimax-m2",
+    "seed": "seed-oss",
     "ernie45": "hermes",
     "qwen": "hermes",
     "qwen25": "hermes",
@@ -219,6 +394,7 @@ def tool_style_of(style: str | ToolStyle) -> ToolStyle:
 def shown_tools(source: str) -> str | None:
     """Name the style that a template's source shows: an opening text stands there, and nothing of another style."""
     for style in TOOL_STYLES.values():
-        if any(text in source for text in style.opens) and not any(text in source for text in style.unlike):
+        shown = all(text in source for text in style.shows) if style.shows else any(t in source for t in style.opens)
+        if shown and not any(text in source for text in style.unlike):
             return style.name
     return None

@@ -76,6 +76,6 @@ from tokenweir.templates import ChatTemplate as ChatTemplate
 from tokenweir.templates import Prompt as Prompt
 from tokenweir.templates import Segment as Segment
 from tokenweir.templates.reasoning_styles import ReasoningStyle as ReasoningStyle
-from tokenweir.templates.tool_styles import ToolStyle as ToolStyle
+from tokenweir.templates.tool_grammars import ToolStyle as ToolStyle
 
 __version__: str

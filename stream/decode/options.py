@@ -17,7 +17,8 @@ from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.stops import stop_list
 from tokenweir.stream.events import Channel, FinishReason
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
-from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.tool_styles import tool_style_of
 
 StopScope = Literal["answer", "reasoning", "all"]
 

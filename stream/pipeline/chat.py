@@ -24,6 +24,10 @@ from tokenweir.stream.pipeline.transforms import DecodeChat
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle
+from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
+
+SHORT_PROMPT = 4000
+"""Characters of messages that are rendered and encoded at once."""
 
 
 @asynccontextmanager
@@ -36,6 +40,8 @@ async def chat(
     encoder: Encoder | None = None,
     sampling: Sampling | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_choice: ToolChoice | None = None,
+    parallel_tool_calls: bool | None = None,
     template_kwargs: Mapping[str, Any] | None = None,
     **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
@@ -61,6 +67,9 @@ async def chat(
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
+        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it; passed to a template
+            that reads it.
+        parallel_tool_calls: Whether an answer may have several calls; likewise.
         template_kwargs: Variables for the template, such as `enable_thinking`.
         options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
             `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
@@ -69,7 +78,7 @@ async def chat(
 
     Raises:
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
-        TemplateError: There is no template, or it refuses the messages or takes no tools.
+        TemplateError: There is no template, or it refuses the messages, takes no tools or reads no choice.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
@@ -80,10 +89,12 @@ async def chat(
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, sampling, options)
     template = template or ChatTemplate.from_tokenizer(tokenizer)
+    tools, chosen = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls)
     if options.get("tool_style", "auto") == "auto":
         options["tool_style"] = template.tool_style or "auto" if tools else None
+    chosen |= template_kwargs or {}
     prompt_ids = await prompt_of(
-        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=template_kwargs
+        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=chosen
     )
     async with answer(
         prompt_ids,
@@ -126,13 +137,24 @@ async def prompt_of(
     """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
     if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
-    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for.
-    prompt = await to_thread.run_sync(partial(template.render, messages, tools=tools, **(template_kwargs or {})))
+    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
+    # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
+    short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
+    render = partial(template.render, messages, tools=tools, **(template_kwargs or {}))
+    prompt = render() if short else await to_thread.run_sync(render)
     if encoder is None or isinstance(encoder, Tokenizer):
-        return await to_thread.run_sync(prompt.encode, encoder or tokenizer)
+        own = encoder or tokenizer
+        return prompt.encode(own) if short else await to_thread.run_sync(prompt.encode, own)
     prompt.check(tokenizer)
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
     return ids
+
+
+def _length(message: Mapping[str, Any]) -> int:
+    """The characters of a message, as far as they are easily counted; any other counts as long."""
+    content = message.get("content", "")
+    plain = isinstance(content, str) and message.keys() <= {"role", "content"}
+    return len(content) if plain else SHORT_PROMPT + 1
 
 
 @asynccontextmanager

@@ -35,7 +35,8 @@ from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
-from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.tool_styles import tool_style_of
 
 IdSource = AsyncIterable[Ids | EngineStep]
 ChunkSource = AsyncIterable[Chunk]

@@ -60,19 +60,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       DecodeState copy(state);
       std::string held;
       copy.flush(held);
-      require(is_utf8(held), "what is held ends as text");
-      require(copy.pending() == 0, "a flush holds nothing back");
-      if (state.pending() == 0) require(held.empty(), "where nothing is held, nothing comes");
+      promised(is_utf8(held), "what is held ends as text");
+      promised(copy.pending() == 0, "a flush holds nothing back");
+      if (state.pending() == 0) promised(held.empty(), "where nothing is held, nothing comes");
     }
     const size_t before = all.size();
     state.take(ids[i], all);
-    require(is_utf8(std::string_view(all).substr(before)), "text comes in whole characters");
+    promised(is_utf8(std::string_view(all).substr(before)), "text comes in whole characters");
     if (i >= middle) after += all.substr(before);
   }
   const size_t before = all.size();
   state.flush(all);
   after += all.substr(before);
-  require(is_utf8(all), "all of it is text");
+  promised(is_utf8(all), "all of it is text");
 
   if (whole_runs) return 0;  // there, what a prompt has begun is given as its own
   DecodeState prompted(start);
@@ -80,6 +80,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string rest;
   for (size_t i = middle; i < ids.size(); i++) prompted.take(ids[i], rest);
   prompted.flush(rest);
-  require(rest == after, "after a prompt comes what would have come");
+  promised(rest == after, "after a prompt comes what would have come");
   return 0;
 }

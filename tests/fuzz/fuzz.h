@@ -15,7 +15,7 @@
 
 namespace tokenweir {
 
-inline void require(bool kept, const char* promise) {
+inline void promised(bool kept, const char* promise) {
   if (kept) return;
   std::fprintf(stderr, "broken: %s\n", promise);
   std::abort();
@@ -33,9 +33,9 @@ void or_refused(Read&& read) {
   try {
     read();
   } catch (const FileError& error) {
-    require(*error.what() != '\0', "a refusal says why");
+    promised(*error.what() != '\0', "a refusal says why");
   } catch (const Unsupported& error) {
-    require(*error.what() != '\0', "a refusal says why");
+    promised(*error.what() != '\0', "a refusal says why");
   }
 }
 

@@ -46,7 +46,10 @@ def doubling(step, start="'x'"):
         (LONG + "{{ s.join(s) | length }}", ITEMS),
         (LONG + "{{ s | join(s) | length }}", "the template does more than 1048576 steps of work"),
         (LONG + "{{ s.join([1, 2] * 10) | length }}", LENGTH),
-        (LONG + "{{ s | wordwrap(1, wrapstring='xxxxxxxxxxxxxxxxxxx') }}", LENGTH),
+        (
+            LONG + "{{ s | wordwrap(1, wrapstring='xxxxxxxxxxxxxxxxxxx') }}",
+            "the template does more than 1048576 steps of work",
+        ),
         ("{% set s = '\\n' * 1000000 %}{{ s | indent('x' * 100) | length }}", LENGTH),
         ("{% set s = '\\t' * 1000000 %}{{ s.expandtabs(100) | length }}", LENGTH),
         ("{{ 'a' | center(10000000000) }}", "center with a width of 10000000000 " + WIDTH),

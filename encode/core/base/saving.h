@@ -28,8 +28,8 @@ class Saver {
   std::string bytes_;
 };
 
-// `require` is for what must hold of a state that is read.
-inline void require(bool holds, const char* what) {
+// `check_state` is for what must hold of a state that is read.
+inline void check_state(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("the state is damaged: ") + what);
 }
 
@@ -41,14 +41,14 @@ class Loader {
   size_t number(size_t most) {
     uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
-      require(!bytes_.empty(), "it ends too early");
+      check_state(!bytes_.empty(), "it ends too early");
       const auto byte = static_cast<uint8_t>(bytes_.front());
       bytes_.remove_prefix(1);
-      require(shift < 63 || byte <= 1, "a number is too large");
+      check_state(shift < 63 || byte <= 1, "a number is too large");
       value |= uint64_t{byte & 0x7Fu} << shift;
       if (byte < 0x80) break;
     }
-    require(value <= most, "a number is too large");
+    check_state(value <= most, "a number is too large");
     return static_cast<size_t>(value);
   }
 
@@ -56,13 +56,13 @@ class Loader {
 
   std::string_view text() {
     const size_t size = number(bytes_.size());
-    require(size <= bytes_.size(), "a text is cut off");
+    check_state(size <= bytes_.size(), "a text is cut off");
     const std::string_view text = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
     return text;
   }
 
-  void end() const { require(bytes_.empty(), "something follows it"); }
+  void end() const { check_state(bytes_.empty(), "something follows it"); }
 
   // Positions in a text, in bytes: so large that no text has so many, so small that sums do not overflow.
   static constexpr size_t kMostBytes = size_t{1} << 48;

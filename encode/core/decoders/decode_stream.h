@@ -83,11 +83,11 @@ class DecodeState {
     text_states_ = tokens_->text_steps().load(from);
     if_followed_ = from.text();
     if_last_ = from.text();
-    require(!open_ || run_states_.size() == tokens_->run_steps().size(), "a run of bytes has no state");
-    require(text_states_.size() == tokens_->text_steps().size(), "the text has no state");
-    require(is_utf8(std::string_view(run_).substr(0, whole_)) && is_utf8(if_followed_) && is_utf8(if_last_), "held text is no UTF-8");
-    require(open_ || run_.empty(), "bytes are held of no run");
-    require(!first_ || tokens_->first_differs(), "the first token is no other than the rest");
+    check_state(!open_ || run_states_.size() == tokens_->run_steps().size(), "a run of bytes has no state");
+    check_state(text_states_.size() == tokens_->text_steps().size(), "the text has no state");
+    check_state(is_utf8(std::string_view(run_).substr(0, whole_)) && is_utf8(if_followed_) && is_utf8(if_last_), "held text is no UTF-8");
+    check_state(open_ || run_.empty(), "bytes are held of no run");
+    check_state(!first_ || tokens_->first_differs(), "the first token is no other than the rest");
     calm_text_ = tokens_->text_steps().rest(text_states_);
     settle();
   }

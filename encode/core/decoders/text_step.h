@@ -242,7 +242,7 @@ class TextSteps {
 
   States load(Loader& from) const {
     States states(from.number(steps_.size()));
-    require(states.empty() || states.size() == steps_.size(), "it is of another decoder");
+    check_state(states.empty() || states.size() == steps_.size(), "it is of another decoder");
     for (size_t i = 0; i < states.size(); i++) states[i] = steps_[i].load(from);
     return states;
   }

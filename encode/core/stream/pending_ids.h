@@ -88,7 +88,7 @@ class PendingIds {
     const size_t waiting = from.number(Loader::kMostBytes);
     pending.ready_ = from.number(waiting);
     pending.done_ = from.number(waiting);
-    require(pending.ready_ <= pending.done_, "ids are ready that are not done");
+    check_state(pending.ready_ <= pending.done_, "ids are ready that are not done");
     for (size_t at = 0; at < waiting; at++) {
       const size_t number = from.number(ids - 1);
       pending.waiting_.push_back({id(number), from.number(pending.end_ + 1)});

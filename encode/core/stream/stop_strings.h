@@ -161,7 +161,7 @@ class StopStrings {
   void load(Loader& from) {
     node_ = static_cast<uint32_t>(from.number(automaton_->size() - 1));
     stop_ = static_cast<int32_t>(from.number(automaton_->stops().size())) - 1;
-    require(stop_ == StopAutomaton::kNone || node_ == 0, "text is held after a stop");
+    check_state(stop_ == StopAutomaton::kNone || node_ == 0, "text is held after a stop");
   }
 
   // Appends what is held: no more text follows that could make a stop of it.

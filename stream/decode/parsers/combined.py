@@ -57,9 +57,11 @@ class ThinkingAndTools:
                 for piece in out[given:]:
                     self._reasoning.see(piece.source)
             else:  # up to where a block may begin
-                end = self._tools.opening_end(text)
+                end = 1 if self._reasoning.waits else self._tools.opening_end(text)
                 self._answer(self._reasoning.feed(text[:end]), out)
                 text = text[end:]
+                if self._tools.in_block:  # what was looked at behind its opening text is the block's
+                    text = self._reasoning.release() + text
         return out
 
     def finish(self) -> list[Piece]:

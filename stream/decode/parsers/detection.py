@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.base import REASONING, Splitter
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
@@ -18,7 +18,8 @@ from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
-from tokenweir.templates.tool_styles import TOOL_STYLES, ToolStyle
+from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.tool_styles import TOOL_STYLES
 
 
 class PromptReading(NamedTuple):
@@ -105,19 +106,25 @@ def find_splitter(
     style, inside = None, False
     if reasoning is not None:
         style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
+    elif tool_style is None and vocabulary_style(tok) is STYLES[HARMONY]:
+        tool_style = TOOL_STYLES[HARMONY]  # headers are no text, whatever becomes of the thinking
     styles = Styles(style, vocabulary_tools(tok) if tool_style == "auto" else tool_style)
     if styles.harmony:
-        return Harmony(_after_start(tok, prompt_ids)), styles
+        return _harmony(styles, _after_start(tok, prompt_ids)), styles
     return make_splitter(styles, tool_schemas, inside=inside), styles
 
 
 def make_splitter(styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False) -> Splitter | None:
     """Make what splits text of known styles, from its beginning or `inside` the thinking; None where nothing is split."""
     if styles.harmony:
-        return Harmony()
+        return _harmony(styles)
     thinking = None if styles.thinking is None else ReasoningParser(styles.thinking, inside=inside)
     calls = None if styles.calls is None else ToolParser(styles.calls, tool_schemas)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
+
+
+def _harmony(styles: Styles, before: Iterable[str] | None = ("assistant",)) -> Harmony:
+    return Harmony(before, thinking=ANSWER if styles.thinking is None else REASONING)
 
 
 def styles_named(tok: Tokenizer, thinking: str | None, calls: str | None) -> Styles:
@@ -179,7 +186,7 @@ def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
         return tuple(STYLES.values())
     word = found[len("<think:") : -1]
     closer, ender = f"</think:{word}>", f"<tool_calls:{word}>"
-    own = replace(STYLES["hunyuan"], openers=(found,), closers=(closer,), tokens=(found, closer), enders=(ender,))
+    own = replace(STYLES["hunyuan"], openers=(found,), closers=(closer,), tokens=(found, closer), token_enders=(ender,))
     return tuple((STYLES | {"hunyuan": own}).values())
 
 

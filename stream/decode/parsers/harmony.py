@@ -55,7 +55,18 @@ class Harmony(Saved):
 
     """
 
-    __slots__ = ("_ahead", "_call", "_channel", "_header", "_held", "_reason", "_recipient", "_state", "_value")
+    __slots__ = (
+        "_ahead",
+        "_bodies",
+        "_call",
+        "_channel",
+        "_header",
+        "_held",
+        "_reason",
+        "_recipient",
+        "_state",
+        "_value",
+    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call", "arguments", "called", "after", "broken"],
@@ -69,13 +80,15 @@ class Harmony(Saved):
         "_value": JsonValue,
     }
 
-    def __init__(self, before: Iterable[str] | None = ("assistant",)) -> None:
+    def __init__(self, before: Iterable[str] | None = ("assistant",), *, thinking: Channel = Channel.REASONING) -> None:
         """Start where the prompt ends.
 
         Args:
             before: The prompt's text after its last `<|start|>`, in parts; None if it has none, and is in an answer.
+            thinking: The channel of messages on `analysis`.
 
         """
+        self._bodies = _BODIES | {"analysis": thinking}
         self._state = "body" if before is None else "header"
         self._header = ""  # what has been read of it, the part in the prompt included
         self._held = ""  # the part of it, and of a call without arguments yet, that has not been given
@@ -220,7 +233,7 @@ class Harmony(Saved):
         if header is None:
             self._break(f"{self._header!r} is no header of a message", out)
             return
-        self._channel = _BODIES[header["channel"]]
+        self._channel = self._bodies[header["channel"]]
         recipient = header["first"] or header["second"]
         if recipient is None or header["channel"] == "final":
             self._state = "body"

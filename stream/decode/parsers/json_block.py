@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
@@ -25,7 +26,7 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.decode.parsers.call_object import CallObject
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.text_buffer import HeldText
-from tokenweir.templates.tool_styles import ToolStyle
+from tokenweir.templates.tool_grammars import ToolStyle
 
 MAX_HELD = 1 << 15
 MAX_HEADER = 1024
@@ -94,7 +95,7 @@ class JsonBlock(Saved):
         self._early = HeldText()  # arguments that came before the name
         self._begun = False  # the name of the call that is being read has gone out
         self._in_list = False
-        self._after_mark = False  # the text before a call has come
+        self._after_mark = opener == style.call_opens != ""  # the text before a call has come
         self._reason = ""  # why the block has broken
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
@@ -148,6 +149,10 @@ class JsonBlock(Saved):
             return [Piece(held, ANSWER, held, malformed=self._reason)]
         if self._state == "between" and not held.strip():
             return [markup(held) if self._style.closes else plain(held, ANSWER)]
+        if self._state == "object" and self._tagged and not self._begun and self._object.name:
+            out: list[Piece] = []
+            self._announce(self._object.name, out)  # cut short before its arguments
+            return [replace(out[0], source=held)]
         return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
     def copy(self) -> Self:

@@ -20,9 +20,14 @@ from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
+_CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}(?:(?P<call>[{<])|(?P<cut>\Z))")
+
+
 class _Rule(NamedTuple):
     """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out.
 
+    It counts "anywhere"; at the "start" of the channel; first on a "line"; at a "call", which is there or where an object
+    or a tag follows; as the "envelope" that begins the answer, or at its "end" if that has begun so.
     What it gives then is always the same piece.
     """
 
@@ -41,7 +46,19 @@ class ReasoningParser(Saved):
 
     """
 
-    __slots__ = ("_bare_line", "_bare_start", "_begins", "_held", "_passages", "_rules", "_trim", "_trimmed", "channel")
+    __slots__ = (
+        "_bare_line",
+        "_bare_start",
+        "_begins",
+        "_callers",
+        "_held",
+        "_passages",
+        "_rules",
+        "_trim",
+        "_trimmed",
+        "_wrapped",
+        "channel",
+    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         "channel": Channel,
@@ -49,6 +66,7 @@ class ReasoningParser(Saved):
         "_trim": str,
         "_bare_start": bool,
         "_bare_line": bool,
+        "_wrapped": bool,
     }
 
     def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
@@ -64,11 +82,16 @@ class ReasoningParser(Saved):
         """
         style = style_of(style)
         self._rules, self._begins, self._passages = _compiled(style)
-        self._trimmed = _TRIMMED[style.after_closer]
+        self._trimmed = {
+            Channel.ANSWER: _TRIMMED[style.after_closer],
+            Channel.REASONING: _TRIMMED[style.after_opener],
+        }
+        self._callers = style.enders
         self._trim = ""  # the characters that are cut out until another one comes
         self._held = ""
         self.channel = REASONING if inside else ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
+        self._wrapped = False  # the first text of the envelope has come, and the other one has not
 
     @property
     def held(self) -> str:
@@ -79,6 +102,16 @@ class ReasoningParser(Saved):
     def passage(self) -> Passage | None:
         """Text without the characters that the tags which count on the channel begin with."""
         return None if self._held or self._trim else self._passages[self.channel]
+
+    @property
+    def waits(self) -> bool:
+        """Whether a whole text is held that begins a call if a call's first character follows."""
+        return bool(self._held) and self._held.startswith(self._callers)
+
+    def release(self) -> str:
+        """Hand back the held text, as if it had not come."""
+        held, self._held = self._held, ""
+        return held
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
         """Take more text; give what is final, as pieces on channels, in order and without the tags."""
@@ -110,7 +143,9 @@ class ReasoningParser(Saved):
                 if rule.then is not self.channel:
                     self.channel = rule.then
                     self._bare_start = self._bare_line = True
-                    self._trim = self._trimmed if rule.cut and rule.then is ANSWER else ""
+                    self._trim = self._trimmed[rule.then] if rule.cut else ""
+                elif rule.at in ("envelope", "end"):
+                    self._wrapped = rule.at == "envelope"
                 if rule.cut:
                     out.append(rule.markup)
                     if self._trim:
@@ -169,13 +204,31 @@ class ReasoningParser(Saved):
         partial = False
         for rule in self._rules[self.channel]:
             tag, at = rule.tag, rule.at
-            if at != "anywhere" and not (self._bare_line if at == "line" else self._bare_start):
+            if at != "anywhere" and not self._may_count(at):
                 continue
             if text.startswith(tag, place):
-                return rule, False
-            if len(text) - place < len(tag) and tag.startswith(text[place:]):
+                if at != "call" or self._bare_line:
+                    return rule, False
+                follows = _CALL_FOLLOWS.match(text, place + len(tag))
+                if follows and follows["call"]:
+                    return rule, False
+                partial = partial or follows is not None
+            elif len(text) - place < len(tag) and tag.startswith(text[place:]):
                 partial = True
         return None, partial
+
+    def _may_count(self, at: str) -> bool:
+        match at:
+            case "line":
+                return self._bare_line
+            case "start":
+                return self._bare_start
+            case "envelope":
+                return self._bare_start and not self._wrapped
+            case "end":
+                return self._wrapped
+            case _:
+                return True
 
 
 _Search = Callable[[str, int], re.Match[str] | None]
@@ -199,8 +252,12 @@ def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
     if style.unmatched_closer == "drop":
         answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]
     answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.wrappers]
+    answer += [
+        _Rule(tag, at, ANSWER, markup(tag)) for tag, at in zip(style.envelope, ("envelope", "end"), strict=False)
+    ]
     reasoning = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]
-    reasoning += [_Rule(tag, "line", ANSWER, markup(tag), cut=False) for tag in style.enders]
+    reasoning += [_Rule(tag, "call", ANSWER, markup(tag), cut=False) for tag in style.enders]
+    reasoning += [_Rule(tag, "anywhere", ANSWER, markup(tag), cut=False) for tag in style.token_enders]
     if style.repeated_opener != "keep":
         at = "start" if style.repeated_opener == "drop_first" else "anywhere"
         reasoning += [_Rule(tag, at, REASONING, markup(tag)) for tag in style.openers]

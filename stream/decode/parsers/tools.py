@@ -19,11 +19,14 @@ import msgspec
 
 from tokenweir.stream.decode.parsers.base import ANSWER, TOOL_CALL, Block, Passage, Piece, Saved, mark_at, plain
 from tokenweir.stream.decode.parsers.json_block import JsonBlock, first_of
+from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
+from tokenweir.stream.decode.parsers.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events import Channel
-from tokenweir.templates.tool_styles import ToolStyle, tool_style_of
+from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.tool_styles import tool_style_of
 
-BLOCKS: dict[str, type[Block]] = {"json": JsonBlock}
+BLOCKS: dict[str, type[Block]] = {"json": JsonBlock, "literals": LiteralBlock, "parameters": ParameterBlock}
 """What reads a block of calls, by a style's `grammar`."""
 
 

@@ -168,7 +168,8 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
         assert sum(end < plain.completed for end in plain.ends) < consumed <= len(plain.ends) + len(plain.silent)
     assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
     style = options["reasoning_style"]
-    pairs_alone = (style.unmatched_closer, style.after_closer, style.wrappers, style.enders) == ("keep", "keep", (), ())
+    kept = (style.unmatched_closer, style.after_closer, style.after_opener) == ("keep", "keep", "keep")
+    pairs_alone = kept and not (style.wrappers or style.envelope or style.enders or style.token_enders)
     if style.name != HARMONY and pairs_alone and options["tool_style"] is None and plain.completed is None:
         assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
 
@@ -249,7 +250,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     # A stop that ends with another never matches, yet its beginning is held; a header of harmony is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
     assume(style.name != HARMONY)
-    marks = (*style.marks, *style.enders)
+    marks = (*style.marks, *style.enders, *style.token_enders)
     texts = [text.encode() for text in dict.fromkeys((*marks, *stops))]
     endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]
     endings += [list(rest) for rest in (b"Z", b"\n", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")]

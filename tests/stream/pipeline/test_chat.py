@@ -9,6 +9,7 @@ from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.stream.pipeline.chat import chat
+from tokenweir.templates import ChatTemplate
 
 TEMPLATE = (
     "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}"
@@ -65,6 +66,22 @@ async def test_messages_in_and_deltas_out(tok):
     assert deltas[-1].reason is FinishReason.STOP
     assert deltas[-1].usage.prompt_tokens == len(engine.prompt_ids)
     assert engine.closed
+
+
+async def read_until_it_waits(engine, tok, **options):
+    """Read an answer, and cancel the reader once it has had a delta and waits for more; return the scope."""
+    with anyio.fail_after(60), anyio.CancelScope() as scope:
+        async with chat(HI, engine=engine, tokenizer=tok, **options) as deltas, anyio.create_task_group() as tasks:
+            await anext(deltas)
+
+            async def cancel():
+                await anyio.wait_all_tasks_blocked()
+                scope.cancel()
+
+            tasks.start_soon(cancel)
+            await anext(deltas)
+            await anext(deltas)
+    return scope
 
 
 async def test_a_template_that_opens_the_thinking(tok):
@@ -134,10 +151,7 @@ async def test_an_error_in_the_readers_code_closes_the_engine_and_is_not_changed
 
 async def test_cancelling_reaches_an_engine_that_waits(tok):
     engine = Engine([65], wait=True)
-    with anyio.fail_after(5):
-        with anyio.move_on_after(0.05) as scope:
-            await answer(engine, tok)
-    assert scope.cancelled_caught
+    assert (await read_until_it_waits(engine, tok)).cancelled_caught
     assert engine.closed
 
 
@@ -213,6 +227,13 @@ async def test_an_encoder_in_the_tokenizers_place(tok):
     engine = Engine([65])
     await answer(engine, tok, encoder=Batcher())
     assert engine.prompt_ids == tok.encode("<turn>user\nhi<eos><turn>assistant\n")
+
+
+async def test_a_choice_of_tools_reaches_the_template(tok):
+    template = ChatTemplate("<turn>{{ tool_choice }} {{ tools | map(attribute='function.name') | join }}")
+    engine = Engine([65])
+    await answer(engine, tok, template=template, tools=[TOOL], tool_choice="required")
+    assert tok.decode(engine.prompt_ids, skip_special_tokens=False) == f"<turn>required {TOOL['function']['name']}"
 
 
 async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_tok):
@@ -392,10 +413,7 @@ async def test_leaving_closes_all_the_generators_at_once(tok, read):
 
 async def test_cancelling_reaches_all_the_generators(tok):
     engine = Several([65, ...], [66, ...])
-    with anyio.fail_after(5):
-        with anyio.move_on_after(0.05) as scope:
-            await answer(engine, tok, sampling=Sampling(n=2))
-    assert scope.cancelled_caught
+    assert (await read_until_it_waits(engine, tok, sampling=Sampling(n=2))).cancelled_caught
     assert all(one.closed for one in engine.engines)
 
 

@@ -162,7 +162,9 @@ def test_a_vocabulary_that_has_the_tokens_shows_the_style_of_calls(make_tok, sty
     tok = make_tok(*(AddedToken(token) for token in style.tokens))
     assert vocabulary_tools(tok) is style
     if style.unlike:
-        assert vocabulary_tools(make_tok(*(AddedToken(token) for token in (*style.tokens, style.unlike[0])))) is None
+        assert (
+            vocabulary_tools(make_tok(*(AddedToken(token) for token in (*style.tokens, style.unlike[0])))) is not style
+        )
 
 
 def test_the_splitter_is_what_there_is_to_split(make_tok):
@@ -280,3 +282,15 @@ def test_harmony_goes_on_where_the_prompt_ends(gpt_oss):
         deltas = decoder.feed(gpt_oss.encode("is.")) + decoder.feed([GPT_OSS["<|return|>"]])
         assert texts(deltas)[:2] == expected
         assert deltas[-1].reason is FinishReason.STOP
+
+
+def test_headers_of_harmony_are_no_text_even_where_thinking_stays_in_the_answer(make_tok):
+    tok = make_tok(*(AddedToken(token, special=True) for token in STYLES["harmony"].tokens), AddedToken("<|end|>"))
+    splitter, _ = find_splitter(tok, reasoning=None)
+    pieces = splitter.feed("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hi") + (
+        splitter.finish()
+    )
+    assert [(piece.channel, piece.text) for piece in pieces if piece.text] == [
+        (Channel.ANSWER, "hm"),
+        (Channel.ANSWER, "Hi"),
+    ]

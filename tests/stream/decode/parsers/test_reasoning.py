@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import groupby, product
 
 import pytest
@@ -16,8 +17,9 @@ ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(
     name="short", openers=("<t>", "<u>"), closers=("</t>", "<//t>"), wrappers=("<a>", "\n</a>"), enders=("<c>",)
 )
+CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}[{<]")
 HOSTILE = st.lists(
-    st.sampled_from(["<t>", "</t>", "<u>", "<//t>", "<a>", "\n</a>", "<c>", "<", "/", "t", ">", " ", "\n", "ab"]),
+    st.sampled_from(["{", "<t>", "</t>", "<u>", "<//t>", "<a>", "\n</a>", "<c>", "<", "/", "t", ">", " ", "\n", "ab"]),
     max_size=14,
 )
 POLICIES = st.builds(
@@ -55,7 +57,7 @@ def whole(text, style, inside):
                 then = ANSWER
         elif closer:
             then = ANSWER
-        elif ender and bare:
+        elif ender and (bare or CALL_FOLLOWS.match(text, place + len(ender))):
             channel, since = ANSWER, place
         elif opener and (style.repeated_opener == "drop" or (style.repeated_opener == "drop_first" and fresh)):
             then = REASONING
@@ -112,8 +114,34 @@ def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
                 for tag in style.openers + style.closers + style.wrappers + style.enders
                 if tag.startswith(parser.held)
             ]
+            completed += [
+                whole(seen + tag[len(parser.held) :] + "{", style, False)
+                for tag in style.enders
+                if tag.startswith(parser.held) or parser.held.startswith(tag)
+            ]
             now = whole(seen, style, False)[-1][0]
             assert any(pieces[-1][0] is not now for pieces in completed)
+
+
+def test_an_envelope_is_cut_out_and_a_mention_of_it_stays():
+    def text(*parts):
+        return "".join(text for channel, text in split(ReasoningParser("think-response"), parts) if channel is ANSWER)
+
+    assert text("<think>a</think>\n<response>b</response>") == "b"
+    assert text("Wrap it in <response>ok</response>") == "Wrap it in <response>ok</response>"
+    assert (
+        text("<response>Wrap it in <response>.</response> And </response>") == "Wrap it in <response>. And </response>"
+    )
+
+
+def test_white_space_after_an_opener_is_cut_out_where_the_style_says_so():
+    assert split(ReasoningParser("gemma4"), ["<|channel>thought", "\n", "hm<channel|>Hi<channel|>"]) == [
+        (None, "<|channel>thought\n"),
+        (REASONING, "hm"),
+        (None, "<channel|>"),
+        (ANSWER, "Hi"),
+        (None, "<channel|>"),
+    ]
 
 
 def test_step_gives_no_tags():

@@ -1,0 +1,169 @@
+"""Values of arguments that a model wrote as text, as JSON of the type that the tool's schema declares.
+
+The types that a schema allows for a value are tried in this order: null, integer, number, boolean, object or array,
+string (as vLLM 0.33 does). A value that is none of them stays a string, so no call is ever dropped. A parameter
+without a declared type is JSON if its text is JSON, and a string otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Types = frozenset[str]
+"""The names of JSON schema's types; an empty set where nothing is declared."""
+
+STRING: Types = frozenset({"string"})
+
+MAX_NESTING = 16
+"""Schemas within schemas that are looked into, references among them."""
+
+MAX_DIGITS = 4000
+"""Of an integer; longer ones stay strings, since Python reads no more than 4,300."""
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_RUNS = re.compile(r'(?P<same>[^"\\\x00-\x1f]+)|["\\\x00-\x1f]+')
+_BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
+
+
+def parameter_types(schema: Mapping[str, Any], parameter: str) -> Types:
+    """List the types that a function's schema declares for one of its parameters."""
+    properties = schema.get("properties")
+    declared = properties.get(parameter) if isinstance(properties, Mapping) else None
+    return _types(declared, schema, 0)
+
+
+def json_of(text: str, types: Types) -> str:
+    """Write a value as JSON of one of some types.
+
+    Args:
+        text: What the model wrote.
+        types: What is declared, see above.
+
+    """
+    stripped = text.strip()
+    if not types:
+        found = _parsed(stripped)
+        return quoted(text) if found is None or isinstance(found[0], str) else stripped
+    if "null" in types and stripped.lower() == "null":
+        return "null"
+    if "integer" in types and (integer := _integer(stripped)) is not None:
+        return integer
+    if "number" in types and (number := _number(stripped)) is not None:
+        return number
+    if "boolean" in types and stripped.lower() in _BOOLEANS:
+        return _BOOLEANS[stripped.lower()]
+    if not types.isdisjoint(("object", "array")) and (found := _parsed(stripped)) is not None:
+        kind = "object" if isinstance(found[0], dict) else "array" if isinstance(found[0], list) else ""
+        if kind in types:
+            return stripped
+    return quoted(text)
+
+
+def quoted(text: str) -> str:
+    """Write a text as a JSON string."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def escaped(text: str) -> str:
+    """Write a part of a text as the inside of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def escaped_runs(text: str) -> Iterator[tuple[str, str]]:
+    """Cut a text where JSON begins or ceases to write it otherwise; give each run with what it becomes."""
+    for run in _RUNS.finditer(text):
+        yield run[0], run[0] if run["same"] else escaped(run[0])
+
+
+def _types(schema: Any, root: Mapping[str, Any], depth: int) -> Types:
+    if not isinstance(schema, Mapping) or depth > MAX_NESTING:
+        return frozenset()
+    found: set[str] = set()
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        found.add(declared)
+    elif isinstance(declared, list | tuple):
+        found |= {name for name in declared if isinstance(name, str)}
+    else:
+        values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+        found |= {_type_of(value) for value in values} if isinstance(values, list | tuple) else set()
+    if schema.get("nullable") is True:
+        found.add("null")
+    for key in ("anyOf", "oneOf", "allOf"):
+        branches = schema.get(key)
+        for branch in branches if isinstance(branches, list | tuple) else ():
+            found |= _types(branch, root, depth + 1)
+    if isinstance(reference := schema.get("$ref"), str) and reference.startswith("#/"):
+        target: Any = root
+        for part in reference[2:].split("/"):
+            part = part.replace("~1", "/").replace("~0", "~")
+            target = target.get(part) if isinstance(target, Mapping) else None
+        found |= _types(target, root, depth + 1)
+    return frozenset(found)
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list() | tuple():
+            return "array"
+        case _:
+            return "object"
+
+
+def _integer(text: str) -> str | None:
+    if len(text) > MAX_DIGITS:
+        return None
+    if _INTEGER.fullmatch(text) and text.isascii():
+        return str(int(text))
+    number = _float(text)
+    return str(int(number)) if number is not None and number.is_integer() else None
+
+
+def _number(text: str) -> str | None:
+    found = _parsed(text)
+    if found is not None and isinstance(found[0], int | float) and not isinstance(found[0], bool):
+        return text
+    number = _float(text)
+    return None if number is None else repr(number)
+
+
+def _float(text: str) -> float | None:
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _parsed(text: str) -> tuple[Any] | None:
+    """The value of a JSON text, in a tuple, since it may be None; None if it is no JSON."""
+    try:
+        return (json.loads(text, parse_constant=_no_constant, parse_float=_finite),)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is out of range")
+    return number

@@ -1,0 +1,474 @@
+"""A block of tool calls that are written as in a programming language, split as it comes.
+
+    [name(key="value", other=[1, True])]        Python's: Llama 3.2 and 4, Olmo 3, LFM2
+    call:name{key:<|"|>value<|"|>,other:[1]}    Gemma's
+
+A `LiteralStyle` says which. The arguments go out as the text of a JSON object as they come: literals of the language
+become JSON, strings included. The name goes out once the first argument has shown that this is a call; in a block
+without an opening text, which may be an answer that only begins so, also the request must have such a function.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Literal
+
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    TOOL_CALL,
+    Passage,
+    Piece,
+    Saved,
+    first_match,
+    mark_at,
+    markup,
+    plain,
+)
+from tokenweir.stream.decode.parsers.coercion import escaped, escaped_runs, json_of, quoted
+from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.text_buffer import HeldText
+from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
+
+MAX_DEPTH = 64
+"""Brackets within brackets; a call that has more is malformed."""
+
+_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+_ENDS_NAME = re.compile(r"[^\w.\-]").search
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
+_ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
+_CONSTANTS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
+_PYTHON_NUMBER = re.compile(r"[+-]?\d+(?:_\d+)*")
+_NUMBER: frozenset[str] = frozenset({"integer", "number"})
+_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|[^xuUN0-7])", re.DOTALL)
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
+_LONGEST_ESCAPE = 10
+_BRACKETS = {"{": "}", "[": "]", "(": ")"}
+
+
+class LiteralBlock(Saved):
+    """Splits the text of one block. A `Block`.
+
+    The states: "opened", where a call or the list of them must begin; "name"; "first", where the first argument or the
+    end of the arguments must begin, before the name has gone out; "key", "assigns", "value", "text" (a string), "word"
+    (another literal) and "after", within the arguments; "between", after a call; "broken"; and "done".
+
+    Attributes:
+        call: The number of the call whose name went out last.
+
+    """
+
+    __slots__ = ("_ahead", "_bare", "_in_list", "_is_key", "_name", "_quote", "_reason", "_schemas", "_separates",
+                 "_stack", "_state", "_style", "_undecided", "_word", "call")  # fmt: skip
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        "_state": Literal[
+            "opened", "name", "first", "key", "assigns", "value", "text", "word", "after", "between", "broken", "done"
+        ],
+        "_undecided": HeldText,
+        "_ahead": str,
+        "_bare": bool,
+        "_in_list": bool,
+        "_name": str,
+        "_stack": str,
+        "_quote": str,
+        "_is_key": bool,
+        "_separates": bool,
+        "_word": str,
+        "_reason": str,
+        "call": int,
+    }
+
+    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
+        """Begin after the opening text.
+
+        Raises:
+            TypeError: The style says nothing of literals.
+
+        """
+        if not isinstance(style, LiteralStyle):
+            raise TypeError(f"tool style {style.name!r} is no LiteralStyle")
+        self._style = style
+        self._schemas = schemas
+        self._state = "opened"
+        self._undecided = HeldText(opener)
+        self._ahead = ""  # not looked at yet
+        self._bare = not opener
+        self._in_list = False
+        self._name = ""
+        self._stack = ""  # the brackets that are open, the arguments' own as `a`
+        self._quote = ""  # that ends the string
+        self._is_key = False  # the string is a key
+        self._separates = False  # a comma must come before the next value
+        self._word = ""
+        self._reason = ""  # why the block has broken
+        self.call = call
+
+    @property
+    def done(self) -> bool:
+        """Whether the block has ended."""
+        return self._state == "done"
+
+    @property
+    def broken(self) -> bool:
+        """Whether what is left of the block goes out as answer."""
+        return self._state == "broken"
+
+    @property
+    def held(self) -> str:
+        """The text that has not been given yet."""
+        return str(self._undecided) + self._ahead
+
+    @property
+    def passage(self) -> Passage | None:
+        """Always None: all text is looked at as it comes."""
+        return None
+
+    def feed(self, text: str, out: list[Piece]) -> str:
+        """Take more text, add what is final to `out`, and return the text after the block."""
+        text = self._ahead + text
+        self._ahead = ""
+        place = 0
+        while place < len(text) and self._state != "done":
+            place = _STEPS[self._state](self, text, place, out)
+        return text[place:]
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows that could end the call."""
+        held = self.held
+        if not held:
+            return []
+        if self._state == "broken":
+            return [Piece(held, ANSWER, held, malformed=self._reason)]
+        if self._state == "between" and not held.strip():
+            return [markup(held)]
+        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
+
+    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+
+    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold(text, place, end)
+        style = self._style
+        if style.lists and text[place] == "[" and not self._in_list:
+            self._in_list = True
+            return self._hold(text, place, place + 1)
+        if self._in_list and text[place] == "]" and not self._bare:
+            return self._end_list(text, place, out)
+        mark, partial = mark_at(text, place, filter(None, (style.prefix, style.closes)))
+        if partial:
+            return self._wait(text, place)
+        if mark and mark == style.closes:
+            end = self._hold(text, place, place + len(mark))
+            self._close(out)
+            return end
+        if style.prefix and not mark:
+            return self._release(f"{text[place]!r} stands where a call should begin", place, out)
+        self._state, self._name = "name", ""
+        return self._hold(text, place, place + len(mark))
+
+    def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
+        found = _ENDS_NAME(text, place)
+        end = found.start() if found else len(text)
+        if end - place > (room := MAX_HEADER - len(self._name)):
+            end = self._hold(text, place, place + room)
+            return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
+        self._name += text[place:end]
+        self._hold(text, place, end)
+        if found is None:
+            return end
+        if text[end] != self._style.brackets[0] or not _NAME.fullmatch(self._name):
+            return self._release(f"{self._name!r:.80} is no name of a function", end, out)
+        self._hold(text, end, end + 1)
+        if self._bare and self._name not in self._schemas:
+            return self._release(f"{self._name!r:.80} is no function of the request", end + 1, out)
+        self._state = "first"
+        return end + 1
+
+    def _first(self, text: str, place: int, out: list[Piece]) -> int:
+        """See whether this is a call: an argument with a name, or none at all."""
+        style = self._style
+        rest = text[place:]
+        stripped = rest.lstrip()
+        if not stripped:
+            return self._hold(text, place, len(text))
+        if stripped[0] != style.brackets[1]:
+            quote, partial = mark_at(stripped, 0, style.quotes)
+            if partial and not quote:
+                return self._wait(text, place)
+            if not quote or style.escapes:  # Python's have no quotes
+                key = _KEY.match(stripped)
+                after = stripped[key.end() :].lstrip() if key else stripped
+                if key and not after and key.end() <= MAX_HEADER:
+                    return self._wait(text, place)
+                if not key or key.end() > MAX_HEADER or not after.startswith(style.assigns):
+                    return self._release(f"{self._name!r:.80} has an argument without a name", place, out)
+        self.call += 1
+        self._stack = "a"
+        out.append(Piece(self._undecided.take(), TOOL_CALL, "", self._name, self.call))
+        self._give("", "{", out)
+        self._state, self._separates = "key", False
+        return place
+
+    def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
+        """Read the name of an argument, or the key of an object, or the end of either."""
+        style = self._style
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return place + self._give(text[place:end], "", out)
+        char = text[place]
+        if char == self._closer():
+            return self._close_bracket(text, place, out)
+        if char == "," and self._separates:
+            self._separates = False
+            return place + self._give(",", ", ", out)
+        quote, partial = mark_at(text, place, style.quotes)
+        if partial and not quote:
+            return self._wait(text, place)
+        if quote:
+            self._state, self._quote, self._is_key = "text", quote, True
+            return place + self._give(quote, '"', out)
+        key = _KEY.match(text, place)
+        if key is None:
+            return self._break(f"{char!r} stands where an argument should", place, out)
+        if key.end() - place > MAX_HEADER:
+            return self._break(f"an argument has a name of more than {MAX_HEADER} characters", place, out)
+        if key.end() == len(text):
+            return self._wait(text, place)
+        self._state = "assigns"
+        return place + self._give(key[0], quoted(key[0]), out)
+
+    def _assigns(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return place + self._give(text[place:end], "", out)
+        sign = self._style.assigns if self._stack == "a" else ":"
+        if text[place] != sign:
+            return self._break(f"{text[place]!r} stands where {sign!r} should", place, out)
+        self._state = "value"
+        return place + self._give(sign, ": ", out)
+
+    def _value(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return place + self._give(text[place:end], "", out)
+        char = text[place]
+        if self._stack[-1] in "[(":  # in a list, its end or a comma may come here
+            if char == self._closer():
+                return self._close_bracket(text, place, out)
+            if char == "," and self._separates:
+                self._separates = False
+                return place + self._give(",", ", ", out)
+        quote, partial = mark_at(text, place, self._style.quotes)
+        if partial and not quote:
+            return self._wait(text, place)
+        if quote:
+            self._state, self._quote, self._is_key = "text", quote, False
+            return place + self._give(quote, '"', out)
+        if char in "{[" or (char == "(" and self._style.escapes):
+            if len(self._stack) == MAX_DEPTH:
+                return self._break(f"the arguments are nested more than {MAX_DEPTH} levels deep", place, out)
+            self._stack += char
+            self._state, self._separates = "key" if char == "{" else "value", False
+            return place + self._give(char, "{" if char == "{" else "[", out)
+        if char in ",)]}":
+            return self._break(f"{char!r} stands where a value should", place, out)
+        self._state, self._word = "word", ""
+        return place
+
+    def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
+        end = text.find(self._quote, place)
+        back = text.find("\\", place, len(text) if end < 0 else end) if self._style.escapes else -1
+        if back >= 0:
+            self._string(text[place:back], out)
+            escape = _ESCAPE.match(text, back)
+            if escape is None or (escape[0][1] in "01234567" and escape.end() == len(text) and escape.end() - back < 4):
+                if len(text) - back < _LONGEST_ESCAPE and "\n" not in text[back:]:
+                    return self._wait(text, back)
+                if escape is None:
+                    return self._break(f"{text[back : back + 2]!r} is no escape", back, out)
+            return back + self._give(escape[0], escaped(_unescaped(escape[0])), out)
+        if end < 0:
+            end = len(text)
+            for at in range(max(place, end - len(self._quote) + 1), end):
+                if self._quote.startswith(text[at:]):
+                    end = at
+                    break
+            self._string(text[place:end], out)
+            return self._wait(text, end)
+        self._string(text[place:end], out)
+        self._state = "assigns" if self._is_key else "after"
+        return end + self._give(self._quote, '"', out)
+
+    def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
+        found = _ENDS_WORD(text, place)
+        end = found.start() if found else len(text)
+        if end - place > (room := MAX_HEADER - len(self._word)):
+            end = self._hold(text, place, place + room)
+            return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
+        self._word += text[place:end]
+        self._hold(text, place, end)
+        if found is None:
+            return end
+        word = self._word
+        value = _CONSTANTS.get(word)
+        if value is None and _PYTHON_NUMBER.fullmatch(word):
+            value = json_of(word.replace("_", ""), _NUMBER)
+        if value is None:
+            value = json_of(word, _NUMBER)
+            if value.startswith('"') and not self._style.words:
+                return self._break(f"{word!r:.80} is no value", end, out)
+        out.append(Piece(self._undecided.take(), TOOL_CALL, value, call=self.call))
+        self._state = "after"
+        return end
+
+    def _after(self, text: str, place: int, out: list[Piece]) -> int:
+        """Go on after a value."""
+        self._separates = True
+        self._state = "value" if self._stack[-1] in "[(" else "key"
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            self._state = "after"
+            return place + self._give(text[place:end], "", out)
+        if text[place] not in "," + self._closer():
+            return self._break(f"{text[place]!r} stands after a value", place, out)
+        if text[place] == "," and place + 1 == len(text):  # a comma before the end says nothing
+            self._state = "after"
+            return self._wait(text, place)
+        if text[place] == ",":
+            end = first_match(_OTHER_THAN_SPACE, text, place + 1)
+            if end == len(text):
+                self._state = "after"
+                return self._wait(text, place)
+            if text[end] == self._closer():
+                return place + self._give(text[place:end], "", out)
+        return place
+
+    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+        style = self._style
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold(text, place, end)
+        if self._in_list and text[place] in ",]":
+            if text[place] == "]":
+                return self._end_list(text, place, out)
+            self._state = "opened"
+            return self._hold(text, place, place + 1)
+        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.opens)))
+        if partial:
+            return self._wait(text, place)
+        if mark and mark == style.closes:
+            end = self._hold(text, place, place + len(mark))
+            self._close(out)
+            return end
+        if style.closes and not mark and not self._in_list and _NAME.match(text, place):
+            self._state = "opened"  # calls may follow each other without a list
+            return place
+        if self._undecided.length:
+            space = self._undecided.take()
+            out.append(markup(space) if mark else plain(space, ANSWER))
+        self._state = "done"
+        return place
+
+    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
+        closes = self._style.closes
+        end = text.find(closes, place) if closes else -1
+        mark = closes if end >= 0 else ""
+        if end < 0:
+            end = len(text)
+            for at in range(max(place, end - len(closes) + 1), end):
+                if closes.startswith(text[at:]):
+                    end = at
+                    break
+        end += len(mark)
+        if end > place:
+            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
+        if mark:
+            self._state = "done"
+            return end
+        return self._wait(text, end)
+
+    # -- what the steps have in common ---------------------------------------------------------------------------------
+
+    def _give(self, source: str, text: str, out: list[Piece]) -> int:
+        """Give a part of the arguments; return the length of its source."""
+        out.append(Piece(source, TOOL_CALL, text, call=self.call))
+        return len(source)
+
+    def _string(self, text: str, out: list[Piece]) -> None:
+        for run, json in escaped_runs(text):
+            self._give(run, json, out)
+
+    def _hold(self, text: str, place: int, end: int) -> int:
+        self._undecided.add(text[place:end])
+        return end
+
+    def _wait(self, text: str, place: int) -> int:
+        """Look at the rest of a text again when more has come."""
+        self._ahead = text[place:]
+        return len(text)
+
+    def _closer(self) -> str:
+        return self._style.brackets[1] if self._stack[-1] == "a" else _BRACKETS[self._stack[-1]]
+
+    def _close_bracket(self, text: str, place: int, out: list[Piece]) -> int:
+        self._give(text[place], "]" if self._stack[-1] in "[(" else "}", out)
+        self._stack = self._stack[:-1]
+        if self._stack:
+            self._state = "after"
+        else:
+            out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
+            self._state = "between"
+        return place + 1
+
+    def _end_list(self, text: str, place: int, out: list[Piece]) -> int:
+        self._in_list = False
+        end = self._hold(text, place, place + 1)
+        if self._style.closes and not self._bare:
+            self._state = "between"
+        else:
+            self._close(out)
+        return end
+
+    def _close(self, out: list[Piece]) -> None:
+        """Cut out the end of a block."""
+        out.append(markup(self._undecided.take()))
+        self._state = "done"
+
+    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
+        """Give as answer what was held: it is no call."""
+        held = self._undecided.take()
+        if held:
+            out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
+        self._state, self._reason = "done" if self._bare or not self._style.closes else "broken", reason
+        return place
+
+    def _break(self, reason: str, place: int, out: list[Piece]) -> int:
+        """End a call whose name has gone out, and say why it is none."""
+        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
+        return self._release(reason, place, out)
+
+
+_STEPS = {
+    "opened": LiteralBlock._opened,
+    "name": LiteralBlock._in_name,
+    "first": LiteralBlock._first,
+    "key": LiteralBlock._in_key,
+    "assigns": LiteralBlock._assigns,
+    "value": LiteralBlock._value,
+    "text": LiteralBlock._in_text,
+    "word": LiteralBlock._in_word,
+    "after": LiteralBlock._after,
+    "between": LiteralBlock._between,
+    "broken": LiteralBlock._broken,
+}
+
+
+def _unescaped(escape: str) -> str:
+    """What one of Python's escapes stands for; an unknown one stands for itself, as in Python."""
+    kind = escape[1]
+    if kind in "xuU":
+        code = int(escape[2:], 16)  # noqa: FURB166 - "U" is no prefix to Python
+    elif kind in "01234567":
+        code = int(escape[1:], 8)
+    elif kind in "\\'\"":
+        return kind
+    else:
+        return _SIMPLE.get(kind, escape)
+    return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

@@ -1,0 +1,154 @@
+"""What a style of tool calls is made of, by the grammar that its calls are written in; `tool_styles.py` is the table."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+
+class ToolStyle(Struct, frozen=True, kw_only=True):
+    """The markup of tool calls.
+
+    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as described.
+
+    Attributes:
+        name: The name it has in `TOOL_STYLES`.
+        grammar: How calls are written within a block: "json", or another that `stream/decode/parsers/tools.py` knows.
+            The fields that only some grammar needs may stand in a subclass.
+        opens: Texts that begin a block of calls.
+        closes: The text that ends a block; empty if a block ends with its last call.
+        call_opens: The text before each call in a block, if there is one.
+        call_closes: The text after each call, if there is one.
+        header: A regular expression for what stands before the object of the arguments, with the function's name as
+            the group `name`; empty if calls are objects with name and arguments.
+        objects: Whether calls may be such objects.
+        lists: Whether a block may be a list of such objects.
+        bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
+        separators: What may stand between two objects outside a list, the empty text for nothing.
+        tails: Texts that may follow the arguments and are markup too.
+        name_keys: The keys of the name in an object.
+        argument_keys: The keys of the arguments in an object.
+        tokens: Control tokens. A vocabulary that has them all, and none of `unlike`, is taken to use the style.
+        others: More texts of the markup that may be control tokens.
+        unlike: Texts that no template or vocabulary of the style has: another style with the same opening text has.
+        shows: Texts all of which a template has that shows the style; where there are none, one of `opens` shows it.
+
+    Raises:
+        ValueError: Nothing opens a block, or the header has no group `name`.
+
+    """
+
+    name: str
+    grammar: str = "json"
+    opens: tuple[str, ...]
+    closes: str = ""
+    call_opens: str = ""
+    call_closes: str = ""
+    header: str = ""
+    objects: bool = True
+    lists: bool = False
+    bare: str = ""
+    separators: tuple[str, ...] = ()
+    tails: tuple[str, ...] = ()
+    name_keys: tuple[str, ...] = ("name",)
+    argument_keys: tuple[str, ...] = ("arguments", "parameters")
+    tokens: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All texts of the markup."""
+        return (*self.opens, self.closes, self.call_opens, self.call_closes, *self.tails, *self.tokens, *self.others)
+
+    def __post_init__(self) -> None:
+        """Refuse a style that no text could have."""
+        if not self.opens or "" in self.opens:
+            raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
+        if self.header and "name" not in re.compile(self.header).groupindex:
+            raise ValueError(f"tool style {self.name!r}: header {self.header!r} has no group 'name'")
+
+
+ValueKind = Literal["schema", "string", "json"]
+"""What says of what type a value is: the tool's schema, or the tag of its key."""
+
+
+class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
+    """Calls whose arguments are tagged one by one; `stream/decode/parsers/parameter_block.py` reads them.
+
+    A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
+
+    Attributes:
+        name_ends: Texts that end the function's name and belong to it.
+        name_stops: Texts that end it as well and are something else.
+        name_tail: A text after the name up to which all is markup; empty if there is none.
+        key_opens: The text before a parameter's name.
+        key_closes: The texts after it, each with what says of what type the value is.
+        value_opens: The text before a value; empty if the key's end is.
+        value_closes: The text after a value.
+        trims: A line end at the beginning of a value and one at its end are no part of it.
+
+    Raises:
+        ValueError: A tag is missing that none can do without.
+
+    """
+
+    grammar: str = "parameters"
+    name_ends: tuple[str, ...] = ()
+    name_stops: tuple[str, ...] = ()
+    name_tail: str = ""
+    key_opens: str
+    key_closes: tuple[tuple[str, ValueKind], ...]
+    value_opens: str = ""
+    value_closes: str
+    trims: bool = False
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All texts of the markup."""
+        keys = (self.key_opens, *(text for text, _ in self.key_closes))
+        return (*super().marks, *self.name_ends, self.name_tail, *keys, self.value_opens, self.value_closes)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (
+            not (self.name_ends or self.name_stops)
+            or not self.key_opens
+            or not self.key_closes
+            or not self.value_closes
+        ):
+            raise ValueError(f"tool style {self.name!r}: a tag of names, keys or values is empty")
+        if not (self.call_closes or self.closes):
+            raise ValueError(f"tool style {self.name!r}: nothing ends a call")
+
+
+class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
+    """Calls as in a programming language: `name(key=value)` in Python's, `call:name{key:value}` in Gemma's.
+
+    `stream/decode/parsers/literal_block.py` reads them. A block holds one call or several; in `[...]` if `lists` is true.
+
+    Attributes:
+        prefix: The text before a function's name.
+        brackets: What stands round the arguments.
+        assigns: What stands between an argument's name and its value.
+        quotes: What stands round a string.
+        escapes: Whether a backslash in a string is one of Python's escapes.
+        words: Whether a value that is no literal is a string, rather than an error.
+
+    """
+
+    grammar: str = "literals"
+    prefix: str = ""
+    brackets: str = "()"
+    assigns: str = "="
+    quotes: tuple[str, ...] = ('"', "'")
+    escapes: bool = True
+    words: bool = False
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All texts of the markup."""
+        return (*super().marks, self.prefix, *self.quotes)

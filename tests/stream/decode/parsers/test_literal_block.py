@@ -1,0 +1,154 @@
+"""Calls as a programming language writes them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from splitting import check_passing, cut, run, told
+
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.templates.tool_grammars import LiteralStyle
+from tokenweir.templates.tool_styles import TOOL_STYLES
+
+STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, LiteralStyle)]
+PYTHON = [style for style in STYLES if style.escapes]
+TOOLS = [{"name": "f"}, {"name": "g"}, {"name": "a.b"}]
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text(st.sampled_from("ab\"'\\\n é😀{}[](),:=<"))
+VALUES = st.recursive(
+    LEAVES | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
+    max_leaves=8,
+)
+ARGUMENTS = st.dictionaries(st.sampled_from(["x", "y", "long_name"]), VALUES)
+
+
+def gemma(style, value):
+    quote = style.quotes[0]
+    match value:
+        case str():
+            return f"{quote}{value}{quote}"
+        case dict():
+            return "{" + ",".join(f"{key}:{gemma(style, item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ",".join(gemma(style, item) for item in value) + "]"
+    return json.dumps(value)
+
+
+def write(style, *calls):
+    """Calls as a model of the style writes them."""
+    if style.escapes:
+        texts = [f"{name}({', '.join(f'{k}={v!r}' for k, v in call.items())})" for name, call in calls]
+        return f"{style.opens[0]}[{', '.join(texts)}]{style.closes}"
+    return "".join(f"{style.opens[0]}call:{name}{gemma(style, call)}{style.closes}" for name, call in calls)
+
+
+def parser(style):
+    return ToolParser(style, TOOLS)
+
+
+def split(style, text):
+    """Split a text whole and character by character, which must be the same, and tell what came out."""
+    whole = run(parser(style), [text])
+    assert run(parser(style), list(text)) == whole
+    return told(whole)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(STYLES), st.lists(ARGUMENTS, min_size=1, max_size=3), st.lists(st.integers(0, 999), max_size=6))
+def test_calls_come_back_however_they_are_cut(style, calls, places):
+    text = write(style, *(("f", call) for call in calls))
+    whole = run(parser(style), ["Let me see.\n", text])
+    assert run(parser(style), cut("Let me see.\n" + text, places)) == whole
+    got = told(whole)
+    assert [(name, json.loads(text), end) for name, text, end in got["calls"]] == [
+        ("f", call, "complete") for call in calls
+    ]
+    assert got["answer"].strip() == "Let me see."
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(STYLES), st.data(), st.lists(st.integers(0, 999), max_size=6))
+def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, places):
+    marks = [
+        *style.marks,
+        "f",
+        "g(",
+        "call:f{",
+        "x=",
+        "x:",
+        "[",
+        "]",
+        "{",
+        "}",
+        "(",
+        ")",
+        ",",
+        "'a",
+        '"',
+        "\\n",
+        "1",
+        " ",
+    ]
+    text = "".join(data.draw(st.lists(st.sampled_from([mark for mark in marks if mark]), max_size=14)))
+    whole = run(parser(style), [text])
+    assert run(parser(style), cut(text, places)) == whole
+    told(whole)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(STYLES), st.data())
+def test_states_are_independent(style, data):
+    marks = [*style.marks, "f", "g(", "call:f{", "x=", "x:", "[", "]", "{", "}", ")", ",", "'a'", "\\", "1", " "]
+    words = data.draw(st.lists(st.sampled_from([mark for mark in marks if mark]), max_size=14))
+    check_passing(lambda: parser(style), words, write(style, ("f", {"x": 1})))
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_a_call_cut_short_anywhere_is_never_complete_and_loses_nothing(style):
+    text = write(style, ("f", {"x": [1, "two"], "y": None}))
+    last = text.rindex(style.brackets[1])
+    for end in range(last):
+        got = told(run(parser(style), [text[:end]]))
+        assert all(state == "open" for _, _, state in got["calls"])
+        if not got["calls"]:
+            assert got["answer"] == text[:end]
+
+
+@pytest.mark.parametrize("style", PYTHON, ids=lambda style: style.name)
+def test_literals_of_python(style):
+    text = f"{style.opens[0]}[f(x=(1, 2,), y=1_000, long_name='\\x41\\u00e9\\101\\'\\\n')]{style.closes}"
+    assert json.loads(split(style, text)["calls"][0][1]) == {"x": [1, 2], "y": 1000, "long_name": "AéA'"}
+
+
+def test_a_bare_list_of_calls_is_one_only_if_the_request_has_the_functions():
+    pythonic = TOOL_STYLES["pythonic"]
+    assert split(pythonic, '[f(x=1), a.b(y="z")]')["calls"] == [
+        ("f", '{"x": 1}', "complete"),
+        ("a.b", '{"y": "z"}', "complete"),
+    ]
+    for text in ("[1] The first note.", "[unknown(x=1)]", "[f](https://example.org)", "[f(1)]"):
+        got = split(pythonic, text)
+        assert (got["calls"], got["answer"], got["why"]) == ([], text, [])
+
+
+def test_calls_on_lines_of_their_own():
+    got = split(TOOL_STYLES["olmo3"], "<function_calls>\nf(x=1)\ng()\n</function_calls>")
+    assert got["calls"] == [("f", '{"x": 1}', "complete"), ("g", "{}", "complete")]
+
+
+def test_words_without_quotes_are_strings_where_the_style_says_so():
+    got = split(TOOL_STYLES["gemma4"], '<|tool_call>call:f{x:Berlin,y:[true,1.5],<|"|>z<|"|>:null}<tool_call|>')
+    assert got["calls"] == [("f", '{"x": "Berlin", "y": [true, 1.5], "z": null}', "complete")]
+    got = split(TOOL_STYLES["lfm2"], "<|tool_call_start|>[f(x=Berlin)]<|tool_call_end|>")
+    assert got["calls"] == [("f", '{"x": ', "malformed")]
+    assert got["why"] == ["'Berlin' is no value"]
+
+
+def test_arguments_nested_too_deeply_break_the_call():
+    got = split(TOOL_STYLES["lfm2"], "<|tool_call_start|>[f(x=" + "[" * 200)
+    assert got["calls"][0][2] == "malformed"
+    assert got["why"] == ["the arguments are nested more than 64 levels deep"]

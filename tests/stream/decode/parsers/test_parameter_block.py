@@ -1,0 +1,190 @@
+"""Calls whose arguments are tagged one by one, in every style of that grammar."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from splitting import check_passing, cut, run, told
+
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.templates.tool_grammars import ParameterStyle
+from tokenweir.templates.tool_styles import TOOL_STYLES
+
+STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, ParameterStyle)]
+QWEN = TOOL_STYLES["qwen3-coder"]
+TYPES = {
+    "text": "string",
+    "count": "integer",
+    "ratio": "number",
+    "flag": "boolean",
+    "map": "object",
+    "list": "array",
+    "maybe": ["string", "null"],
+}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "parameters": {"properties": {name: {"type": kind} for name, kind in TYPES.items()} | {"any": {}}},
+        },
+    },
+    {"type": "function", "function": {"name": "now"}},
+]
+VALUES = {
+    "text": st.text(st.sampled_from('ab"\\\n é€😀<>/')),
+    "count": st.integers(),
+    "ratio": st.floats(allow_nan=False, allow_infinity=False),
+    "flag": st.booleans(),
+    "map": st.dictionaries(st.text("abc"), st.integers() | st.text("x<>\n")),
+    "list": st.lists(st.none() | st.integers() | st.text("x<")),
+    "maybe": st.none() | st.text("nulx", min_size=1).filter(lambda text: text.lower() != "null"),
+}
+
+
+def value_text(value):
+    """A value as a template writes it: strings as they are, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def write(style, *calls):
+    """Calls as a model of the style writes them, in one block each."""
+    texts = []
+    for name, arguments in calls:
+        ends = style.name_ends[0] if style.name_ends else "\n"
+        tail = f' index="1"{style.name_tail}' if style.name_tail else ""
+        body = ""
+        for key, value in arguments.items():
+            kinds = {kind: text for text, kind in style.key_closes}
+            closer = kinds.get("schema") or kinds["string" if isinstance(value, str) else "json"]
+            line_end = "\n" * style.trims
+            body += f"{style.key_opens}{key}{closer}{style.value_opens}{line_end}{value_text(value)}{line_end}"
+            body += style.value_closes + "\n"
+        opener = style.opens[0] if style.opens[0] != style.call_opens else ""
+        texts.append(f"{opener}{style.call_opens}{name}{ends}{tail}{body}{style.call_closes}{style.closes}")
+    return "\n".join(texts)
+
+
+def parser(style):
+    return ToolParser(style, TOOLS)
+
+
+def split(style, text):
+    """Split a text whole and character by character, which must be the same, and tell what came out."""
+    whole = run(parser(style), [text])
+    assert run(parser(style), list(text)) == whole
+    return told(whole)
+
+
+arguments = st.fixed_dictionaries({}, optional=VALUES)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(STYLES), st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(0, 999), max_size=6))
+def test_calls_come_back_however_they_are_cut(style, calls, places):
+    calls = [{k: v for k, v in a.items() if not (isinstance(v, str) and style.value_closes in v)} for a in calls]
+    text = "Let me see.\n" + write(style, *(("f", call) for call in calls))
+    whole = run(parser(style), [text])
+    assert run(parser(style), cut(text, places)) == whole
+    got = told(whole)
+    assert [(name, json.loads(text), end) for name, text, end in got["calls"]] == [
+        ("f", call, "complete") for call in calls
+    ]
+    assert got["answer"].strip() == "Let me see."
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_a_call_without_arguments_is_an_empty_object(style):
+    assert split(style, write(style, ("now", {})))["calls"] == [("now", "{}", "complete")]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_a_call_cut_short_anywhere_is_never_complete_and_loses_nothing(style):
+    text = write(style, ("f", {"text": 'say "hi"', "count": 3}))
+    end_of_call = len(text) - (len(style.closes) if style.call_closes else 0)
+    for end in range(end_of_call):
+        got = told(run(parser(style), [text[:end]]))
+        assert all(state == "open" for _, _, state in got["calls"])
+        if not got["calls"]:
+            assert got["answer"] == text[:end]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_a_string_goes_out_as_it_comes(style):
+    text = write(style, ("f", {"text": "abcdef"}))
+    splitter, given_ = parser(style), ""
+    for char in text[: text.index("abcdef") + 6]:
+        given_ += "".join(piece.text for piece in splitter.feed(char))
+    assert given_.endswith('"abcdef')
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(STYLES), st.data())
+def test_what_may_pass_comes_as_it_is_and_states_are_independent(style, data):
+    marks = [*style.marks, "f", "text", "count", "x y", "<", "\n", '"', "\\", "é", "12"]
+    words = data.draw(st.lists(st.sampled_from([mark for mark in marks if mark]), max_size=14))
+    check_passing(lambda: parser(style), words, write(style, ("f", {"text": "x"})))
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(STYLES), st.data(), st.lists(st.integers(0, 999), max_size=6))
+def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, places):
+    marks = [*style.marks, *(mark[:-1] for mark in style.marks), "f", "text", "count", " x ", "<", "\n", "12"]
+    text = "".join(data.draw(st.lists(st.sampled_from([mark for mark in marks if mark]), max_size=14)))
+    whole = run(parser(style), [text])
+    assert run(parser(style), cut(text, places)) == whole
+    told(whole)
+
+
+def test_types_come_from_the_tools_schemas():
+    call = ("f", {"count": 3, "text": "3", "maybe": None, "any": [1]})
+    assert split(QWEN, write(QWEN, call))["calls"] == [
+        ("f", '{"count": 3, "text": "3", "maybe": null, "any": [1]}', "complete")
+    ]
+
+
+def test_an_opening_text_of_a_call_alone_opens_a_block():
+    text = "Now.\n<function=f>\n<parameter=count>\n1\n</parameter>\n</function>\n</tool_call>"
+    got = split(QWEN, text)
+    assert (got["calls"], got["answer"]) == ([("f", '{"count": 1}', "complete")], "Now.\n")
+
+
+def test_one_line_end_at_each_end_of_a_value_is_none_of_it():
+    text = write(QWEN, ("f", {"text": "\n\nx\n"}))
+    assert json.loads(split(QWEN, text)["calls"][0][1]) == {"text": "\n\nx\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "answer", "why"),
+    [
+        ("<tool_call>{}</tool_call>", [], "<tool_call>{}</tool_call>", "'{' stands where a call should begin"),
+        ("<function=a b></function>", [], "<function=a b></function>", "'a b' is no name of a function"),
+        (
+            "<function=f>word</function></tool_call>",
+            [("f", "", "malformed")],
+            "word</function></tool_call>",
+            "'w' stands where a parameter should",
+        ),
+    ],
+)
+def test_what_is_no_call_is_answer_with_the_reason(text, calls, answer, why):
+    got = split(QWEN, text)
+    assert (got["calls"], got["answer"], got["why"]) == (calls, answer, [why])
+
+
+def test_names_and_keys_that_never_end_are_let_go():
+    long = "<function=" + "x" * 3000
+    assert split(QWEN, long)["answer"] == long
+    got = split(QWEN, "<function=f><parameter=" + "x" * 3000)
+    assert got["calls"] == [("f", "", "malformed")]
+
+
+def test_a_style_without_its_tags_is_refused():
+    with pytest.raises(ValueError, match=r"^tool style 'glm': a tag of names, keys or values is empty$"):
+        replace(TOOL_STYLES["glm"], key_opens="")
+    with pytest.raises(ValueError, match=r"^tool style 'qwen3-coder': nothing ends a call$"):
+        replace(QWEN, closes="", call_closes="")
