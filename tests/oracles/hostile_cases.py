@@ -193,7 +193,7 @@ LANGUAGE = {
     "brackets": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
     "ifs": "{% if a %}" * 300 + "{% endif %}" * 300,
     "branches": "".join(f"{{% if a{i} %}}{{% set b{i} = 1 %}}{{% elif c{i} %}}{{% endif %}}" for i in range(1500)),
-    "macros in number": "".join(f"{{% macro m{i}(a, b) %}}{{{{ a }}}}{{% endmacro %}}" for i in range(1500)),
+    "macros in number": "".join(f"{{% macro m{i}(a, b) %}}{{{{ a }}}}{{% endmacro %}}" for i in range(700)),
     "unclosed": "{{ 'a" * 60000,
     "comments": "{#" * 120000,
     "braces": "{" * 250000,
