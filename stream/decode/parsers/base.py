@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import cache
 from typing import Any, ClassVar, Protocol, Self
 
 import msgspec
@@ -260,3 +261,26 @@ def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
         if len(text) - place < len(mark) and mark.startswith(text[place:]):
             partial = True
     return "", partial
+
+
+def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
+    """Find the first of some texts from a place on; none of them may be the beginning of another.
+
+    Returns:
+        Where it is, or may be if it is cut off at the end of the text, or that end; and which one it is, or an empty text.
+
+    """
+    search = first_of(marks)
+    while (begin := search(text, place)) is not None:
+        place = begin.start()
+        mark, partial = mark_at(text, place, marks)
+        if mark or partial:
+            return place, mark
+        place += 1
+    return len(text), ""
+
+
+@cache
+def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
+    """Make a search for the characters that some texts begin with."""
+    return re.compile("[" + "".join(re.escape(char) for char in {mark[0] for mark in marks}) + "]").search

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -17,14 +15,15 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
-    Saved,
     first_match,
+    first_of,
     mark_at,
     markup,
     plain,
 )
 from tokenweir.stream.decode.parsers.call_object import CallObject
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.stream.decode.parsers.text_buffer import HeldText
 from tokenweir.templates.tool_grammars import ToolStyle
 
@@ -38,41 +37,25 @@ _HEADER, _HEADER_TO_SPACE = Passage("{", held=True), Passage(" {", held=True)
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 
 
-@cache
-def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
-    """Make a search for the characters that some texts begin with."""
-    return re.compile("[" + "".join(re.escape(char) for char in {mark[0] for mark in marks}) + "]").search
-
-
-class JsonBlock(Saved):
+class JsonBlock(SteppedBlock):
     """Splits the text of one block. A `Block`.
 
     The states: "opened", where a call or the list of them must begin; "header" and "arguments", or "object", which are
     a call; "between", after one; "broken", up to where a block that has broken may end; and "done".
-
-    Attributes:
-        call: The number of the call whose name went out last.
-
     """
 
-    __slots__ = (
-        "_after_mark", "_ahead", "_begun", "_early", "_head", "_in_list", "_object", "_reason", "_state", "_style",
-        "_tagged", "_undecided", "_value", "call",
-    )  # fmt: skip
+    __slots__ = ("_after_mark", "_begun", "_early", "_head", "_in_list", "_object", "_style", "_tagged", "_value")
 
     SAVED: ClassVar[dict[str, Any]] = {
+        **SteppedBlock.HELD,
         "_state": Literal["opened", "header", "arguments", "object", "between", "broken", "done"],
         "_tagged": bool,
-        "_undecided": HeldText,
-        "_ahead": str,
         "_head": int,
         "_early": HeldText,
         "_begun": bool,
         "_in_list": bool,
         "_after_mark": bool,
-        "_reason": str,
         "_value": JsonValue,
-        "call": int,
     }
 
     def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
@@ -86,35 +69,15 @@ class JsonBlock(Saved):
 
         """
         self._style = style
-        self._state = "opened"
+        super().__init__(opener, call, "opened")
         self._tagged = bool(opener)
-        # Looked at, but not given: a call whose name is not known, white space after one.
-        self._undecided = HeldText(opener)
-        self._ahead = ""  # not looked at yet: the beginning of what may become markup
         self._head = 0  # where in what is undecided a header begins
         self._early = HeldText()  # arguments that came before the name
         self._begun = False  # the name of the call that is being read has gone out
         self._in_list = False
         self._after_mark = opener == style.call_opens != ""  # the text before a call has come
-        self._reason = ""  # why the block has broken
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
-        self.call = call
-
-    @property
-    def done(self) -> bool:
-        """Whether the block has ended."""
-        return self._state == "done"
-
-    @property
-    def broken(self) -> bool:
-        """Whether what is left of the block goes out as answer."""
-        return self._state == "broken"
-
-    @property
-    def held(self) -> str:
-        """The text that has not been given yet."""
-        return str(self._undecided) + self._ahead
 
     @property
     def passage(self) -> Passage | None:
@@ -130,15 +93,6 @@ class JsonBlock(Saved):
     def _room(self, most: int) -> bool:
         """Whether all text that may pass can be held, at a character a byte."""
         return self._undecided.length + MAX_PASSED <= most
-
-    def feed(self, text: str, out: list[Piece]) -> str:
-        """Take more text, add what is final to `out`, and return the text after the block."""
-        text = self._ahead + text
-        self._ahead = ""
-        place = 0
-        while place < len(text) and self._state != "done":
-            place = _STEPS[self._state](self, text, place, out)
-        return text[place:]
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could make a call of it."""
@@ -358,11 +312,6 @@ class JsonBlock(Saved):
         else:
             self._close(out)
 
-    def _close(self, out: list[Piece]) -> None:
-        """Cut out the end of a block."""
-        out.append(markup(self._undecided.take()))
-        self._state = "done"
-
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call."""
         inside = self._state in ("header", "object") and self._tagged and self._style.closes
@@ -383,7 +332,7 @@ class JsonBlock(Saved):
         self._state, self._reason = "broken", reason
 
 
-_STEPS = {
+JsonBlock.STEPS = {
     "opened": JsonBlock._opened,
     "header": JsonBlock._in_header,
     "arguments": JsonBlock._in_arguments,

@@ -18,7 +18,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
-    Saved,
+    find_mark,
     first_match,
     mark_at,
     markup,
@@ -27,7 +27,7 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.decode.parsers.coercion import escaped, escaped_runs, json_of, quoted
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.text_buffer import HeldText
+from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64
@@ -47,27 +47,32 @@ _LONGEST_ESCAPE = 10
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
-class LiteralBlock(Saved):
+class LiteralBlock(SteppedBlock):
     """Splits the text of one block. A `Block`.
 
     The states: "opened", where a call or the list of them must begin; "name"; "first", where the first argument or the
     end of the arguments must begin, before the name has gone out; "key", "assigns", "value", "text" (a string), "word"
     (another literal) and "after", within the arguments; "between", after a call; "broken"; and "done".
-
-    Attributes:
-        call: The number of the call whose name went out last.
-
     """
 
-    __slots__ = ("_ahead", "_bare", "_in_list", "_is_key", "_name", "_quote", "_reason", "_schemas", "_separates",
-                 "_stack", "_state", "_style", "_undecided", "_word", "call")  # fmt: skip
+    __slots__ = (
+        "_bare",
+        "_in_list",
+        "_is_key",
+        "_name",
+        "_quote",
+        "_schemas",
+        "_separates",
+        "_stack",
+        "_style",
+        "_word",
+    )
 
     SAVED: ClassVar[dict[str, Any]] = {
+        **SteppedBlock.HELD,
         "_state": Literal[
             "opened", "name", "first", "key", "assigns", "value", "text", "word", "after", "between", "broken", "done"
         ],
-        "_undecided": HeldText,
-        "_ahead": str,
         "_bare": bool,
         "_in_list": bool,
         "_name": str,
@@ -76,8 +81,6 @@ class LiteralBlock(Saved):
         "_is_key": bool,
         "_separates": bool,
         "_word": str,
-        "_reason": str,
-        "call": int,
     }
 
     def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
@@ -91,9 +94,7 @@ class LiteralBlock(Saved):
             raise TypeError(f"tool style {style.name!r} is no LiteralStyle")
         self._style = style
         self._schemas = schemas
-        self._state = "opened"
-        self._undecided = HeldText(opener)
-        self._ahead = ""  # not looked at yet
+        super().__init__(opener, call, "opened")
         self._bare = not opener
         self._in_list = False
         self._name = ""
@@ -102,37 +103,11 @@ class LiteralBlock(Saved):
         self._is_key = False  # the string is a key
         self._separates = False  # a comma must come before the next value
         self._word = ""
-        self._reason = ""  # why the block has broken
-        self.call = call
-
-    @property
-    def done(self) -> bool:
-        """Whether the block has ended."""
-        return self._state == "done"
-
-    @property
-    def broken(self) -> bool:
-        """Whether what is left of the block goes out as answer."""
-        return self._state == "broken"
-
-    @property
-    def held(self) -> str:
-        """The text that has not been given yet."""
-        return str(self._undecided) + self._ahead
 
     @property
     def passage(self) -> Passage | None:
         """Always None: all text is looked at as it comes."""
         return None
-
-    def feed(self, text: str, out: list[Piece]) -> str:
-        """Take more text, add what is final to `out`, and return the text after the block."""
-        text = self._ahead + text
-        self._ahead = ""
-        place = 0
-        while place < len(text) and self._state != "done":
-            place = _STEPS[self._state](self, text, place, out)
-        return text[place:]
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could end the call."""
@@ -149,38 +124,38 @@ class LiteralBlock(Saved):
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end)
+            return self._hold_back(text, place, end)
         style = self._style
         if style.lists and text[place] == "[" and not self._in_list:
             self._in_list = True
-            return self._hold(text, place, place + 1)
+            return self._hold_back(text, place, place + 1)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
         mark, partial = mark_at(text, place, filter(None, (style.prefix, style.closes)))
         if partial:
             return self._wait(text, place)
         if mark and mark == style.closes:
-            end = self._hold(text, place, place + len(mark))
+            end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
         if style.prefix and not mark:
             return self._release(f"{text[place]!r} stands where a call should begin", place, out)
         self._state, self._name = "name", ""
-        return self._hold(text, place, place + len(mark))
+        return self._hold_back(text, place, place + len(mark))
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
         found = _ENDS_NAME(text, place)
         end = found.start() if found else len(text)
         if end - place > (room := MAX_HEADER - len(self._name)):
-            end = self._hold(text, place, place + room)
+            end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
-        self._hold(text, place, end)
+        self._hold_back(text, place, end)
         if found is None:
             return end
         if text[end] != self._style.brackets[0] or not _NAME.fullmatch(self._name):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
-        self._hold(text, end, end + 1)
+        self._hold_back(text, end, end + 1)
         if self._bare and self._name not in self._schemas:
             return self._release(f"{self._name!r:.80} is no function of the request", end + 1, out)
         self._state = "first"
@@ -192,7 +167,7 @@ class LiteralBlock(Saved):
         rest = text[place:]
         stripped = rest.lstrip()
         if not stripped:
-            return self._hold(text, place, len(text))
+            return self._hold_back(text, place, len(text))
         if stripped[0] != style.brackets[1]:
             quote, partial = mark_at(stripped, 0, style.quotes)
             if partial and not quote:
@@ -287,11 +262,7 @@ class LiteralBlock(Saved):
                     return self._break(f"{text[back : back + 2]!r} is no escape", back, out)
             return back + self._give(escape[0], escaped(_unescaped(escape[0])), out)
         if end < 0:
-            end = len(text)
-            for at in range(max(place, end - len(self._quote) + 1), end):
-                if self._quote.startswith(text[at:]):
-                    end = at
-                    break
+            end, _ = find_mark(text, place, (self._quote,))
             self._string(text[place:end], out)
             return self._wait(text, end)
         self._string(text[place:end], out)
@@ -302,10 +273,10 @@ class LiteralBlock(Saved):
         found = _ENDS_WORD(text, place)
         end = found.start() if found else len(text)
         if end - place > (room := MAX_HEADER - len(self._word)):
-            end = self._hold(text, place, place + room)
+            end = self._hold_back(text, place, place + room)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
-        self._hold(text, place, end)
+        self._hold_back(text, place, end)
         if found is None:
             return end
         word = self._word
@@ -344,17 +315,17 @@ class LiteralBlock(Saved):
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end)
+            return self._hold_back(text, place, end)
         if self._in_list and text[place] in ",]":
             if text[place] == "]":
                 return self._end_list(text, place, out)
             self._state = "opened"
-            return self._hold(text, place, place + 1)
+            return self._hold_back(text, place, place + 1)
         mark, partial = mark_at(text, place, filter(None, (style.closes, *style.opens)))
         if partial:
             return self._wait(text, place)
         if mark and mark == style.closes:
-            end = self._hold(text, place, place + len(mark))
+            end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
         if style.closes and not mark and not self._in_list and _NAME.match(text, place):
@@ -367,22 +338,14 @@ class LiteralBlock(Saved):
         return place
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        closes = self._style.closes
-        end = text.find(closes, place) if closes else -1
-        mark = closes if end >= 0 else ""
-        if end < 0:
-            end = len(text)
-            for at in range(max(place, end - len(closes) + 1), end):
-                if closes.startswith(text[at:]):
-                    end = at
-                    break
+        end, mark = find_mark(text, place, (self._style.closes,))
         end += len(mark)
         if end > place:
             out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
-        if mark:
-            self._state = "done"
-            return end
-        return self._wait(text, end)
+        if not mark:
+            return self._wait(text, end)
+        self._state = "done"
+        return end
 
     # -- what the steps have in common ---------------------------------------------------------------------------------
 
@@ -394,15 +357,6 @@ class LiteralBlock(Saved):
     def _string(self, text: str, out: list[Piece]) -> None:
         for run, json in escaped_runs(text):
             self._give(run, json, out)
-
-    def _hold(self, text: str, place: int, end: int) -> int:
-        self._undecided.add(text[place:end])
-        return end
-
-    def _wait(self, text: str, place: int) -> int:
-        """Look at the rest of a text again when more has come."""
-        self._ahead = text[place:]
-        return len(text)
 
     def _closer(self) -> str:
         return self._style.brackets[1] if self._stack[-1] == "a" else _BRACKETS[self._stack[-1]]
@@ -419,17 +373,12 @@ class LiteralBlock(Saved):
 
     def _end_list(self, text: str, place: int, out: list[Piece]) -> int:
         self._in_list = False
-        end = self._hold(text, place, place + 1)
+        end = self._hold_back(text, place, place + 1)
         if self._style.closes and not self._bare:
             self._state = "between"
         else:
             self._close(out)
         return end
-
-    def _close(self, out: list[Piece]) -> None:
-        """Cut out the end of a block."""
-        out.append(markup(self._undecided.take()))
-        self._state = "done"
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call."""
@@ -445,7 +394,7 @@ class LiteralBlock(Saved):
         return self._release(reason, place, out)
 
 
-_STEPS = {
+LiteralBlock.STEPS = {
     "opened": LiteralBlock._opened,
     "name": LiteralBlock._in_name,
     "first": LiteralBlock._first,

@@ -19,7 +19,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
-    Saved,
+    find_mark,
     first_match,
     mark_at,
     markup,
@@ -28,7 +28,7 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.decode.parsers.coercion import STRING, escaped, escaped_runs, json_of, parameter_types
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.text_buffer import HeldText
+from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
@@ -36,22 +36,19 @@ _NAME = re.compile(r"[^\s<>{}\[\]\"'=,()]+")
 _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # what a JSON string has to escape
 
 
-class ParameterBlock(Saved):
+class ParameterBlock(SteppedBlock):
     """Splits the text of one block. A `Block`.
 
-    The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "parameters", where a key or the end of the call must come;
-    "key"; "unvalued", between a key and its value; "value begins", at its first line end; "text" and "value", a value that goes out as it comes or when it
-    has closed; "between", after a call; "broken"; and "done".
-
-    Attributes:
-        call: The number of the call whose name went out last.
-
+    The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "parameters", where a key or
+    the end of the call must come; "key"; "unvalued", between a key and its value; "value begins", at its first line end;
+    "text" and "value", a value that goes out as it comes or when it has closed; "between", after a call; "broken"; and
+    "done".
     """
 
-    __slots__ = ("_ahead", "_empty", "_key", "_kind", "_name", "_reason", "_schemas", "_state", "_streams",
-                 "_style", "_undecided", "call")  # fmt: skip
+    __slots__ = ("_empty", "_key", "_kind", "_name", "_schemas", "_streams", "_style")
 
     SAVED: ClassVar[dict[str, Any]] = {
+        **SteppedBlock.HELD,
         "_state": Literal[
             "opened",
             "name",
@@ -66,15 +63,11 @@ class ParameterBlock(Saved):
             "broken",
             "done",
         ],
-        "_undecided": HeldText,
-        "_ahead": str,
         "_name": str,
         "_key": str,
         "_kind": Literal["schema", "string", "json"],
         "_streams": bool,
         "_empty": bool,
-        "_reason": str,
-        "call": int,
     }
 
     def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
@@ -88,31 +81,12 @@ class ParameterBlock(Saved):
             raise TypeError(f"tool style {style.name!r} is no ParameterStyle")
         self._style = style
         self._schemas = schemas
-        self._state = "name" if opener == style.call_opens or not style.call_opens else "opened"
-        self._undecided = HeldText(opener)  # looked at and not given: tags, names, a value that is not known yet
-        self._ahead = ""  # not looked at yet: the beginning of what may become a tag
+        super().__init__(opener, call, "name" if opener == style.call_opens or not style.call_opens else "opened")
         self._name = ""  # of the function that is called
         self._key = ""  # of the parameter that is read
         self._kind = "schema"  # what says of what type its value is
         self._streams = False  # the value goes out as it comes
         self._empty = True  # the call has no argument so far
-        self._reason = ""  # why the block has broken
-        self.call = call
-
-    @property
-    def done(self) -> bool:
-        """Whether the block has ended."""
-        return self._state == "done"
-
-    @property
-    def broken(self) -> bool:
-        """Whether what is left of the block goes out as answer."""
-        return self._state == "broken"
-
-    @property
-    def held(self) -> str:
-        """The text that has not been given yet."""
-        return str(self._undecided) + self._ahead
 
     @property
     def passage(self) -> Passage | None:
@@ -122,15 +96,6 @@ class ParameterBlock(Saved):
         if self._state == "text" and not self._undecided.length:
             return _text_passage(self._style)
         return _value_passage(self._style) if self._state == "value" else None
-
-    def feed(self, text: str, out: list[Piece]) -> str:
-        """Take more text, add what is final to `out`, and return the text after the block."""
-        text = self._ahead + text
-        self._ahead = ""
-        place = 0
-        while place < len(text) and self._state != "done":
-            place = _STEPS[self._state](self, text, place, out)
-        return text[place:]
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could end the call."""
@@ -147,13 +112,13 @@ class ParameterBlock(Saved):
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end)
+            return self._hold_back(text, place, end)
         mark, partial = mark_at(text, place, filter(None, (self._style.call_opens, self._style.closes)))
         if partial:
             return self._wait(text, place)
         if not mark:
             return self._release(f"{text[place]!r} stands where a call should begin", place, out)
-        end = self._hold(text, place, place + len(mark))
+        end = self._hold_back(text, place, place + len(mark))
         if mark == self._style.closes:
             self._close(out)
         else:
@@ -162,19 +127,19 @@ class ParameterBlock(Saved):
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        end, mark = _find(text, place, (*style.name_ends, *style.name_stops))
+        end, mark = find_mark(text, place, (*style.name_ends, *style.name_stops))
         if end - place > (room := MAX_HEADER - len(self._name)):
-            end = self._hold(text, place, place + room)
+            end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
-        end = self._hold(text, place, end)
+        end = self._hold_back(text, place, end)
         if mark:
             name = self._name.strip()
             if not _NAME.fullmatch(name):
                 return self._release(f"{name!r:.80} is no name of a function", end, out)
             self._name = name
             if mark in style.name_ends:
-                end = self._hold(text, end, end + len(mark))
+                end = self._hold_back(text, end, end + len(mark))
             if style.name_tail:
                 self._state = "tail"
             else:
@@ -183,11 +148,11 @@ class ParameterBlock(Saved):
         return self._wait(text, end)
 
     def _in_tail(self, text: str, place: int, out: list[Piece]) -> int:
-        end, mark = _find(text, place, (self._style.name_tail,))
+        end, mark = find_mark(text, place, (self._style.name_tail,))
         if end - place > (room := 2 * MAX_HEADER - self._undecided.length):
-            end = self._hold(text, place, place + room)
+            end = self._hold_back(text, place, place + room)
             return self._release(f"the tag of {self._name!r:.80} does not end", end, out)
-        end = self._hold(text, place, end + len(mark))
+        end = self._hold_back(text, place, end + len(mark))
         if not mark:
             return self._wait(text, end)
         self._announce(out)
@@ -203,13 +168,13 @@ class ParameterBlock(Saved):
     def _in_parameters(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end)
+            return self._hold_back(text, place, end)
         mark, partial = mark_at(text, place, filter(None, (style.key_opens, style.call_closes, style.closes)))
         if partial:
             return self._wait(text, place)
         if not mark:
             return self._break(f"{text[place]!r} stands where a parameter should", place, out)
-        end = self._hold(text, place, place + len(mark))
+        end = self._hold_back(text, place, place + len(mark))
         if mark == style.key_opens:
             self._state, self._key = "key", ""
             return end
@@ -220,15 +185,15 @@ class ParameterBlock(Saved):
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         kinds = dict(self._style.key_closes)
-        end, mark = _find(text, place, tuple(kinds))
+        end, mark = find_mark(text, place, tuple(kinds))
         if end - place > (room := MAX_HEADER - len(self._key)):
-            end = self._hold(text, place, place + room)
+            end = self._hold_back(text, place, place + room)
             return self._break(f"a parameter has a name of more than {MAX_HEADER} characters", end, out)
         self._key += text[place:end]
-        end = self._hold(text, place, end)
+        end = self._hold_back(text, place, end)
         if mark:
             self._kind = kinds[mark]
-            end = self._hold(text, end, end + len(mark))
+            end = self._hold_back(text, end, end + len(mark))
             if self._style.value_opens:
                 self._state = "unvalued"
             else:
@@ -238,13 +203,13 @@ class ParameterBlock(Saved):
 
     def _unvalued(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end)
+            return self._hold_back(text, place, end)
         mark, partial = mark_at(text, place, (self._style.value_opens,))
         if partial:
             return self._wait(text, place)
         if not mark:
             return self._break(f"{text[place]!r} stands where the value of {self._key!r:.80} should", place, out)
-        end = self._hold(text, place, place + len(mark))
+        end = self._hold_back(text, place, place + len(mark))
         self._begin_value(out)
         return end
 
@@ -301,17 +266,17 @@ class ParameterBlock(Saved):
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end)
+            return self._hold_back(text, place, end)
         mark, partial = mark_at(text, place, filter(None, (style.closes, style.call_opens, *style.opens)))
         if partial:
             return self._wait(text, place)
         if mark == style.closes != "":
-            end = self._hold(text, place, place + len(mark))
+            end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
         if mark == style.call_opens != "":
             self._state, self._name = "name", ""
-            return self._hold(text, place, place + len(mark))
+            return self._hold_back(text, place, place + len(mark))
         if self._undecided.length:  # the block has ended without a word
             space = self._undecided.take()
             out.append(markup(space) if mark else plain(space, ANSWER))
@@ -320,7 +285,7 @@ class ParameterBlock(Saved):
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
         ends = tuple(filter(None, (self._style.closes or self._style.call_closes,)))
-        end, mark = _find(text, place, ends)
+        end, mark = find_mark(text, place, ends)
         end += len(mark)
         if end > place:
             out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
@@ -331,26 +296,12 @@ class ParameterBlock(Saved):
 
     # -- what the steps have in common ---------------------------------------------------------------------------------
 
-    def _hold(self, text: str, place: int, end: int) -> int:
-        self._undecided.add(text[place:end])
-        return end
-
-    def _wait(self, text: str, place: int) -> int:
-        """Look at the rest of a text again when more has come."""
-        self._ahead = text[place:]
-        return len(text)
-
     def _string(self, text: str) -> list[Piece]:
         """Write a part of a string; what stays as it is, is a piece of its own, since it may have passed before."""
         return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(text)]
 
     def _types(self) -> frozenset[str]:
         return parameter_types(self._schemas.get(self._name, {}), self._key.strip())
-
-    def _close(self, out: list[Piece]) -> None:
-        """Cut out the end of a block."""
-        out.append(markup(self._undecided.take()))
-        self._state = "done"
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call."""
@@ -368,7 +319,7 @@ class ParameterBlock(Saved):
         return place
 
 
-_STEPS = {
+ParameterBlock.STEPS = {
     "opened": ParameterBlock._opened,
     "name": ParameterBlock._in_name,
     "tail": ParameterBlock._in_tail,
@@ -385,29 +336,6 @@ _STEPS = {
 
 def _key(text: str) -> str:
     return f'"{escaped(text)}"'
-
-
-def _find(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
-    """Find the first of some texts from a place on.
-
-    Returns:
-        Where it is, or may be if it is cut off at the end of the text, or that end; and which one it is, or an empty text.
-
-    """
-    at = place
-    search = _first_of(marks)
-    while (begin := search(text, at)) is not None:
-        at = begin.start()
-        mark, partial = mark_at(text, at, marks)
-        if mark or partial:
-            return at, mark
-        at += 1
-    return len(text), ""
-
-
-@cache
-def _first_of(marks: tuple[str, ...]) -> Any:
-    return re.compile("[" + "".join(re.escape(char) for char in sorted({mark[0] for mark in marks})) + "]").search
 
 
 def _possible_end(text: str, place: int, style: ParameterStyle) -> int:

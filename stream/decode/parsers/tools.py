@@ -17,8 +17,18 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import ANSWER, TOOL_CALL, Block, Passage, Piece, Saved, mark_at, plain
-from tokenweir.stream.decode.parsers.json_block import JsonBlock, first_of
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    TOOL_CALL,
+    Block,
+    Passage,
+    Piece,
+    Saved,
+    first_of,
+    mark_at,
+    plain,
+)
+from tokenweir.stream.decode.parsers.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of

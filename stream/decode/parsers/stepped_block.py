@@ -1,0 +1,76 @@
+"""What all blocks of tool calls have in common: a state, a step for each state, and text that is held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from tokenweir.stream.decode.parsers.base import Piece, Saved, markup
+from tokenweir.stream.decode.parsers.text_buffer import HeldText
+
+Step = Callable[[Any, str, int, list[Piece]], int]
+"""A method that takes text from a place on, adds pieces to a list, and returns the place after what it took."""
+
+
+class SteppedBlock(Saved):
+    """A block that is read step by step. A class of this kind is a `Block`.
+
+    Attributes:
+        call: The number of the call whose name went out last.
+
+    """
+
+    __slots__ = ("_ahead", "_reason", "_state", "_undecided", "call")
+
+    STEPS: ClassVar[Mapping[str, Step]]
+    """The step of each state but "done"; in "broken", what is left of the block goes out as answer."""
+
+    HELD: ClassVar[dict[str, Any]] = {"_undecided": HeldText, "_ahead": str, "_reason": str, "call": int}
+    """What every block of this kind saves, beside its state."""
+
+    def __init__(self, opener: str, call: int, state: str) -> None:
+        """Begin behind the opening text, in a state; `call` is the number of the last call before the block."""
+        self._state = state
+        self._undecided = HeldText(opener)  # looked at and not given: what is not yet known for what it is
+        self._ahead = ""  # not looked at yet: the beginning of what may become markup
+        self._reason = ""  # why the block has broken
+        self.call = call
+
+    @property
+    def done(self) -> bool:
+        """Whether the block has ended."""
+        return self._state == "done"
+
+    @property
+    def broken(self) -> bool:
+        """Whether what is left of the block goes out as answer."""
+        return self._state == "broken"
+
+    @property
+    def held(self) -> str:
+        """The text that has not been given yet."""
+        return str(self._undecided) + self._ahead
+
+    def feed(self, text: str, out: list[Piece]) -> str:
+        """Take more text, add what is final to `out`, and return the text after the block."""
+        text = self._ahead + text
+        self._ahead = ""
+        place = 0
+        while place < len(text) and self._state != "done":
+            place = self.STEPS[self._state](self, text, place, out)
+        return text[place:]
+
+    def _hold_back(self, text: str, place: int, end: int) -> int:
+        """Hold text that has been looked at; return the place after it."""
+        self._undecided.add(text[place:end])
+        return end
+
+    def _wait(self, text: str, place: int) -> int:
+        """Look at the rest of a text again when more has come."""
+        self._ahead = text[place:]
+        return len(text)
+
+    def _close(self, out: list[Piece]) -> None:
+        """Cut out the end of a block."""
+        out.append(markup(self._undecided.take()))
+        self._state = "done"
