@@ -1,349 +1,320 @@
-"""Speed of encoding beside tiktoken, tokenizers and sentencepiece. Prints tables; --write puts them into bench/RESULTS.md.
+"""Speed of encoding beside the fastest libraries that load the same vocabularies. Prints tables; --write keeps them.
 
-    python bench/encode.py [throughput] [chat] [batch] [long] [adversarial] [load] [--only cl100k] [--rounds 3] [--write]
+    python bench/encode.py [throughput] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 3] [--write]
 
-Every number comes from a process of its own, so that cold means cold: the tokenizer is loaded, the text has not been
-seen. Warm is the better of the two passes that follow. The libraries' processes take turns and a number is the best of
-all rounds. Time is CPU time of the process, except for `batch`, which is about threads: wall time. MB are 10^6 bytes of
-UTF-8. A ratio is against the faster of the peer's ways; on a busy machine, take none below 1.15 for a difference.
-The run fails if two libraries' ids differ.
+Every number comes from a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold),
+then other text of the same kind (unseen), then the first again (warm, the best of three). The libraries' processes take
+turns and a number is the median of the rounds. Time is CPU time of the process; for `batch`, which is about threads, wall
+time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and ours divided by it; on a busy machine
+take no ratio within 15 % of 1 for a difference. The run fails if ids differ from ours; a peer that differs is named.
+bench/encode_references.py compares with the reference libraries.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import os
+import resource
+import statistics
 import sys
 import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import gguf
-import numpy as np
-import tokenizers
+from peers import LIBRARIES, ids_of, json_file
 from report import DATA, ROOT, machine, table, write_between
-from rich.console import Console
-from rich.progress import track
-from texts import LONG, LONG_SIZES, TEXTS, megabytes
+from texts import documents, of_kind
 
-from tokenweir.encode.tokenizer import Tokenizer
-
-sys.path.append(str(ROOT / "tests" / "oracles"))
-from references import HuggingFace, OpenAI, SentencePiece, Tekken
-
-TOKENIZERS = {
-    "cl100k_base": "openai/cl100k_base.tiktoken",
-    "o200k_base": "openai/o200k_base.tiktoken",
-    "llama-3.1": "llama-3.1/tokenizer.json",
-    "qwen3": "qwen3/tokenizer.json",
-    "gpt2": "gpt2/tokenizer.json",
-    "llama-2": "llama-2/tokenizer.json",
-    "llama-2.model": "llama-2/tokenizer.model",
-    "gemma": "gemma/tokenizer.json",
-    "t5-small": "t5-small/tokenizer.json",
-    "unigram-ja.model": "sp-test-unigram-ja/tokenizer.model",
-    "bert": "bert-base-uncased/tokenizer.json",
-    "tekken": "mistral-common/tekken_240911.json",
+VOCABULARIES = {
+    "cl100k": "openai/cl100k_base.tiktoken",
+    "o200k": "openai/o200k_base.tiktoken",
+    "Llama-3": "llama-3.1/tokenizer.json",
+    "Qwen3": "qwen3/tokenizer.json",
 }
-GGUF = {
-    "llama-3": "gguf/ggml-vocab-llama-bpe.gguf",
-    "qwen2": "gguf/ggml-vocab-qwen2.gguf",
-    "llama-2": "gguf/ggml-vocab-llama-spm.gguf",
-    "bge": "gguf/ggml-vocab-bert-bge.gguf",
+OTHERS = {
+    "Llama-2": "llama-2/tokenizer.json",
+    "Gemma": "gemma/tokenizer.json",
+    "T5": "t5-small/tokenizer.json",
+    "BERT": "bert-base-uncased/tokenizer.json",
 }
-
-# -- the ways to encode ------------------------------------------------------------------------------------------------
-
-Encode = Callable[[list[str]], Iterable[Any]]  # yields the ids of each text and keeps none, as a server would
-
-
-def ours(method: str, path: Path, _threads: int) -> Encode:
-    encode = getattr(Tokenizer.from_file(path), method)
-    return lambda texts: map(encode, texts)
-
-
-def our_batch(_: str, path: Path, threads: int) -> Encode:
-    tok = Tokenizer.from_file(path)
-    return lambda texts: tok.encode_batch(texts, threads=threads)
-
-
-def openai(method: str, path: Path, _threads: int) -> Encode:
-    encode = getattr(OpenAI.from_file(path).encoding, method)
-    return lambda texts: map(encode, texts)
-
-
-def openai_batch(_: str, path: Path, threads: int) -> Encode:
-    encoding = OpenAI.from_file(path).encoding
-    return lambda texts: encoding.encode_ordinary_batch(texts, num_threads=threads)
-
-
-def sentencepiece(_: str, path: Path, _threads: int) -> Encode:
-    model = SentencePiece(path).model
-    return lambda texts: map(model.EncodeAsNumpy, texts)
-
-
-def sentencepiece_batch(_: str, path: Path, threads: int) -> Encode:
-    model = SentencePiece(path).model
-    return lambda texts: model.encode(texts, num_threads=threads)
-
-
-def mistral_common(_: str, path: Path, _threads: int) -> Encode:
-    tok = Tekken(path)
-    return lambda texts: (tok.encode_plain([text])[0] for text in texts)
-
-
-def hugging_face(_: str, path: Path, _threads: int) -> Encode:
-    tok = tokenizers.Tokenizer.from_file(str(path))
-    return lambda texts: (tok.encode_batch_fast([text])[0].ids for text in texts)  # faster than its `encode`
-
-
-def hugging_face_batch(_: str, path: Path, _threads: int) -> Encode:
-    tok = tokenizers.Tokenizer.from_file(str(path))
-    return lambda texts: (encoding.ids for encoding in tok.encode_batch_fast(texts))
-
-
-WAYS: dict[str, Callable[[str, Path, int], Encode]] = {
-    "encode_array": ours,
-    "encode": ours,
-    "encode_batch": our_batch,
-    "encode_ordinary": openai,
-    "encode_to_numpy": openai,
-    "encode_ordinary_batch": openai_batch,
-    "sentencepiece": sentencepiece,
-    "sentencepiece batch": sentencepiece_batch,
-    "mistral-common": mistral_common,
-    "tokenizers": hugging_face,
-    "tokenizers batch": hugging_face_batch,
-}
-
-
-def peers(tokenizer: str) -> tuple[str, ...]:
-    """The ways in which the reference library encodes one text at a time."""
-    match Path(TOKENIZERS[tokenizer]).suffixes[-1], Path(TOKENIZERS[tokenizer]).stem[:6]:
-        case ".tiktoken", _:
-            return ("encode_ordinary", "encode_to_numpy")
-        case ".model", _:
-            return ("sentencepiece",)
-        case _, "tekken":
-            return ("mistral-common",)
-    return ("tokenizers",)
-
-
-def peer_batch(tokenizer: str) -> str | None:
-    batches = {"encode_ordinary": "encode_ordinary_batch", "sentencepiece": "sentencepiece batch"}
-    return batches.get(peers(tokenizer)[0], "tokenizers batch") if peers(tokenizer) != ("mistral-common",) else None
-
-
-# -- measuring ---------------------------------------------------------------------------------------------------------
+KINDS = ("English", "code", "math", "Chinese", "Japanese")
+PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie")
+DOCUMENT = 20_000  # characters
 
 
 class Job(NamedTuple):
-    """One measurement: a tokenizer, a way to encode, and what."""
+    """One process: what it measures, of which library, with which vocabulary and text."""
 
-    tokenizer: str
-    way: str
-    text: str
-    threads: int = 1
-
-
-class Seconds(NamedTuple):
-    """What was measured; `ids` is a checksum of the ids."""
-
-    load: float
-    cold: float
-    warm: float
-    ids: int
+    section: str
+    library: str
+    vocabulary: str
+    text: str = ""
 
 
-def measure(job: Job) -> Seconds:
-    """In a process of its own: load the tokenizer, encode the texts for the first time, and again."""
-    os.environ["RAYON_NUM_THREADS"] = str(job.threads)  # `tokenizers` reads it when it first encodes a batch
-    clock = time.perf_counter if job.threads > 1 or "batch" in job.way else time.process_time
-    texts = TEXTS[job.text]()
+Measured = dict[str, float]  # by the name of what was measured; "ids" is a checksum
+
+
+def seconds(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
     start = clock()
-    encode = WAYS[job.way](job.way, DATA / "tokenizers" / TOKENIZERS[job.tokenizer], job.threads)
-    deque(encode(["Hi"]), maxlen=0)  # what a library puts off until it is first used is a part of loading
-    load = clock() - start
-    passes = []
-    for _ in range(3):
-        start = clock()
-        deque(encode(texts), maxlen=0)
-        passes.append(clock() - start)
-    checksum = 0
-    for ids in encode(texts):
-        checksum = zlib.crc32(np.asarray(ids, np.int32).tobytes(), checksum)
-    return Seconds(load, passes[0], min(passes[1:]), checksum)
+    work()
+    return clock() - start
 
 
-def best_of(rounds: int, jobs: Sequence[Job]) -> dict[Job, Seconds]:
-    """The best of all rounds for each job; the jobs take turns.
+def checksum(ids: Iterable[Any]) -> int:
+    total = 0
+    for some in ids:
+        total = zlib.crc32(ids_of(some).tobytes(), total)
+    return total
 
-    Raises:
-        RuntimeError: If two libraries give different ids.
 
-    """
-    results: dict[Job, list[Seconds]] = {job: [] for job in jobs}
-    turns = [*jobs] * rounds
+def rss() -> float:
+    """The memory that the process has now, in MB."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def measure(job: Job) -> Measured | None:
+    """What one process finds; None if the library lacks the vocabulary."""
+    threads = 2 if job.section == "batch" else 1
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    path = DATA / "tokenizers" / (VOCABULARIES | OTHERS)[job.vocabulary]
+    try:
+        if job.section == "load":
+            return _load(job, path)
+        peer = LIBRARIES[job.library](path, threads)
+    except (ValueError, NotImplementedError, OSError, RuntimeError):
+        return None
+    if peer is None:
+        return None
+    gc.disable()
+    return {"throughput": _throughput, "messages": _messages, "batch": _batch, "decode": _decode}[job.section](
+        peer, job
+    )
+
+
+def _throughput(peer: Any, job: Job) -> Measured:
+    first, second = of_kind(job.text)
+    texts, others = documents(first, DOCUMENT), documents(second, DOCUMENT)
+    peer.array("Hi")
+
+    def rate(text: str, took: float) -> float:
+        return len(text.encode()) / took / 1e6
+
+    def passes(way: Callable[[str], object], some: Sequence[str]) -> float:
+        return seconds(lambda: deque(map(way, some), maxlen=0))
+
+    found = {
+        "cold": rate(first, passes(peer.array, texts)),
+        "unseen": rate(second, passes(peer.array, others)),
+        "warm": rate(first, min(passes(peer.array, texts) for _ in range(3))),
+        "list": rate(first, min(passes(peer.list, texts) for _ in range(3))),
+    }
+    return found | {"ids": checksum(map(peer.array, texts)) ^ checksum(map(peer.list, others))}
+
+
+def _messages(peer: Any, job: Job) -> Measured:
+    texts = [json.loads(line)["question"] for line in _gsm8k()]
+    message = min(texts, key=lambda text: abs(len(text.encode()) - 237))
+
+    def each(way: Callable[[str], object], text: str) -> float:
+        return min(seconds(lambda: deque(map(way, [text] * 2000), maxlen=0)) for _ in range(7)) / 2000 * 1e6
+
+    deque(map(peer.array, texts), maxlen=0)
+    found = {
+        "237 bytes, array": each(peer.array, message),
+        "237 bytes, list": each(peer.list, message),
+        '"Hi", array': each(peer.array, "Hi"),
+        '"Hi", list': each(peer.list, "Hi"),
+        "1,319 questions, list": min(seconds(lambda: deque(map(peer.list, texts), maxlen=0)) for _ in range(5))
+        / len(texts)
+        * 1e6,
+    }
+    return found | {"ids": checksum(map(peer.list, texts))}
+
+
+def _batch(peer: Any, job: Job) -> Measured:
+    text = "".join(of_kind("English"))
+    whole = text.encode()
+    kilobytes = [whole[i : i + 1024].decode(errors="ignore") for i in range(0, 1 << 20, 1024)]
+    long = (text * 5)[:10_000_000]
+    size = sum(len(t.encode()) for t in kilobytes)
+    peer.batch(kilobytes)
+    peer.array(long[:1_000_000])
+    wall = time.perf_counter
+    return {
+        "1024 x 1 KB": size / min(seconds(lambda: peer.batch(kilobytes), wall) for _ in range(9)) / 1e6,
+        "one of 10 MB": len(long.encode()) / min(seconds(lambda: peer.array(long), wall) for _ in range(3)) / 1e6,
+        "ids": checksum([peer.array(long)]),
+    }
+
+
+def _decode(peer: Any, job: Job) -> Measured | None:
+    if peer.decode is None:
+        return None
+    text = of_kind(job.text)[0]
+    array = ids_of(peer.array(text))
+    ids = array.tolist()
+    size = len(text.encode()) / 1e6
+
+    def best(given: Any) -> float:
+        return size / min(seconds(lambda: peer.decode(given)) for _ in range(7))
+
+    found = {"list": best(ids)}
+    for dtype in ("int32", "uint32"):
+        try:
+            found["array"] = max(found.get("array", 0), best(array.astype(dtype)))
+        except (TypeError, ValueError):
+            continue
+    return found | {"ids": zlib.crc32(array.tobytes())}
+
+
+def _load(job: Job, path: Any) -> Measured | None:
+    __import__({"toktok": "toktok", "splintr": "splintr"}.get(job.library, job.library))
+    json_file(path)
+    before = rss()
+    kept: list[Any] = []
+
+    def load() -> None:
+        kept.append(LIBRARIES[job.library](path, 1))
+        if kept[-1] is not None:
+            kept[-1].list("Hi")
+
+    first = seconds(load) * 1e3
+    if kept[-1] is None:
+        return None
+    memory = rss() - before
+    return {"first": first, "second": seconds(load) * 1e3, "MB": memory, "ids": 0}
+
+
+def _gsm8k() -> list[str]:
+    return (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+def measure_all(jobs: Sequence[Job], rounds: int) -> dict[Job, Measured]:
+    """The median of the rounds for each job; the jobs take turns. A job whose library lacks the vocabulary is left out."""
+    found: dict[Job, list[Measured]] = {}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        measured = pool.map(measure, turns)
-        console = Console(stderr=True)
-        bar = track(measured, "measuring", len(turns), console=console, disable=not console.is_terminal)
-        for job, seconds in zip(turns, bar, strict=True):
-            results[job].append(seconds)
-    checksums: dict[tuple[str, str], int] = {}
-    for job, several in results.items():
-        for seconds in several:
-            if checksums.setdefault((job.tokenizer, job.text), seconds.ids) != seconds.ids:
-                raise RuntimeError(f"{job.way} gives other ids than the others for {job.text} with {job.tokenizer}")
-    return {job: Seconds(*map(min, zip(*several, strict=True))) for job, several in results.items()}
+        turns = [*jobs] * rounds
+        for job, one in zip(turns, pool.map(measure, turns), strict=True):
+            if one is not None:
+                found.setdefault(job, []).append(one)
+    medians = {
+        job: {name: statistics.median(one[name] for one in several) for name in several[0]}
+        for job, several in found.items()
+    }
+    for job, one in medians.items():
+        ours = medians[job._replace(library="tokenweir")]
+        if one["ids"] != ours["ids"]:
+            print(f"{job.library} gives other ids for {job.vocabulary}, {job.text}", file=sys.stderr)
+    return medians
 
 
-# -- the tables --------------------------------------------------------------------------------------------------------
+def cells(
+    found: dict[Job, Measured], section: str, vocabulary: str, text: str, *, less: bool = False
+) -> list[list[str]]:
+    """A row for each thing measured: its name, ours, the best peer's, the peer, our speed divided by its."""
+    ours = found[Job(section, "tokenweir", vocabulary, text)]
+    rows = []
+    for name, mine in ours.items():
+        if name == "ids":
+            continue
+        theirs = {
+            job.library: one[name]
+            for job, one in found.items()
+            if job[0] == section and job[2:] == (vocabulary, text) and job.library != "tokenweir" and name in one
+        }
+        library = (min if less else max)(theirs, key=theirs.__getitem__)
+        ratio = theirs[library] / mine if less else mine / theirs[library]
+        digits = 2 if mine < 10 else 0
+        rows.append([name, f"{mine:.{digits}f}", f"{theirs[library]:.{digits}f}", library, f"{ratio:.2f}"])
+    return rows
 
 
-def three(best: dict[Job, Seconds], name: str, text: str) -> tuple[Seconds, Seconds, Seconds]:
-    """Ours to an array, ours to a list, and the peer's best."""
-    array, ids, *theirs = (best[Job(name, way, text)] for way in ("encode_array", "encode", *peers(name)))
-    return array, ids, Seconds(*map(min, zip(*theirs, strict=True)))
-
-
-def one_by_one(names: Sequence[str], texts: Sequence[str], rounds: int) -> dict[Job, Seconds]:
-    ways = {name: ("encode_array", "encode", *peers(name)) for name in names}
-    return best_of(rounds, [Job(name, way, text) for text in texts for name in names for way in ways[name]])
+def libraries() -> list[str]:
+    return [*LIBRARIES]
 
 
 def throughput(names: Sequence[str], rounds: int) -> str:
-    """One text at a time, in documents of 30,000 characters. MB/s of CPU time, cold / warm."""
-    texts = ("English", "Chinese", "Japanese", "code")
-    best = one_by_one(names, texts, rounds)
+    """One text at a time, in documents of 20,000 characters; MB/s of CPU time, ours / best peer = ratio. `list`: to a
+    list, warm.
+    """
+    jobs = [Job("throughput", who, name, kind) for name in names for kind in KINDS for who in libraries()]
+    found = measure_all(jobs, rounds)
     rows = []
     for name in names:
-        for text in texts:
-            size = megabytes(text)
-            array, ids, peer = three(best, name, text)
-            rates = (f"{size / s.cold:.1f} / {size / s.warm:.1f}" for s in (array, ids, peer))
-            ratios = (f"{peer.cold / s.cold:.1f}x / {peer.warm / s.warm:.1f}x" for s in (array, ids))
-            rows.append((f"{name}, {text}", *rates, *ratios))
-    return table(("", "encode_array", "encode", "peer", "ratio of encode_array", "ratio of encode"), rows)
+        for kind in KINDS:
+            some = cells(found, "throughput", name, kind)
+            rows.append([f"{name}, {kind}", *(f"{mine}/{best} {who} = {ratio}" for _, mine, best, who, ratio in some)])
+    return table(("", "cold", "unseen", "warm", "list"), rows)
 
 
-def chat(names: Sequence[str], rounds: int) -> str:
-    """Short chat messages, 235 bytes on average. Microseconds of CPU time a call, cold / warm."""
-    best = one_by_one(names, ["chat"], rounds)
-    calls = len(TEXTS["chat"]())
-    rows = []
-    for name in names:
-        array, ids, peer = three(best, name, "chat")
-        times = (f"{s.cold / calls * 1e6:.2f} / {s.warm / calls * 1e6:.2f}" for s in (array, ids, peer))
-        ratios = (f"{peer.cold / s.cold:.1f}x / {peer.warm / s.warm:.1f}x" for s in (array, ids))
-        rows.append((name, *times, *ratios))
-    return table(("", "encode_array", "encode", "peer", "ratio of encode_array", "ratio of encode"), rows)
+def messages(names: Sequence[str], rounds: int) -> str:
+    """Short texts, warm: microseconds of CPU time a call; the ratio is of speeds."""
+    found = measure_all([Job("messages", who, name) for name in names for who in libraries()], rounds)
+    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "messages", name, "", less=True)]
+    return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
 def batch(names: Sequence[str], rounds: int) -> str:
-    """Many texts in one call, War and Peace in documents of 30,000 characters. MB/s of wall time, cold / warm; other
-    work on the machine shows.
-    """
-    peer = {name: way for name in names if (way := peer_batch(name))}
-    ways = [(name, way, n) for name in peer for way in ("encode_batch", peer[name]) for n in (1, 2)]
-    best = best_of(rounds, [Job(name, way, "English", threads) for name, way, threads in ways])
-    size = megabytes("English")
-    rows = []
-    for name, theirs in peer.items():
-        times = [best[Job(name, way, "English", n)] for way in ("encode_batch", theirs) for n in (1, 2)]
-        ratio = f"{times[3].cold / times[1].cold:.1f}x / {times[3].warm / times[1].warm:.1f}x"
-        rows.append((name, *(f"{size / s.cold:.1f} / {size / s.warm:.1f}" for s in times), ratio))
-    return table(("", "1 thread", "2 threads", "peer, 1", "peer, 2", "ratio on 2"), rows)
+    """Two threads, warm: MB/s of wall time; other work on the machine shows."""
+    found = measure_all([Job("batch", who, name) for name in names for who in libraries()], rounds)
+    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "batch", name, "")]
+    return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
-def long(names: Sequence[str], rounds: int) -> str:
-    """One long text without a place to stop, cold. Milliseconds of CPU time for 1 MB, and how many times that is the time
-    for a quarter of it: 4 is linear, 16 quadratic.
-    """
-    names = [name for name in ("cl100k_base", "qwen3") if name in names]  # ranks and merges; the others are alike
-    best = one_by_one(names, [f"{kind} {size}" for kind in LONG for size in LONG_SIZES], rounds)
-    rows = []
-    for name in names:
-        for kind in LONG:
-            quarter, whole = (three(best, name, f"{kind} {size}") for size in LONG_SIZES)
-            cells = (f"{b.cold * 1e3:.1f} ({b.cold / a.cold:.1f})" for a, b in zip(quarter, whole, strict=True))
-            rows.append((f"{name}, {kind}", *cells, f"{whole[2].cold / whole[0].cold:.1f}x"))
-    return table(("", "encode_array", "encode", "peer", "ratio of encode_array"), rows)
-
-
-def adversarial(names: Sequence[str], rounds: int) -> str:
-    """One text of 1 MB that is hard to cut, cold: how many times the time of 1 MB of English."""
-    kinds = ["plain", *(f"{kind} {LONG_SIZES[-1]}" for kind in LONG)]
-    best = best_of(rounds, [Job(name, "encode_array", kind) for kind in kinds for name in names])
-    rows = []
-    for name in names:
-        plain, *hard = (best[Job(name, "encode_array", kind)].cold for kind in kinds)
-        rows.append((name, f"{plain * 1e3:.0f} ms", *(f"{seconds / plain:.1f}" for seconds in hard)))
-    return table(("", "English", *LONG), rows)
-
-
-def seconds_to_load(read: Callable[[Path], object], path: Path) -> float:
-    start = time.process_time()
-    read(path)
-    return time.process_time() - start
-
-
-def load_gguf(path: Path) -> None:
-    Tokenizer.from_file(path).encode("Hi")
-
-
-def read_gguf(path: Path) -> None:
-    """What the gguf library does to get at the tokens; it makes no tokenizer of them."""
-    gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"].contents()
+def decode(names: Sequence[str], rounds: int) -> str:
+    """Whole texts of 1 MB; MB/s of CPU time of the text."""
+    kinds = ("English", "Chinese")
+    found = measure_all(
+        [Job("decode", who, name, kind) for name in names for kind in kinds for who in libraries()], rounds
+    )
+    rows = [
+        [f"{name}, {kind}, from {'a list' if row[0] == 'list' else 'an array'}", *row[1:]]
+        for name in names
+        for kind in kinds
+        for row in cells(found, "decode", name, kind)
+    ]
+    return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
 def load(names: Sequence[str], rounds: int) -> str:
-    """From the file to the first ids. Milliseconds of CPU time, imports not counted. Beside GGUF files, what the gguf
-    library takes to read their metadata.
+    """From the file to the first ids: milliseconds of CPU time, the first time in a process and the second, and MB of
+    memory.
     """
-    best = one_by_one(names, ["Hi"], rounds)
-    rows = []
-    for name, file in GGUF.items():
-        path = DATA / "tokenizers" / file
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-            mine = min(pool.map(seconds_to_load, [load_gguf] * rounds, [path] * rounds))
-            theirs = pool.submit(seconds_to_load, read_gguf, path).result()
-        rows.append((f"{name}.gguf", f"{mine * 1e3:.0f}", f"{theirs * 1e3:.0f}", f"{theirs / mine:.0f}x"))
-    for name in names:
-        array, ids, peer = three(best, name, "Hi")
-        mine = min(array.load, ids.load)
-        rows.append((name, f"{mine * 1e3:.0f}", f"{peer.load * 1e3:.0f}", f"{peer.load / mine:.1f}x"))
-    return table(("", "tokenweir", "peer", "ratio"), rows)
+    names = [*names, *(name for name in ("Gemma",) if len(names) == len(VOCABULARIES))]
+    found = measure_all([Job("load", who, name) for name in names for who in libraries()], rounds)
+    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "load", name, "", less=True)]
+    return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
-SECTIONS = {section.__name__: section for section in (throughput, chat, batch, long, adversarial, load)}
+SECTIONS = {section.__name__: section for section in (throughput, messages, batch, decode, load)}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (all)")
-    parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")
+    parser.add_argument("--only", default="", metavar="NAME", help="only vocabularies whose name contains NAME")
     parser.add_argument("--rounds", type=int, default=3, help="processes for each number (3)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
-    names = [name for name in TOKENIZERS if options.only in name]
+    names = [name for name in VOCABULARIES if options.only.lower() in name.lower()]
     if not names or not SECTIONS.keys() >= set(options.sections):
-        parser.error(f"tokenizers are {', '.join(TOKENIZERS)}; sections are {', '.join(SECTIONS)}")
+        parser.error(f"vocabularies are {', '.join(VOCABULARIES)}; sections are {', '.join(SECTIONS)}")
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     for title in options.sections or SECTIONS:
         section = SECTIONS[title]
         heading = " ".join((section.__doc__ or "").split())
-        result = (
-            f"{heading}\n\n{section(names, options.rounds)}\n\n{machine()}; {OpenAI.library}, {HuggingFace.library}, "
-            f"{SentencePiece.library}, {Tekken.library}"
-        )
-        print(f"## {title}\n\n{result}\n")
+        result = f"{heading}\n\n{section(names, options.rounds)}\n\n{machine()}, other work on it; {versions}"
+        print(f"\n## {title}\n\n{result}", flush=True)
         if options.write:
-            write_between(ROOT / "bench" / "RESULTS.md", title, result)
+            write_between(ROOT / "bench" / "RESULTS.md", f"fastest-{title}", result)
     return 0
 
 

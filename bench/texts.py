@@ -13,9 +13,9 @@ from random import Random
 from report import DATA
 
 
-def documents(text: str) -> list[str]:
-    """The text in documents of 30,000 characters, as long prompts are."""
-    return [text[start : start + 30_000] for start in range(0, len(text), 30_000)]
+def documents(text: str, characters: int = 30_000) -> list[str]:
+    """The text in documents of so many characters, as long prompts are."""
+    return [text[start : start + characters] for start in range(0, len(text), characters)]
 
 
 def corpus(name: str) -> list[str]:
@@ -64,6 +64,19 @@ TEXTS: dict[str, Callable[[], list[str]]] = {
     "Hi": lambda: ["Hi"],
     **{f"{kind} {size}": partial(long_text, kind, size) for kind in LONG for size in LONG_SIZES},
 }
+
+
+def math() -> list[str]:
+    """GSM8K's questions with their worked answers."""
+    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
+    return ["".join(f"{one['question']}\n{one['answer']}\n\n" for one in map(json.loads, lines))]
+
+
+def of_kind(kind: str, size: int = 1_000_000) -> tuple[str, str]:
+    """Two texts of one kind, at most `size` bytes each, that have no passage in common."""
+    text = "".join(math() if kind == "math" else TEXTS[kind]()).encode()
+    half = min(size, len(text) // 2)
+    return text[:half].decode(errors="ignore"), text[half : 2 * half].decode(errors="ignore")
 
 
 def megabytes(name: str) -> float:

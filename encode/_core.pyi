@@ -117,8 +117,26 @@ class PreTokenizerStage:
 class Split(PreTokenizerStage):
     """Cuts at the matches of an automaton."""
 
-    def __init__(self, pattern: CompiledPattern, behavior: SplitBehavior = "Isolated", inverted: bool = False) -> None:
-        """Take a pattern and what becomes of its matches."""
+    def __init__(
+        self,
+        pattern: CompiledPattern,
+        behavior: SplitBehavior = "Isolated",
+        inverted: bool = False,
+        family: tuple[str, list[int]] | None = None,
+    ) -> None:
+        """Take a pattern and what becomes of its matches.
+
+        Args:
+            pattern: The automaton.
+            behavior: What becomes of its matches, and of the gaps between them.
+            inverted: Matches and gaps change places.
+            family: What `pattern/families.py` knows the automaton as; it then only decides what is rare.
+
+        """
+
+    @property
+    def instructions(self) -> str | None:
+        """What it scans with: avx512, avx2 or portable; None if the automaton walks."""
 
 class Spaces(PreTokenizerStage):
     """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""
@@ -394,10 +412,12 @@ class TokenBytes:
     def digest(self) -> int:
         """A number that stands for what every id stands for; 1 ms a megabyte."""
 
-    def join(self, ids: Sequence[int]) -> bytes:
+    def join(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
         """The bytes of the tokens, one after the other."""
 
-    def decode(self, ids: Sequence[int], skip_special: bool, whole_runs: bool = False) -> str:
+    def decode(
+        self, ids: Sequence[int] | NDArray[np.integer[Any]], skip_special: bool, whole_runs: bool = False
+    ) -> str:
         """The text of the tokens; `whole_runs`: a run of bytes that is not UTF-8 is one U+FFFD a byte."""
 
 class DecodeStream:

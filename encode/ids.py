@@ -31,6 +31,21 @@ def as_sequence(ids: Ids) -> Sequence[int]:
     return ids
 
 
+_READ_IN_PLACE = frozenset(np.dtype(name) for name in ("int32", "uint32", "int64"))
+
+
+def in_place(ids: Ids) -> Ids:
+    """The same for where the core reads arrays as they lie in memory, without an object for each id.
+
+    Raises:
+        TypeError: As in `as_sequence`.
+
+    """
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype in _READ_IN_PLACE and ids.flags.c_contiguous:
+        return ids
+    return as_sequence(ids)
+
+
 def not_ids(given: object) -> TypeError:
     """The error for what was given as the ids of one text."""
     if isinstance(given, str):

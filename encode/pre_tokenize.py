@@ -8,12 +8,14 @@ by character.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, assert_never
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton, check_all, compile_pattern
+from tokenweir.encode.pattern.families import recognized
 from tokenweir.encode.pattern.source import Dialect
 from tokenweir.encode.spec import (
     BertPreTokenizer,
@@ -104,8 +106,10 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
             automata.append(automaton)
             check_all(automata)
             drops_nothing = (stage.behavior, stage.inverted) == _MATCHES_ONLY and not automaton.has_gaps
-            isolates &= stage.behavior == "Isolated" or drops_nothing
-            stage = _core.Split(automaton.in_core(), stage.behavior, stage.inverted)
+            keeps_all = stage.behavior == "Isolated" or drops_nothing
+            isolates &= keeps_all
+            family = recognized(automaton) if keeps_all and os.environ.get("TOKENWEIR_SCANNER") != "none" else None
+            stage = _core.Split(automaton.in_core(), stage.behavior, stage.inverted, family)
         else:
             isolates = False
         core.append(stage)

@@ -19,7 +19,7 @@ from tokenweir.encode.decode import ByteFallback, check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
-from tokenweir.encode.ids import Ids, as_sequence, not_ids
+from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions
 from tokenweir.encode.post_process import affixes_of, trim_offsets
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
@@ -398,7 +398,7 @@ class Tokenizer:
         """
         check_byte_fallback(byte_fallback)
         try:
-            return self.token_table.decode(as_sequence(ids), skip_special_tokens, byte_fallback == "huggingface")
+            return self.token_table.decode(in_place(ids), skip_special_tokens, byte_fallback == "huggingface")
         except TypeError:
             raise not_ids(ids) from None
 
@@ -425,7 +425,7 @@ class Tokenizer:
 
         """
         try:
-            return self.token_table.join(as_sequence(ids))
+            return self.token_table.join(in_place(ids))
         except TypeError:
             raise not_ids(ids) from None
 

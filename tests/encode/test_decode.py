@@ -383,3 +383,19 @@ def test_a_control_token_is_skipped_by_its_normalized_spelling(both):
     ids = [mine.token_to_id(token["content"]) for token in added]
     for skip in (True, False):
         assert mine.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip_special_tokens=skip)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint32", "int64", "uint64", ">i4"])
+def test_an_array_of_any_integers_is_its_list(dtype):
+    tok = Tokenizer.default()
+    ids = np.array([token_id % 127 for token_id in tok.encode("naïve 生活 🙂 text")], dtype)
+    for array in (ids, ids[::2], ids[:0]):
+        assert tok.decode(array) == tok.decode(array.tolist())
+        assert tok.decode_bytes(array) == tok.decode_bytes(array.tolist())
+
+
+def test_an_id_outside_the_vocabulary_is_named_in_arrays_too():
+    tok = Tokenizer.default()
+    for bad in (-1, tok.vocab_size):
+        with pytest.raises(TokenIdError, match=f"token id {bad} is outside the vocabulary"):
+            tok.decode(np.array([5, bad], np.int32))

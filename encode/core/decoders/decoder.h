@@ -7,7 +7,9 @@
 // 256,000 tokens take some 25 ms.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -145,10 +147,37 @@ class TokenBytes {
   // Runs of bytes go on over text: all tokens are bytes, and those that are whole characters are only called text.
   bool all_bytes() const { return decoding_.spelling >= Spelling::kAlphabet; }
 
+  // Whether decoding is nothing but joining what the tokens stand for, as bytes.
+  bool joins() const {
+    return all_bytes() && !first_differs_ && !last_differs_ && decoding_.run.empty() && decoding_.text.empty();
+  }
+
+  // Appends what tokens stand for to `out`, whose size is then what it was and theirs. `kept`: those that count.
+  template <class Id, class Kept>
+  void join(const Id* ids, size_t n, std::string& out, Kept&& kept) const {
+    size_t at = out.size();
+    out.resize(at + n * 5 + kSlack);
+    const char* const end = size() == 0 ? nullptr : contents_[0].data() + contents_.bytes();
+    for (size_t i = 0; i < n; i++) {
+      check(static_cast<int64_t>(ids[i]));
+      const auto id = static_cast<size_t>(ids[i]);
+      if (!kept(id)) continue;
+      const std::string_view content = contents_[id];
+      if (out.size() - at < content.size() + kSlack) out.resize(at + at / 2 + content.size() + 2 * kSlack);
+      if (content.size() <= kSlack && end - content.data() >= static_cast<ptrdiff_t>(kSlack))  // a copy of a fixed size is one instruction
+        std::memcpy(out.data() + at, content.data(), kSlack);
+      else
+        std::memcpy(out.data() + at, content.data(), content.size());
+      at += content.size();
+    }
+    out.resize(at);
+  }
+
   const TextSteps& run_steps() const { return decoding_.run; }
   const TextSteps& text_steps() const { return decoding_.text; }
 
  private:
+  static constexpr size_t kSlack = 16;
   static constexpr uint32_t kMaxBytes = 1u << 30;  // as many as the longest file has that is read
   static constexpr uint8_t kGiven = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
 

@@ -16,7 +16,7 @@
 #include "models/model.h"
 #include "normalizers/normalizer.h"
 #include "pretokenizers/pretokenizer.h"
-#include "encoder/word_cache.h"
+#include "encoder/piece_encoder.h"
 
 namespace tokenweir {
 
@@ -29,7 +29,7 @@ struct EncodeOptions {
 
 // Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
 struct Workspace {
-  WordCache cache;
+  SeenPieces seen;
   ModelScratch model;
   PreTokenizerScratch pre_tokenizer;
   IdBuffer ids;
@@ -185,14 +185,6 @@ class Encoder {
     return within;
   }
 
-  static constexpr size_t kWaiting = 32;
-
-  struct Piece {
-    const uint8_t* p;
-    size_t n;
-    WordCache::Key key;  // if it is short enough to have one
-  };
-
   // The part of a segment from `begin` to `end`, which has no added tokens.
   template <bool Spans>
   void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
@@ -205,9 +197,9 @@ class Encoder {
       Tracer tracer{*this, begin, position, guarded, w};
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
     } else {
-      Collector collector(*this, guarded, w);
-      pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, collector);
-      collector.flush();
+      PieceEncoder encode(*model_, guarded, w.seen, w.model, w.ids);
+      pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, encode);
+      encode.flush();
     }
   }
 
@@ -237,50 +229,6 @@ class Encoder {
     }
     void flush() {}
   };
-
-  // Encodes pieces some time after they are found, when their cache lines have arrived.
-  struct Collector {
-    Collector(const Encoder& encoder, bool guarded, Workspace& w)
-        : encoder(encoder), guarded(guarded), w(w), cuts(encoder.model_->cuts()) {}
-
-    void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-      if (!cuts || static_cast<size_t>(e - b) <= WordCache::kMaxBytes) return add(b, e, frame.end);
-      for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts->next(b, e), frame.end);
-    }
-
-    void flush() {
-      for (const Piece *q = waiting, *last = q + n_waiting; q < last; q++) encoder.encode_piece(*q, guarded, w);
-      n_waiting = 0;
-    }
-
-   private:
-    const Encoder& encoder;
-    bool guarded;
-    Workspace& w;
-    const SplitPoints* cuts;
-    Piece waiting[kWaiting];
-    size_t n_waiting = 0;
-
-    void add(const uint8_t* b, const uint8_t* e, const uint8_t* end) {
-      Piece& piece = waiting[n_waiting++];
-      piece.p = b;
-      piece.n = e - b;
-      if (piece.n <= WordCache::kMaxBytes) {
-        piece.key = WordCache::key(b, piece.n, guarded, end - b >= 16);
-        w.cache.prefetch(piece.key);
-      }
-      if (n_waiting == kWaiting) flush();
-    }
-  };
-
-  void encode_piece(const Piece& piece, bool guarded, Workspace& w) const {
-    if (piece.n > WordCache::kMaxBytes) return model_->encode(piece.p, piece.n, guarded, w.model, w.ids, nullptr);
-    if (const size_t found = w.cache.find(piece.key, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
-    const size_t first = w.ids.size();
-    model_->encode(piece.p, piece.n, guarded, w.model, w.ids, nullptr);
-    const size_t count = w.ids.size() - first;
-    if (count > 0 && count <= WordCache::kMaxIds) w.cache.insert(piece.key, w.ids.data() + first, count);
-  }
 
   std::shared_ptr<const Normalizer> normalizer_;
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;

@@ -87,7 +87,46 @@ class Bpe : public Model {
       if (id < tokens_.size() && !tokens_[id].empty()) control_[id] = guards_ = true;
   }
 
+  // What fast look-ups need; to be called last.
+  void index_words(const Vocabulary& vocabulary) {
+    words_ = std::make_unique<WordTable>(tokens_.size());
+    parts_ = std::make_unique<ByteCuts>(tokens_.size());
+    for (uint32_t id = 0; id < tokens_.size(); id++) {
+      const std::string_view token = tokens_[id];
+      if (!vocabulary.reachable[id] || token.empty()) continue;
+      parts_->join(token);
+      if (token.size() > WordKey::kMaxBytes) continue;
+      words_->insert(token, token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])]);
+    }
+    if (!parts_->close()) parts_.reset();
+  }
+
   bool guards() const override { return guards_; }
+  const WordTable* words() const override { return words_.get(); }
+  const ByteCuts* parts() const override { return parts_.get(); }
+  bool takes_tokens_whole() const override { return whole_first_; }
+
+  bool merges_to(uint32_t id) const override {
+    const std::string_view token = tokens_[id];
+    for (const char byte : token)
+      if (byte_ids_[static_cast<uint8_t>(byte)] == kNone) return false;
+    ModelScratch scratch;
+    IdBuffer ids;
+    encode_part(reinterpret_cast<const uint8_t*>(token.data()), token.size(), scratch, ids);
+    return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
+  }
+
+  bool encode_token(const uint8_t* p, size_t n, IdBuffer& out) const override {
+    const uint32_t id = table_->find({reinterpret_cast<const char*>(p), n});
+    if (id != kNone) out.push(id);
+    return id != kNone;
+  }
+
+  size_t encode_character(uint32_t character, int32_t* out) const override { return characters_.alone(character, out); }
+
+  void encode_part(const uint8_t* p, size_t n, ModelScratch& scratch, IdBuffer& out) const override {
+    merge_bytes(p, n, false, scratch, out);
+  }
 
   // For kernels, which merge by the same tables.
   const PairTable& pairs() const { return *pairs_; }
@@ -107,13 +146,7 @@ class Bpe : public Model {
   bool takes_whole(uint32_t id) const {
     const std::string_view token = tokens_[id];
     if (token.empty() || table_->find(token) != id) return false;
-    if (whole_first_) return true;
-    for (const char byte : token)
-      if (byte_ids_[static_cast<uint8_t>(byte)] == kNone) return false;
-    ModelScratch scratch;
-    IdBuffer ids;
-    merge(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false, scratch, ids);
-    return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
+    return whole_first_ || merges_to(id);
   }
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
@@ -141,6 +174,10 @@ class Bpe : public Model {
         return;
       }
     }
+    merge_bytes(p, n, guarded, scratch, out);
+  }
+
+  void merge_bytes(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
     if (n <= kShort)
       merge_short(p, n, guarded, out);
     else
@@ -200,6 +237,8 @@ class Bpe : public Model {
   std::vector<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
   std::vector<bool> control_;
   bool guards_ = false;
+  std::unique_ptr<WordTable> words_;
+  std::unique_ptr<ByteCuts> parts_;
 };
 
 }  // namespace tokenweir

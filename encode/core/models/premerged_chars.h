@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ class PremergedChars {
 
   PremergedChars(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
                   const TokenList& tokens)
-      : tokens_(CharacterTokens::kCharacters, kNone) {
+      : tokens_(CharacterTokens::kCharacters, kNone), alone_(CharacterTokens::kCharacters, kNone) {
+    for (uint32_t c = 0; c < 0x80; c++) alone_[c] = byte_ids[c];
     // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge.
     std::vector<uint32_t> lowest[2][2];
     for (auto& side : lowest)
@@ -68,7 +70,11 @@ class PremergedChars {
         if (at + 2 < n) ids[at + 1] = ids[at + 2];
         n--;
       }
-      if (n > 1) continue;
+      alone_[c] = n == 1 ? ids[0] : kSeveral | static_cast<uint32_t>(several_.size());
+      if (n > 1) {
+        several_.push_back({ids[0], ids[1], n == 3 ? ids[2] : kNone});
+        continue;
+      }
       uint32_t flags = 0;
       for (int side = 0; side < 2; side++)
         for (int kind = 0; kind < 2; kind++)
@@ -79,6 +85,18 @@ class PremergedChars {
 
   CharacterTokens table() const { return {tokens_.data()}; }
 
+  // Writes what the bytes of a character below U+10000 become by themselves, up to three ids, and returns their number.
+  size_t alone(uint32_t character, int32_t* out) const {
+    const uint32_t found = alone_[character];
+    if (!(found & kSeveral)) {
+      *out = static_cast<int32_t>(found);
+      return 1;
+    }
+    const auto& ids = several_[found & ~kSeveral];
+    std::copy(ids.begin(), ids.end(), out);
+    return 2 + (ids[2] != kNone);
+  }
+
   // The token of the character at p[i] of a piece of n bytes, or kNone if it must begin as bytes.
   uint32_t token(const uint8_t* p, size_t i, size_t n) const { return table().token(p, i, n); }
 
@@ -88,7 +106,10 @@ class PremergedChars {
   static bool is_ascii(uint8_t byte) { return CharacterTokens::is_ascii(byte); }
   static uint32_t flag(int side, bool ascii) { return CharacterTokens::flag(side, ascii); }
 
-  std::vector<uint32_t> tokens_;
+  static constexpr uint32_t kSeveral = 1u << 31;
+
+  std::vector<uint32_t> tokens_, alone_;
+  std::vector<std::array<uint32_t, 3>> several_;  // the ids of characters that are no token
 };
 
 }  // namespace tokenweir

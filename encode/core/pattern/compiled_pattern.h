@@ -60,6 +60,10 @@ class CompiledPattern {
   // Whether its walks may read a text again and again, which `walk` avoids by keeping where they failed.
   bool may_rescan() const { return may_rescan_; }
 
+  // For a scanner: the tables of a pattern without a context, and how many pages of classes they have.
+  const Automaton& tables() const { return tables_; }
+  size_t n_pages() const { return class_pages_.size() / 256; }
+
   // Whether no match begins with a character, whatever stands around it.
   bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
 

@@ -10,6 +10,7 @@
 
 #include "pattern/compiled_pattern.h"
 #include "pretokenizers/frame.h"
+#include "pretokenizers/scanner.h"
 
 namespace tokenweir {
 
@@ -18,9 +19,11 @@ enum class Behavior : uint8_t { kIsolated, kRemoved, kMergedWithPrevious, kMerge
 
 class Split : public PreTokenizerStage {
  public:
-  // `inverted`: matches and gaps change places.
-  Split(std::shared_ptr<const CompiledPattern> pattern, Behavior behavior, bool inverted)
+  // `inverted`: matches and gaps change places. `scanner`: finds the pieces of `pattern`, all of them matches; or null.
+  Split(std::shared_ptr<const CompiledPattern> pattern, Behavior behavior, bool inverted,
+        std::unique_ptr<const Scanner> scanner)
       : pattern_(std::move(pattern)),
+        scanner_(std::move(scanner)),
         behavior_(behavior),
         inverted_(inverted),
         keeps_matches_(behavior != Behavior::kRemoved || inverted),
@@ -30,10 +33,27 @@ class Split : public PreTokenizerStage {
   // Calls `piece(begin, end)` for each piece of [p, end), in order.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
+    if (scanner_) return scan(p, end, piece);
     pattern_->walk(p, end, [&](auto&& walk) { behave(p, end, piece, walk); });
   }
 
+  const Scanner* scanner() const { return scanner_.get(); }
+
  private:
+  template <class Piece>
+  void scan(const uint8_t* p, const uint8_t* end, Piece& piece) const {
+    uint32_t ends[Scanner::kRoom];
+    while (p < end) {
+      const uint8_t* const from = p;
+      const size_t n = scanner_->scan(from, end, ends);
+      for (size_t i = 0; i < n; i++) {
+        const uint8_t* next = from + ends[i];
+        piece(p, next);
+        p = next;
+      }
+    }
+  }
+
   template <class Piece, class Walk>
   void behave(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
     switch (behavior_) {
@@ -161,6 +181,7 @@ class Split : public PreTokenizerStage {
   };
 
   std::shared_ptr<const CompiledPattern> pattern_;
+  std::unique_ptr<const Scanner> scanner_;
   Behavior behavior_;
   bool inverted_, keeps_matches_, keeps_gaps_;
 };

@@ -65,6 +65,7 @@ void bind_bpe(nb::module_& m) {
             auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
             bpe->set_merges(vocabulary, merges_of(merges, made));
             bpe->set_control(control);
+            bpe->index_words(vocabulary);
             return bpe;
           },
           "vocabulary"_a, "merges"_a, "whole_first"_a, "control"_a)
@@ -74,6 +75,7 @@ void bind_bpe(nb::module_& m) {
             auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
             bpe->set_ranks();
             bpe->set_control(control);
+            bpe->index_words(vocabulary);
             return bpe;
           },
           "vocabulary"_a, "whole_first"_a, "control"_a)

@@ -127,8 +127,7 @@ void bind_decoding(nb::module_& m) {
       .def(
           "join",
           [](const PyTokenBytes& self, nb::handle ids) {
-            std::string bytes;
-            for (const uint32_t id : self.checked(ids)) bytes += self.table.content(id);
+            const std::string bytes = self.join(ids, [](size_t) { return true; });
             return nb::bytes(bytes.data(), bytes.size());
           },
           "ids"_a)
@@ -136,8 +135,17 @@ void bind_decoding(nb::module_& m) {
           "decode",
           [](const PyTokenBytes& self, nb::handle ids, bool skip_special, bool whole_runs) {
             DecodeState state(self.table, skip_special, whole_runs);
+            if (self.table.joins()) {
+              const std::string bytes = self.join(ids, [&](size_t id) { return !state.skips(id); });
+              PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+              if (!text) throw nb::python_error();
+              return nb::steal<nb::object>(text);
+            }
             std::string text;
-            for (const uint32_t id : self.checked(ids)) state.take(id, text);
+            self.each(ids, [&](const auto* found, size_t n) {
+              for (size_t i = 0; i < n; i++) self.table.check(static_cast<int64_t>(found[i]));
+              for (size_t i = 0; i < n; i++) state.take(static_cast<size_t>(found[i]), text);
+            });
             state.flush(text);
             return text_object(text);
           },

@@ -21,6 +21,29 @@ struct PyTokenBytes {
     return nullptr;
   }
 
+  // Calls `use(ids, n)` with the ids of an array as they lie there, or of any sequence.
+  template <class Use>
+  void each(nb::handle ids, Use&& use) const {
+    if (!PyList_Check(ids.ptr()) && nb::ndarray_check(ids)) {
+      if (Array<int32_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
+      if (Array<uint32_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
+      if (Array<int64_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
+    }
+    const std::vector<uint32_t> found = checked(ids);
+    use(found.data(), found.size());
+  }
+
+  template <class Id>
+  using Array = nb::ndarray<const Id, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+  // What `ids` stand for, as bytes one after the other; `kept(id)`: whether one counts.
+  template <class Kept>
+  std::string join(nb::handle ids, Kept&& kept) const {
+    std::string bytes;
+    each(ids, [&](const auto* found, size_t n) { table.join(found, n, bytes, kept); });
+    return bytes;
+  }
+
   std::vector<uint32_t> checked(nb::handle ids) const {
     const Ids sequence(ids);
     std::vector<uint32_t> checked(sequence.size());

@@ -1,0 +1,195 @@
+"""The fast tokenizer libraries behind one face, each loaded from the same file as ours.
+
+None of them is a reference: what is right is said by references.py. A way that a library lacks is None.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.tokenizer import Tokenizer
+
+Ids = Any  # a list or an array, whichever the library gives
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The ways of one loaded tokenizer; special tokens are neither matched nor added.
+
+    Attributes:
+        array: One text to an array of ids, or whatever flat thing the library is fastest with.
+        list: One text to a list of ids.
+        batch: Many texts to ids, on as many threads as the library is told.
+        decode: Ids, an array or a list, to text or bytes.
+
+    """
+
+    array: Callable[[str], Ids]
+    list: Callable[[str], Ids]
+    batch: Callable[[Sequence[str]], Any]
+    decode: Callable[[Any], Any] | None
+
+
+def tokenweir(path: Path, threads: int) -> Peer:
+    tok = Tokenizer.from_file(path)
+    plain = {"add_special_tokens": False, "parse_special": False}
+    return Peer(
+        lambda text: tok.encode_array(text, **plain),
+        lambda text: tok.encode(text, **plain),
+        lambda texts: tok.encode_batch(texts, threads=threads, **plain),
+        tok.decode,
+    )
+
+
+def gigatoken(path: Path, _threads: int) -> Peer:
+    from gigatoken import Tokenizer as Gigatoken
+
+    made = Gigatoken.from_tiktoken(str(path)) if path.suffix == ".tiktoken" else Gigatoken(str(path))
+    core = made.backend
+    return Peer(core.encode, lambda text: core.encode_batch_list([text])[0], core.encode_batch, core.decode)
+
+
+def fastokens(path: Path, _threads: int) -> Peer:
+    from fastokens._native import Tokenizer as Fastokens
+
+    core = Fastokens.from_file(str(json_file(path)))
+    flat = core.encode_batch_flat
+    return Peer(
+        lambda text: flat([text], False)[0],
+        lambda text: core.encode(text, False).ids,
+        lambda t: flat(t, False),
+        core.decode,
+    )
+
+
+def toktok(path: Path, threads: int) -> Peer | None:
+    if path.suffix != ".tiktoken":
+        return None
+    import toktok
+
+    core = toktok._encoding(path.stem)
+    batch = core.encode_batch_to_numpy
+    return Peer(core.encode_to_numpy, core.encode_ordinary, lambda texts: batch(texts, threads), core.decode_bytes)
+
+
+def splintr(path: Path, _threads: int) -> Peer:
+    from splintr import _core
+
+    if path.suffix == ".tiktoken":
+        patterns = {"cl100k_base": _core.CL100K_BASE_PATTERN, "o200k_base": _core.O200K_BASE_PATTERN}
+        core = _core.Tokenizer(str(path), patterns[path.stem], {})
+        return Peer(core.encode_flat, core.encode_ordinary, core.encode_batch_flat, core.decode_bytes)
+    made = _core.from_json(str(path))
+    one = getattr(made, "encode_raw", None) or made.encode_ordinary
+    many = getattr(made, "encode_batch", None) or (lambda texts: [one(text) for text in texts])
+    return Peer(one, one, many, made.decode)
+
+
+def tokie(path: Path, _threads: int) -> Peer:
+    import tokie
+
+    core = tokie.Tokenizer.from_json(str(json_file(path)))
+    return Peer(
+        lambda text: core.encode(text, False).ids,
+        lambda text: core.encode(text, False).ids,
+        lambda texts: core.encode_batch(list(texts), False),
+        None,
+    )
+
+
+LIBRARIES: Mapping[str, Callable[[Path, int], Peer | None]] = {
+    "tokenweir": tokenweir,
+    "gigatoken": gigatoken,
+    "fastokens": fastokens,
+    "toktok": toktok,
+    "splintr": splintr,
+    "tokie": tokie,
+}
+
+
+def ids_of(given: Any) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """The ids as an array, whatever flat thing they came in."""
+    if isinstance(given, bytes | bytearray | memoryview):
+        return np.frombuffer(given, np.uint32).astype(np.int32)
+    return np.asarray(given).astype(np.int32)
+
+
+_PATTERNS = {
+    # As HuggingFace's files of the same tokenizers have it, which fastokens knows; possessive loops make it slow.
+    "cl100k_base": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+    r"\s+(?!\S)|\s+",
+    "o200k_base": r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
+
+
+def json_file(path: Path) -> Path:
+    """The file itself or, for a rank file, the same tokenizer as a tokenizer.json, kept for later runs."""
+    if path.suffix != ".tiktoken":
+        return path
+    made = cache_folder() / "bench" / f"{path.stem}.json"
+    if not made.exists():
+        store(made, json.dumps(_as_json(path)).encode())
+    return made
+
+
+def _as_json(path: Path) -> dict[str, Any]:
+    """A rank file as a tokenizer.json: the merges are each token's parts when only lower ranks have merged."""
+    ranks = {base64.b64decode(t): int(r) for t, r in (line.split() for line in path.read_bytes().splitlines() if line)}
+    alphabet = _alphabet()
+    spelled = {token: "".join(alphabet[byte] for byte in token) for token in ranks}
+    merges = []
+    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
+        if len(token) > 1 and len(parts := _parts(ranks, token, rank)) == 2:
+            merges.append([spelled[part] for part in parts])
+    split = {"type": "Split", "pattern": {"Regex": _PATTERNS[path.stem]}, "behavior": "Isolated", "invert": False}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
+        "post_processor": None,
+        "decoder": level | {"use_regex": True},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": True,
+            "vocab": {spelled[token]: rank for token, rank in ranks.items()},
+            "merges": merges,
+        },
+    }
+
+
+def _parts(ranks: Mapping[bytes, int], token: bytes, below: int) -> list[bytes]:
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while True:
+        pairs = [ranks.get(a + b, below) for a, b in itertools.pairwise(parts)]
+        at = min(range(len(pairs)), key=pairs.__getitem__, default=-1)
+        if at < 0 or pairs[at] >= below:
+            return parts
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+def _alphabet() -> list[str]:
+    """GPT-2's letter for each byte."""
+    known = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(byte if byte in known else next(others)) for byte in range(256)]

@@ -1,0 +1,164 @@
+// The fast way to split by one of the commonest patterns: 64 bytes at a time (piece_starts.h) where the automaton goes
+// character by character. It has the automaton's pieces exactly.
+//
+// Each step begins at the start of a piece. What the masks leave open (rare characters, pieces of more than 64 bytes, the
+// end of the text) the automaton decides, one piece at a time, and since pieces depend on nothing before them the masks
+// take over again behind it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/errors.h"
+#include "base/utf8.h"
+#include "pattern/automaton.h"
+#include "pretokenizers/piece_starts.h"
+
+namespace tokenweir {
+
+// What a class of characters beyond ASCII is to the masks.
+enum class Kind : uint8_t { kOther, kLetter, kUpper, kLower, kHard };  // hard: the automaton decides
+
+class Scanner {
+ public:
+  static constexpr size_t kRoom = 256;  // how many ends one call may write
+
+  // `family`: as pattern/families.py names it. `kinds`: of each class of the automaton, beyond ASCII.
+  Scanner(const std::string& family, const std::vector<uint8_t>& kinds, const Automaton& automaton, size_t n_pages)
+      : automaton_(automaton), pages_(n_pages * 256), scan_(way_of(family)), masks_(to_byte_masks(instructions_)) {
+    for (size_t i = 0; i < pages_.size(); i++) {
+      const uint8_t c = automaton.class_pages[i];
+      if (c >= kinds.size() || kinds[c] > static_cast<uint8_t>(Kind::kHard))
+        throw FileError("a scanner without a kind for class " + std::to_string(c));
+      pages_[i] = kinds[c];
+    }
+  }
+
+  // Writes where pieces of [p, end) end, counted from p, and returns how many it wrote; at least one if p < end.
+  size_t scan(const uint8_t* p, const uint8_t* end, uint32_t* ends) const { return (this->*scan_)(p, end, ends); }
+
+  const char* instructions() const { return instructions_; }
+
+ private:
+  using Scan = size_t (Scanner::*)(const uint8_t*, const uint8_t*, uint32_t*) const;
+
+  static constexpr size_t kShort = 16;  // fewer bytes than that are not worth the masks
+  static constexpr ptrdiff_t kMost = 1 << 30;  // bytes of one call
+
+  static Scan way_of(const std::string& family) {
+    if (family == "gpt2") return &Scanner::run<Gpt2Rules>;
+    if (family == "cl100k") return &Scanner::run<Cl100kRules>;
+    if (family == "qwen") return &Scanner::run<QwenRules>;
+    if (family == "o200k") return &Scanner::run<O200kRules>;
+    if (family == "tekken") return &Scanner::run<TekkenRules>;
+    throw FileError("there is no scanner for " + family);
+  }
+
+  template <class Rules>
+  size_t run(const uint8_t* const text, const uint8_t* end, uint32_t* ends) const {
+    uint32_t* out = ends;
+    const uint8_t* p = text;
+    const uint32_t* const full = ends + kRoom - 68;
+    while (p < end && out <= full && p - text < kMost) {
+      uint64_t starts = 1;
+      if (static_cast<size_t>(end - p) >= kShort) starts = starts_at<Rules>(p, end);
+      if (starts == 1) {
+        p = piece_end(p, end);
+        *out++ = static_cast<uint32_t>(p - text);
+        continue;
+      }
+      const uint32_t base = static_cast<uint32_t>(p - text);
+      const int count = __builtin_popcountll(starts) - 1;
+      starts &= starts - 1;
+      p += 63 - __builtin_clzll(starts);
+      for (uint32_t* to = out; starts; to += 4)  // four at a time, of which the last may be none
+        for (int k = 0; k < 4; k++) {
+          to[k] = base + lowest(starts | uint64_t{1} << 63);
+          starts &= starts - 1;
+        }
+      out += count;
+    }
+    return static_cast<size_t>(out - ends);
+  }
+
+  template <class Rules>
+  uint64_t starts_at(const uint8_t* p, const uint8_t* end) const {
+    uint8_t copy[64];
+    uint32_t n = 64;
+    const uint8_t* from = p;
+    if (end - p < 64) {
+      n = static_cast<uint32_t>(end - p);
+      std::memset(copy, 0, 64);
+      std::memcpy(copy, p, n);
+      from = copy;
+    }
+    const ByteMasks bytes = masks_(from);
+    KindMasks m;
+    m.upper = bytes.upper;
+    m.lower = bytes.lower;
+    m.letter = bytes.upper | bytes.lower;
+    m.digit = bytes.digit;
+    m.space = bytes.space;
+    m.blank = bytes.blank;
+    m.newline = bytes.newline;
+    m.apostrophe = bytes.apostrophe;
+    m.slash = bytes.slash;
+    m.continuation = 0;
+    m.other = ~(m.letter | m.digit | m.space | m.blank | m.newline | bytes.high);
+    if (bytes.high) n = add_high<Rules::kCases>(p, bytes.high, m, n);
+    if (n < 64) {
+      if (n == 0) return 1;
+      const uint64_t seen = below(n);
+      for (uint64_t* mask : {&m.letter, &m.upper, &m.lower, &m.digit, &m.space, &m.blank, &m.newline, &m.other,
+                             &m.continuation, &m.apostrophe, &m.slash})
+        *mask &= seen;
+    }
+    return piece_starts<Rules>(p, m, n);
+  }
+
+  // Puts the characters beyond ASCII into the masks, and returns before which byte the masks are good.
+  template <bool Cases>
+  uint32_t add_high(const uint8_t* p, uint64_t high, KindMasks& m, uint32_t n) const {
+    while (high) {
+      const uint32_t i = lowest(high);
+      uint32_t length;
+      const uint32_t c = utf8_decode_multibyte(p + i, length);
+      const uint64_t bytes = below(length) << i;
+      const Kind kind = static_cast<Kind>(pages_[automaton_.class_index[c >> 8] * 256u + (c & 0xFF)]);
+      if (kind == Kind::kHard) {
+        n = std::min(n, i);
+        break;
+      }
+      m.continuation |= bytes & (bytes - 1);
+      if (kind == Kind::kOther) {
+        m.other |= bytes;
+      } else {
+        m.letter |= bytes;
+        if (kind == Kind::kUpper) m.upper |= bytes;
+        if (kind == Kind::kLower) m.lower |= bytes;
+      }
+      high &= ~bytes;
+    }
+    if constexpr (Cases) {  // letters of both cases side with those after them: an upper-case letter there is hard
+      const uint64_t either = m.letter & ~(m.upper | m.lower);
+      if (const uint64_t hard = m.upper & either << 1) n = std::min(n, lowest(hard));
+    }
+    return n;
+  }
+
+  const uint8_t* piece_end(const uint8_t* p, const uint8_t* end) const {
+    bool gap;
+    return automaton_.token_end(p, end, gap);
+  }
+
+  Automaton automaton_;
+  std::vector<uint8_t> pages_;  // Kind by page and low byte of a code point, as the automaton's classes
+  Scan scan_;
+  const char* instructions_;
+  ToByteMasks masks_;
+};
+
+}  // namespace tokenweir

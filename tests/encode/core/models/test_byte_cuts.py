@@ -1,0 +1,58 @@
+"""What is encoded part by part has the ids of the whole: the encoder's look-ups and cuts beside the model alone."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import pytest
+
+from tokenweir.encode.tokenizer import Tokenizer
+
+FILES = {
+    "cl100k": "openai/cl100k_base.tiktoken",
+    "o200k": "openai/o200k_base.tiktoken",
+    "Llama-3": "llama-3.1/tokenizer.json",  # takes tokens whole that merging never makes
+    "GPT-2": "gpt2/tokenizer.json",  # only merges count
+}
+
+
+def texts(tok, rng, count):
+    """Runs of tokens that are not ASCII, of characters, and of both with ASCII between them."""
+    contents = (tok.token_bytes(i) for i in range(tok.vocab_size))
+    words = [text for c in contents if not c.isascii() and (text := c.decode(errors="ignore"))]
+    words += [chr(rng.choice((rng.randrange(0x80, 0xD800), rng.randrange(0x4E00, 0x9FA6)))) for _ in range(2000)]
+    words += list("漢字かなカナ，。「」　é🙂𠮷")
+    for _ in range(count):
+        some = rng.choices(words, k=rng.randrange(1, 12))
+        if rng.random() < 0.3:
+            some.insert(rng.randrange(len(some)), rng.choice((" ", "a", "1", "!", "\n")))
+        yield "".join(some)
+
+
+@pytest.mark.parametrize("name", [*FILES, "default"])
+def test_parts_have_the_ids_of_the_whole(name, data):
+    tok = Tokenizer.from_file(data(f"tokenizers/{FILES[name]}")) if name in FILES else Tokenizer.default()
+    rng = random.Random(name)
+    for text in texts(tok, rng, 3000):
+        pieces = tok.core.pre_tokenizer.core.pieces(text)
+        expected = [token_id for piece in pieces for token_id in tok.model.encode(piece.decode())[0]]
+        for _ in range(2):  # unseen, then seen
+            assert tok.encode(text, add_special_tokens=False, parse_special=False) == expected, text
+
+
+def test_a_token_that_merging_never_makes_is_only_found_as_a_piece():
+    ranks = {bytes([i]): i for i in range(256)}
+    ranks |= {"漢".encode(): 256, "漢字".encode(): 257}  # 字 is no token, so no two tokens make 漢字
+    tok = Tokenizer.from_bytes(
+        b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks.items()),
+        "tiktoken",
+        pattern=r"\p{L}+|\P{L}+",
+        special_tokens={},
+    )
+    assert tok.encode("漢字") == [257]
+    apart = tok.model.encode("漢字山")[0]
+    assert 257 not in apart
+    for _ in range(2):
+        assert tok.encode("漢字山") == apart
+        assert tok.encode("漢字") == [257]

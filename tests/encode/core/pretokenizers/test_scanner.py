@@ -1,0 +1,131 @@
+"""The scanner has the automaton's pieces, whatever the instructions, and takes over from known automata only."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from tokenweir.encode import _core
+from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN2, QWEN35, TEKKEN
+from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN
+from tokenweir.encode.pattern import compile_pattern
+from tokenweir.encode.pattern.families import recognized
+from tokenweir.encode.pre_tokenize import GPT2_PATTERN
+
+PATTERNS = {
+    "gpt2": (GPT2_PATTERN, "oniguruma"),
+    "cl100k": (CL100K_PATTERN, "fancy-regex"),
+    "Llama-3": (LLAMA3, "oniguruma"),
+    "Qwen2": (QWEN2, "oniguruma"),
+    "Qwen3.5": (QWEN35, "oniguruma"),
+    "o200k": (O200K_PATTERN, "fancy-regex"),
+    "tekken": (TEKKEN, "fancy-regex"),
+}
+LETTERS = "aAsStLvrReEdm 1\t\n\r!'/-" + "éÉ漢あー\u0301ſ\xa0\u3000\u2028٣€🙂ǅª"
+"""One character at least of each class that any of them tells apart."""
+
+
+@pytest.fixture(params=["avx512", "avx2", "portable"])
+def instructions(request, monkeypatch):
+    monkeypatch.setenv("TOKENWEIR_SCANNER", request.param)
+    return request.param
+
+
+def scanned_and_walked(name):
+    automaton = compile_pattern(*PATTERNS[name])
+    core = automaton.in_core()
+    scanned = _core.Split(core, family=recognized(automaton))
+    assert scanned.instructions is not None
+    return _core.PreTokenizer([scanned]), _core.PreTokenizer([_core.Split(core)]), scanned.instructions
+
+
+def check(scanned, walked, text):
+    found, expected = scanned.split(text), walked.split(text)
+    if found.shape != expected.shape or (found != expected).any():
+        same = next(i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if (a != b).any())
+        at = expected[same][0]
+        pytest.fail(f"{text[max(0, at - 20) : at + 60]!r}: {found[same]} is not {expected[same]}")
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_all_short_strings(name, instructions):
+    """Every string of three characters, between each two of some neighbours; together they are long enough to scan."""
+    scanned, walked, _ = scanned_and_walked(name)
+    strings = ["".join(some) for some in itertools.product(LETTERS, repeat=3)]
+    for before, after in (("", "xx"), ("b ", ""), ("!", "\n"), ("X", " "), ("漢", "'t"), ("\n", "Ab")):
+        check(scanned, walked, "".join(f"{before}{string}{after}" for string in strings))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_random_strings(name, instructions):
+    scanned, walked, _ = scanned_and_walked(name)
+    rng = random.Random(name)
+    for _ in range(1500):
+        letters = rng.sample(LETTERS, rng.choice((2, 3, 6, 12, len(LETTERS))))
+        check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((17, 40, 64, 65, 130, 700)))))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_every_character(name):
+    """A character of every class of Unicode, in the company of letters, spaces and itself."""
+    scanned, walked, _ = scanned_and_walked(name)
+    characters = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    for start in range(0, len(characters), 50_000):
+        some = characters[start : start + 50_000]
+        check(scanned, walked, "".join(f"ab{c}a {c}{c} A'{c}\n" for c in some))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_every_end(name):
+    """A text may end anywhere: nothing past its end is read, and what is there is right."""
+    scanned, walked, _ = scanned_and_walked(name)
+    text = "It's 12345 WORDS, they'll \n\n  end: 漢字 héLLo!\n/ " * 4
+    for n in range(140):
+        check(scanned, walked, text[:n])
+
+
+def test_instructions_can_be_chosen(instructions):
+    *_, used = scanned_and_walked("cl100k")
+    order = ["portable", "avx2", "avx512"]
+    assert order.index(used) <= order.index(instructions)  # the best that the machine has and may use
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}{1,4}"),
+        LLAMA3.replace("'ll", "'nt"),
+        LLAMA3.replace(r"\p{L}", r"[a-zA-Z]"),
+        GPT2_PATTERN.replace(r"\s+(?!\S)|", ""),
+        r"\s+|\S+",
+    ],
+)
+def test_another_automaton_is_walked(pattern):
+    assert recognized(compile_pattern(pattern, "oniguruma")) is None
+
+
+def test_another_text_of_the_same_pattern_is_scanned():
+    again = LLAMA3.replace(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"'(?i:[std]|ll|[rv]e|m)")
+    family = recognized(compile_pattern(again, "oniguruma"))
+    assert again != LLAMA3
+    assert family is not None
+    assert family.name == "cl100k"
+
+
+def test_classes_without_a_kind_are_refused():
+    core = compile_pattern(*PATTERNS["cl100k"]).in_core()
+    with pytest.raises(Exception, match="a scanner without a kind for class 1"):
+        _core.Split(core, family=("cl100k", [0]))
+    with pytest.raises(Exception, match="there is no scanner for nobody"):
+        _core.Split(core, family=("nobody", [0] * 20))
+
+
+def test_a_long_piece_and_a_long_text():
+    for name in PATTERNS:
+        scanned, walked, _ = scanned_and_walked(name)
+        check(scanned, walked, "a" * 1000 + " " * 500 + "1" * 300 + "!" * 400 + "\n" * 300 + "漢" * 200)
+        rng = np.random.default_rng(3)
+        check(scanned, walked, "".join(rng.choice(list(LETTERS), 100_000)))
