@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 
-import hostile_templates as hostile
+import hostile_cases as hostile
 import pytest
 
 from tokenweir.encode.errors import TemplateError

@@ -1,1 +1,1 @@
-"""What goes over the wire: the OpenAI Responses protocol to and from tokenweir's own events, without any I/O."""
+"""What goes over the wire, to and from our own events, without any I/O: Responses, Chat Completions, Completions."""
