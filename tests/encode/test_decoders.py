@@ -4,6 +4,7 @@ sentencepiece. What is decoded at once, streamed in any cutting, or streamed aft
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
 from types import MappingProxyType, SimpleNamespace
@@ -235,6 +236,61 @@ def test_what_replace_looks_for_is_text(text):
 def test_an_empty_sequence_joins_without_spaces():
     assert small(chain()).decode([1, 5, GAP, 8], True, "eager") == "▁a"
     assert small(chain()).decode([1, 5, GAP, 8], False, "eager") == "▁ab"
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_no_chain_asks_for_the_last_token_where_tokens_may_be_bytes(length):
+    """The core refuses that; every chain is refused by its name before, or decodes as the library does."""
+    kinds = [
+        replace("a", "▁"),
+        ours.StripDecoder(" ", 1, 1),
+        ours.ByteFallback(),
+        ours.Fuse(),
+        ours.ByteLevel(),
+        ours.Metaspace(),
+        ours.WordPieceDecoder(),
+        ours.BPEDecoder("</w>"),
+    ]
+    words, text = ["a</w>", "b</w>a", "a</w>"], ["▁a", "Ã", "©", "</w>"]
+    texts = [words, text, ["a</w>", *BYTES[3:6]], ["Ã", "<0xE4>", "a</w>"], ["a</w>", "Ã"], ["<0xE4>"]]
+    refused = []
+    for parts in itertools.product(kinds, repeat=length):
+        try:
+            decoder = small(chain(*parts))
+        except UnsupportedTokenizerError as error:
+            refused.append(str(error))
+            continue
+        library = theirs.Sequence([their(part) for part in parts])
+        for tokens in texts:
+            ids = [NAMES.index(token) for token in tokens]
+            try:
+                whole = library.decode(tokens)
+            except BaseException as error:
+                if not library_panics(error):
+                    raise
+                continue
+            assert decoder.decode(ids, False, "huggingface") == whole
+            stream = decoder.stream(False, "huggingface")
+            assert "".join(map(stream.step, ids)) + stream.flush() == whole
+    assert bool(refused) == (length > 1)
+    assert all(message.startswith("decoder: ") for message in refused)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "fixed"),
+    [(_core.Spelling.FALLBACK, ()), (_core.Spelling.ALPHABET, ()), (_core.Spelling.BYTES, ())]
+    + [(_core.Spelling.TEXT, [(0, b"\xe4", True)])],
+)
+@pytest.mark.parametrize("when", [_core.When.LAST, _core.When.NOT_LAST])
+def test_the_core_refuses_to_ask_for_the_last_token_where_tokens_may_be_bytes(spelling, fixed, when):
+    vocabulary, last = _core.Vocabulary.plain(NAMES), _core.TextStep.replace("▁", "Ã", when)
+    until = _core.FirstUntil.TOKEN
+    with pytest.raises(UnsupportedTokenizerError, match="^a decoder that asks for the last token, where tokens may be"):
+        _core.TokenBytes(vocabulary, (), 0, [last], spelling, [], [], until, fixed)
+    text = _core.TokenBytes(vocabulary, (), 0, [last], _core.Spelling.TEXT, [], [], until, [(0, b"a", False)])
+    assert text.decode([0], False, True) == "a"
+    whole = _core.TokenBytes(vocabulary, (), 0, [], spelling, [], [last], until, fixed)
+    assert whole.decode([NAMES.index("a")], False, True) == "a"
 
 
 def test_what_a_token_stands_for_is_what_it_adds_in_mid_text():

@@ -6,14 +6,13 @@
 
 namespace tokenweir {
 
-When some_when(Choices& choices, bool anywhere) {
-  return anywhere ? static_cast<When>(choices.number(4)) : When::kAlways;
-}
+// The last `When` to choose: of all, or of those that do not ask for the last token.
+constexpr size_t kAnyPlace = static_cast<size_t>(When::kNotLast), kNotByTheEnd = static_cast<size_t>(When::kLater);
 
-TextSteps some_steps(Choices& choices, bool tokens, bool anywhere) {
+TextSteps some_steps(Choices& choices, bool tokens, size_t last_when) {
   std::vector<TextStep> steps;
   for (size_t n = choices.number(2); n > 0; n--) {
-    const When when = some_when(choices, anywhere);
+    const auto when = static_cast<When>(choices.number(last_when));
     switch (choices.number(tokens ? 3 : 1)) {
       case 0: {
         const std::string pattern = some_text(choices, 3);
@@ -30,21 +29,37 @@ TextSteps some_steps(Choices& choices, bool tokens, bool anywhere) {
   return TextSteps(std::move(steps));
 }
 
+// Any decoder that the core takes, which are more than encode/decoders.py makes. It refuses steps that ask for the last
+// token where a token may be bytes; decoders.py makes none of these.
+Decoding some_decoding(Choices& choices) {
+  const auto spelling = static_cast<Spelling>(choices.number(3));
+  const bool by_the_end = spelling == Spelling::kText && choices.coin();
+  const size_t last_when = by_the_end ? kAnyPlace : kNotByTheEnd;
+  TextSteps token = some_steps(choices, true, last_when), run = some_steps(choices, false, last_when);
+  TextSteps text = some_steps(choices, false, kAnyPlace);
+  return {std::move(token), spelling, std::move(run), std::move(text), static_cast<FirstUntil>(choices.number(2))};
+}
+
 }  // namespace tokenweir
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tokenweir;
   Choices choices(data, size);
-  const auto spelling = static_cast<Spelling>(choices.number(3));
-  Decoding decoding{some_steps(choices, true, true), spelling, some_steps(choices, false, true),
-                    some_steps(choices, false, false), static_cast<FirstUntil>(choices.number(2))};
+  Decoding decoding = some_decoding(choices);
   std::vector<std::string> names(1 + choices.number(11));
   for (std::string& name : names)
-    name = spelling == Spelling::kBytes ? choices.bytes(4) : some_text(choices, 3);
+    name = decoding.spelling == Spelling::kBytes ? choices.bytes(4) : some_text(choices, 3);
   std::vector<bool> given, special;
   for (size_t i = 0; i < names.size(); i++) given.push_back(!choices.coin()), special.push_back(choices.coin());
   std::vector<FixedToken> fixed;
-  if (choices.coin()) fixed.push_back({static_cast<uint32_t>(choices.number(names.size() - 1)), "<eos>", false});
+  const auto fix = [&](std::string content, bool bytes) {
+    fixed.push_back({static_cast<uint32_t>(choices.number(names.size() - 1)), std::move(content), bytes});
+  };
+  if (choices.coin()) fix("<eos>", false);
+  bool by_the_end = false;
+  for (const TextSteps* steps : {&decoding.token, &decoding.run})
+    by_the_end |= steps->depends_on(When::kLast) || steps->depends_on(When::kNotLast);
+  if (!by_the_end && choices.coin()) fix("\xE6", true);
   const TokenBytes tokens(std::move(decoding), {names.begin(), names.end()}, given, special, fixed);
   const bool whole_runs = choices.coin();
   const DecodeState start(tokens, choices.coin(), whole_runs);

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     stops.load(from);
     auto pending = PendingIds<size_t>::load(from, 100, [](size_t id) { return id; });
     from.end();
-    require(value.feed(text) <= text.size(), "a value is part of the text");
+    promised(value.feed(text) <= text.size(), "a value is part of the text");
     value.finish();
     std::string out;
     stops.take(text, 0, out);
@@ -25,12 +25,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pending.add(7, text.size(), true);
     pending.send(text.size());
     pending.finish();
-    while (pending.ready() > 0) require(pending.take() < 100, "an id is of the vocabulary");
+    while (pending.ready() > 0) promised(pending.take() < 100, "an id is of the vocabulary");
     Saver to;
     value.save(to);
     stops.save(to);
   } catch (const std::invalid_argument& error) {
-    require(*error.what() != '\0', "a refusal says why");
+    promised(*error.what() != '\0', "a refusal says why");
   }
   return 0;
 }

@@ -64,6 +64,12 @@ class TokenBytes {
     const auto depends = [&](When when) { return decoding_.token.depends_on(when) || decoding_.run.depends_on(when); };
     first_differs_ = depends(When::kFirst) || depends(When::kLater);
     last_differs_ = depends(When::kLast) || depends(When::kNotLast);
+    if (last_differs_) {
+      // The stream holds what may be the last token as text; bytes could neither be cut nor stand beside it.
+      bool bytes = decoding_.spelling != Spelling::kText;
+      for (const FixedToken& token : fixed) bytes |= token.bytes;
+      if (bytes) throw Unsupported("a decoder that asks for the last token, where tokens may be bytes");
+    }
     if (first_differs_ || last_differs_) names_ = TokenList(names);
     double longest = 0;  // what all contents may take together
     for (const std::string_view name : names) longest += static_cast<double>(name.size());
