@@ -297,7 +297,9 @@ def shown_reasoning(source: str) -> str | None:
 
 def content_tags(source: str) -> tuple[str, ...]:
     """The tags that the template may look for in an assistant's content, to cut old thinking away."""
-    styles = (style for style in STYLES.values() if style.name != HARMONY)  # whose thinking is a field of its own
+    # Thinking that is a message of its own is a field of its own for templates, too.
+    styles = (style for style in STYLES.values() if style.name not in (HARMONY, "solar-open"))
+    styles = (style for style in styles if not style.shows or _shows(source, style))
     return tuple(dict.fromkeys(mark for style in styles for mark in _marks(style) if mark in source))
 
 

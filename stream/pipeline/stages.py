@@ -34,7 +34,7 @@ from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
-from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import tool_style_of
 
@@ -140,6 +140,8 @@ def _splitter(
 ) -> Splitter:
     thinking = None if style is None else style_of(style)
     calls = None if tool_style is None else tool_style_of(tool_style)
+    if calls is not None and calls.name == HARMONY:  # which is both
+        thinking = style_of(HARMONY)
     splitter = make_splitter(Styles(thinking, calls), tool_schemas, inside=inside)
     assert splitter is not None  # one of the styles is given
     return splitter

@@ -47,7 +47,7 @@ class WordTable {
   uint32_t find(const WordKey& key, uint64_t hash) const {
     const Line& line = lines_.at(hash);
     const bool a = line.keys[0] == key, b = line.keys[1] == key, c = line.keys[2] == key;
-    return a | b | c ? __atomic_load_n(&line.ids[b + 2 * c], __ATOMIC_RELAXED) : kNone;
+    return (a | b | c) ? __atomic_load_n(&line.ids[b + 2 * c], __ATOMIC_RELAXED) : kNone;
   }
 
   // Keeps what was found out about the token of `key`, which is there.
