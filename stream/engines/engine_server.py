@@ -29,6 +29,8 @@ RETRY_DELAYS = (0.25, 1.0)
 MAX_EVENT_BYTES = 1 << 24
 BUSY = frozenset({429, 502, 503, 504})
 """Answers of servers that start, are full, or stand behind a proxy that finds nobody; another try may help."""
+FAILURES: dict[int, EngineFailure] = {408: "timeout", 429: "overloaded", 503: "overloaded", 504: "timeout"}
+"""What an answer that is neither the request's fault nor the server's own means."""
 
 
 class Event(Struct):
@@ -198,8 +200,7 @@ class EngineServer:
                 await anext(chunks)
 
     def _refusal(self, status: int, said: str) -> ServerError:
-        kind: EngineFailure = "refused" if status < 500 else "failed"
-        kind = {408: "timeout", 429: "overloaded", 503: "overloaded", 504: "timeout"}.get(status, kind)  # type: ignore[assignment]
+        kind = FAILURES.get(status, "refused" if status < 500 else "failed")
         return ServerError(f"{self.name} at {self.url} answers {status}: {said}", kind=kind, status=status)
 
     def _decoded(self, data: bytes, kind: type[E]) -> E:

@@ -27,8 +27,8 @@ from tokenweir.stream.server.wire.requests import (
     count_items,
     effort_kwargs,
     located,
+    offered_fields,
     parse_object,
-    show,
 )
 
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -222,18 +222,7 @@ def parse_body(data: bytes, struct: type[Any], *, max_items: int, counted: Itera
     """
     body = parse_object(data)
     count_items(body, counted, max_items)
-    kept = {}
-    for name, value in body.items():
-        if value is None or name in IGNORED:
-            continue
-        if name in struct.__struct_fields__:
-            kept[name] = value
-        elif not any(type(value) is type(neutral) and value == neutral for neutral in NEUTRAL.get(name, ())):
-            raise RequestError(
-                f"{name[:80]} is {show(value)}; this server does not offer it",
-                code="unsupported_parameter",
-                param=name[:80],
-            )
+    kept = offered_fields(body, struct, ignored=IGNORED, neutral=NEUTRAL)
     try:
         return msgspec.convert(kept, struct)
     except msgspec.ValidationError as error:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -404,19 +404,42 @@ def check_tools(tools: Sequence[FunctionTool], parallel: bool | None) -> None:
         )
 
 
-def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
-    """The event without unset and neutral fields, and with `type` on every input item that may leave it out."""
+def offered_fields(
+    body: dict[str, Any],
+    struct: type[Struct],
+    *,
+    ignored: Container[str],
+    neutral: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """The fields of a body that `struct` has.
+
+    Args:
+        body: The fields of the request; those that are None are unset.
+        struct: What this server offers.
+        ignored: Fields that change no output.
+        neutral: Values of fields that are not offered, which ask for nothing.
+
+    Raises:
+        RequestError: Another field is set; names it, and its value.
+
+    """
     kept = {}
-    for name, value in event.items():
-        if value is None or name in _IGNORED:
+    for name, value in body.items():
+        if value is None or name in ignored:
             continue
         if name in struct.__struct_fields__:
             kept[name] = value
-        elif not any(type(value) is type(neutral) and value == neutral for neutral in _NEUTRAL.get(name, ())):
+        elif not any(type(value) is type(nothing) and value == nothing for nothing in neutral.get(name, ())):
             name = name[:80]
             raise RequestError(
                 f"{name} is {show(value)}; this server does not offer it", code="unsupported_parameter", param=name
             )
+    return kept
+
+
+def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
+    """The event without unset and neutral fields, and with `type` on every input item that may leave it out."""
+    kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
     if isinstance(items := kept.get("input"), list):
         kept["input"] = [
             {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in items
