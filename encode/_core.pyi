@@ -1,16 +1,19 @@
 """The compiled core. Everything here is an implementation detail of `tokenweir.encode`.
 
-Texts are `str`; those with lone surrogates raise `TextError`. Guarded offsets are characters, ascending.
+Texts are `str`; one with a lone surrogate raises `TextError`. Where a parameter is called `guarded`, it is the places of
+characters that must not become part of a control token, in ascending order, or whether that is so of the whole text.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.spec import SplitBehavior
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 class CompiledPattern:
     """An automaton of `encode/pattern`."""
@@ -26,10 +29,7 @@ class CompiledPattern:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
     may_rescan: bool
-    """Its walks may read a long text again and again, unless where they failed is kept."""
-
-def read_ranks(data: bytes) -> dict[bytes, int] | None:
-    """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
+    """Whether a search may read a long text many times over, unless the places where it failed are kept."""
 
 def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
     """Read a tokenizer.json's list of [piece, score]; None if anything else is in it."""
@@ -54,28 +54,28 @@ class NormalizerStep:
 
     @staticmethod
     def character_map(rules: Sequence[str]) -> NormalizerStep:
-        """Each character by the last rule that speaks of it.
+        """Replace each character as the last of the rules says that concerns it.
 
         Args:
-            rules: Of "lowercase", "strip_accents", "bert_clean_text", "bert_chinese_chars", "bert_strip_accents".
+            rules: Some of "lowercase", "strip_accents", "bert_clean_text", "bert_chinese_chars", "bert_strip_accents".
 
         """
 
     @staticmethod
     def strip(left: bool, right: bool) -> NormalizerStep:
-        """White space goes at the left end, the right end, or both."""
+        """Remove white space at the left end, the right end, or both."""
 
     @staticmethod
     def prepend(content: str) -> NormalizerStep:
-        """Puts `content` before a text that is not empty."""
+        """Put `content` before a text that is not empty."""
 
     @staticmethod
     def replace_string(string: str, content: str) -> NormalizerStep:
-        """Puts `content` in place of `string`, which is not empty."""
+        """Put `content` in place of `string`, which is not empty."""
 
     @staticmethod
     def replace_pattern(pattern: CompiledPattern, content: str) -> NormalizerStep:
-        """Puts `content` in place of a pattern's matches."""
+        """Put `content` in place of a pattern's matches."""
 
 class Precompiled(NormalizerStep):
     """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
@@ -98,7 +98,13 @@ class SentencePieceText(NormalizerStep):
         """See `spec.SentencePieceNormalizer`."""
 
 def sentencepiece_pieces(data: bytes) -> tuple[list[str], bytes, bytes, list[tuple[int, int]]]:
-    """The pieces of a SentencePiece model file, their scores as 32-bit floats, their types, and what lies between."""
+    """Read a SentencePiece model file.
+
+    Returns:
+        The pieces; their scores as 32-bit floats; their types, a byte each; and the (start, end) bytes of all that is no
+        piece.
+
+    """
 
 class Normalizer:
     """Steps, applied one after the other."""
@@ -106,9 +112,10 @@ class Normalizer:
     def __init__(self, steps: Sequence[NormalizerStep]) -> None: ...
     def normalize(self, text: str) -> str: ...
     def normalize_with_origin(self, text: str, all: bool = False) -> tuple[str, NDArray[np.int64]]:
-        """The same, and for each resulting character the (start, end) characters of `text` it stands at; (n, 2).
+        """Normalize; also return the offsets of each resulting character, the (start, end) characters of `text`; (n, 2).
 
-        With `all`, those that it may have been made from, where the library has it stand at one of them.
+        Of a character that is made from several, the library gives the offsets of one. With `all` they cover every
+        character that it may have been made from.
         """
 
 class PreTokenizerStage:
@@ -130,26 +137,27 @@ class Split(PreTokenizerStage):
             pattern: The automaton.
             behavior: What becomes of its matches, and of the gaps between them.
             inverted: Matches and gaps change places.
-            family: What `pattern/families.py` knows the automaton as; it then only decides what is rare.
+            family: The name and numbers by which `pattern/families.py` knows the pattern. A scanner of the family then
+                does most of the text, and the automaton what is rare.
 
         """
 
     @property
     def instructions(self) -> str | None:
-        """What it scans with: avx512, avx2 or portable; None if the automaton walks."""
+        """What the scanner uses: avx512, avx2 or portable; None if there is no scanner."""
 
 class Spaces(PreTokenizerStage):
-    """Writes `sign` for each space, and, as `prefix` says, one before a piece that does not begin with it."""
+    """Writes `sign` in place of each space, and before pieces that do not begin with it, as `prefix` says."""
 
     def __init__(self, sign: str, prefix: Literal["always", "first", "never"]) -> None: ...
 
 class Spell(PreTokenizerStage):
-    """Spells each byte as a character of GPT-2's alphabet."""
+    """Writes each byte as a character of GPT-2's alphabet."""
 
     def __init__(self) -> None: ...
 
 class Unspell(PreTokenizerStage):
-    """Takes spelled text back to bytes."""
+    """Turns text in GPT-2's alphabet back into bytes."""
 
     def __init__(self) -> None: ...
 
@@ -170,7 +178,7 @@ def utf8_bytes() -> bytes:
     """The bytes that UTF-8 can contain, in order: all but C0, C1 and F5 to FF."""
 
 class TokenIds(Mapping[str, int]):
-    """A vocabulary as a mapping of tokens to ids, in the order of ids, that is no Python object for each of them."""
+    """A vocabulary as a mapping of tokens to ids, in the order of ids, without a Python object for each token."""
 
     def __init__(self, tokens: dict[str, int]) -> None: ...
     @staticmethod
@@ -181,8 +189,22 @@ class TokenIds(Mapping[str, int]):
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
 
+class RankIds(Mapping[bytes, int]):
+    """The same of a rank file, whose tokens are bytes."""
+
+    def __init__(self, tokens: dict[bytes, int]) -> None: ...
+    @staticmethod
+    def read(data: bytes) -> RankIds | None:
+        """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
+
+    def __getitem__(self, name: bytes) -> int: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def __len__(self) -> int: ...
+    def tokens(self, ids: Sequence[int]) -> dict[int, bytes]:
+        """The tokens that have these ids, by id."""
+
 class Merges(Sequence[tuple[str, str]]):
-    """Pairs of tokens in order of priority, as a sequence that is no Python object for each of them."""
+    """Pairs of tokens in order of priority, as a sequence without a Python object for each pair."""
 
     def __init__(self, merges: Sequence[str | tuple[str, str]]) -> None: ...
     @staticmethod
@@ -220,9 +242,9 @@ class Model:
         """The ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
 
     def encode_cut(self, piece: str, guarded: bool = False) -> list[list[int]]:
-        """The ids of each part of a piece that is cut wherever that changes nothing: where encoding may look up words.
+        """Cut a piece wherever that does not change its ids; return the ids of each part.
 
-        Encoding itself joins them; it is here so that tests can compare the cuts with those of the reference.
+        Encoding cuts pieces at such places to look up the parts as words. Only tests call this.
         """
 
 class Bpe(Model):
@@ -232,11 +254,11 @@ class Bpe(Model):
     def merges(
         vocabulary: Vocabulary, merges: Sequence[str | tuple[str, str]], whole_first: bool, control: Sequence[int]
     ) -> Bpe:
-        """Merges in order of priority; `whole_first`: a piece that is a token is taken whole."""
+        """Take merges in order of priority; with `whole_first`, a piece that is a token is not merged but taken whole."""
 
     @staticmethod
     def ranks(vocabulary: Vocabulary, whole_first: bool, control: Sequence[int]) -> Bpe:
-        """The pair whose concatenation has the lowest rank merges first; `whole_first` as for `merges`."""
+        """Take ranks: the pair whose joined text has the lowest merges first. `whole_first` is as for `merges`."""
 
     pairs: NDArray[np.uint64]
     """The look-up table of pairs, a copy: 20 bits each id, 24 bits priority; all ones where it is empty."""
@@ -323,12 +345,14 @@ class HuggingFaceUnigram(Model):
         """The memory that the trie of pieces takes."""
 
 class WordPiece(Model):
-    """The longest token first, from left to right; a piece that cannot be covered so is one unknown token."""
+    """From left to right the longest token that fits; a piece in which at some place none fits is one unknown token."""
 
     def __init__(
         self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
     ) -> None:
-        """`prefix` begins tokens that do not begin a piece; pieces of more than `max_chars` characters are unknown.
+        """Take the vocabulary; `prefix` is written before tokens that do not begin a piece.
+
+        A piece of more than `max_chars` characters is unknown.
 
         Ids in `control`, but for that of `unk_token`, are never produced for guarded or unparsed text.
         """
@@ -341,14 +365,14 @@ class AddedTokens:
 
     @property
     def tokens(self) -> list[tuple[bytes, int, bool]]:
-        """(content, id, whether it is more than its content: one of the flags is set), sorted by content."""
+        """(content, id, whether one of the three flags is set), sorted by content."""
 
     @property
     def trie(self) -> NDArray[np.uint32]:
         """`TrieNode` of core/encoder/token_trie.h, a row a node."""
 
 class When(Enum):
-    """Where the token stands that a step applies to."""
+    """To which tokens of a text a step applies, by their place."""
 
     ALWAYS = ...
     FIRST = ...
@@ -357,7 +381,11 @@ class When(Enum):
     NOT_LAST = ...
 
 class Spelling(Enum):
-    """How tokens spell bytes: not at all, as `<0xE4>`, in GPT-2's alphabet, or as they are."""
+    """How tokens are written.
+
+    `TEXT` as text; `FALLBACK` as text, or as a byte's name such as `<0xE4>`; `ALPHABET` as bytes in GPT-2's alphabet;
+    `BYTES` as the bytes themselves.
+    """
 
     TEXT = ...
     FALLBACK = ...
@@ -365,7 +393,11 @@ class Spelling(Enum):
     BYTES = ...
 
 class FirstUntil(Enum):
-    """Until when a token counts as the first: there was one; text or a space that a step took away; text."""
+    """After what a token no longer counts as the first of a text.
+
+    `TOKEN` after any token; `SPACE` after a token that gave text, or would have given some but for a space that a step
+    removed; `TEXT` after a token that gave text.
+    """
 
     TOKEN = ...
     SPACE = ...
@@ -376,22 +408,22 @@ class TextStep:
 
     @staticmethod
     def replace(pattern: str, content: str, when: When = When.ALWAYS) -> TextStep:
-        """`content` in place of each `pattern`, which is not empty."""
+        """Put `content` in place of each `pattern`, which is not empty."""
 
     @staticmethod
     def strip(character: str, start: int, stop: int, when: When = When.ALWAYS) -> TextStep:
-        """Without up to `start` times `character` at the beginning, and up to `stop` times at the end."""
+        """Remove `character` at the beginning, up to `start` times, and at the end, up to `stop` times."""
 
     @staticmethod
     def follow(prefix: str) -> TextStep:
-        """A token but the first: without `prefix` if it begins with it, else after a space. For whole tokens only."""
+        """Of each token but the first, remove `prefix`, or put a space before it if it has none. For whole tokens only."""
 
     @staticmethod
     def join() -> TextStep:
-        """A token but the first: after a space. For whole tokens only."""
+        """Put a space before each token but the first. For whole tokens only."""
 
 class TokenBytes:
-    """What every id stands for, in mid-text: bytes, and whether these are text by themselves."""
+    """What every id stands for in the middle of a text: bytes, and whether they are whole characters by themselves."""
 
     def __init__(
         self,
@@ -410,7 +442,7 @@ class TokenBytes:
     def __len__(self) -> int: ...
     def __getitem__(self, token_id: int) -> bytes: ...
     def digest(self) -> int:
-        """A number that stands for what every id stands for; 1 ms a megabyte."""
+        """Hash what every id stands for; takes 1 ms a megabyte."""
 
     def join(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
         """The bytes of the tokens, one after the other."""
@@ -418,7 +450,7 @@ class TokenBytes:
     def decode(
         self, ids: Sequence[int] | NDArray[np.integer[Any]], skip_special: bool, whole_runs: bool = False
     ) -> str:
-        """The text of the tokens; `whole_runs`: a run of bytes that is not UTF-8 is one U+FFFD a byte."""
+        """The text of the tokens; with `whole_runs`, a run of bytes that is no UTF-8 becomes one U+FFFD for each byte."""
 
 class DecodeStream:
     """The state of an incremental decode; see `tokenweir.encode.decode.DecodeStream`."""
@@ -436,7 +468,7 @@ class DecodeStream:
         """Take several ids; return the characters that they complete."""
 
     def flush(self) -> str:
-        """End what is held, as at the end of the text; what follows goes on as after a prompt."""
+        """Return what is held, as at the end of the text. Ids that come later are decoded as after a prompt."""
 
     @property
     def pending(self) -> int:
@@ -444,6 +476,17 @@ class DecodeStream:
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""
+
+    def state(self) -> bytes:
+        """The state, for `restore`."""
+
+    def restore(self, state: bytes) -> None:
+        """Go on where another stream with the same tokens and options was.
+
+        Raises:
+            ValueError: The state is damaged.
+
+        """
 
 class DecodeBatch:
     """Many incremental decodes, one a slot; see `tokenweir.encode.decode_batch.DecodeBatch`."""
@@ -475,7 +518,7 @@ class JsonValue:
     def __init__(self) -> None: ...
     @property
     def done(self) -> bool:
-        """The value is whole. A number is only once a character has come that is none of it, or `finish`."""
+        """Whether the value is whole. A number is whole when a character has come that is no part of it, or `finish`."""
 
     @property
     def error(self) -> str | None:
@@ -485,7 +528,7 @@ class JsonValue:
         """Take text from `start` on, until the value is done or wrong; return the place after the last of it."""
 
     def finish(self) -> None:
-        """Take the end of the text, which ends a number and leaves anything else unfinished."""
+        """Take the end of the text: a number is whole then, and any other value stays unfinished."""
 
     def copy(self) -> JsonValue:
         """Return an independent copy."""
@@ -495,22 +538,6 @@ class JsonValue:
 
     def restore(self, state: bytes) -> None:
         """Go on in a state that `state` gave; `ValueError` for anything else."""
-
-class PendingIds:
-    """Ids whose text has not gone out: an id goes with the last byte of its text, or with the next character."""
-
-    def __init__(self) -> None: ...
-    def add(self, ids: Iterable[int], text: str, whole: bool = True) -> None:
-        """Add ids that end with a text which follows; not `whole` if their last bytes begin the character after it."""
-
-    def take(self, text: str) -> list[int]:
-        """Take a text that something else goes out for; return the ids that end in it."""
-
-    def cut(self, text: str) -> list[tuple[list[int], str]]:
-        """Take a text that goes out; return it in pieces with their ids, one for each place in it where ids end."""
-
-    def rest(self) -> list[int]:
-        """Take all ids that are left."""
 
 class StopStrings:
     """A text on its way to the first stop string; see `tokenweir.stream.decode.stops.StopStrings`."""
@@ -529,13 +556,108 @@ class StopStrings:
     def flush(self) -> str:
         """Give the held text: no more follows that could make a stop of it."""
 
-class Detokenizer:
-    """The ids of one answer to text up to a stop string, and which ids go with which text.
+class AnswerText:
+    """The text of an answer on its way out: which ids go with which text, up to a stop string.
 
-    Ids come in by `feed`, or one by one by `step` and `skip`. The text that these and `flush` give must come back, all of
-    it and in order: by `send` if it goes out, by `take` if something else goes out for it, by `drop` if nothing does.
-    Text of ids that cannot concern a splitter may pass at once (`let_pass`); it is given with the next text, and what
-    comes back of it then gives nothing more. `RuntimeError` if more comes back than was given.
+    An id goes with the last byte of its text; one that has none, or only a part of a character, with the next character.
+    All text that is added must come back, in order: by `send` if it goes out, by `take` if something else goes out for
+    it, by `drop` if nothing does. `RuntimeError` if more comes back than was added.
+    """
+
+    def __init__(self, stops: StopStrings) -> None:
+        """Begin with stop strings, which are those that others have, not a copy."""
+
+    def enter(self, search: bool, drop: bool) -> None:
+        """Say of the text that comes back next whether stops count in it, and whether it is dropped."""
+
+    def add(self, ids: Iterable[int], text: str) -> None:
+        """Add a text and the ids that end with it."""
+
+    def send(self, text: str | None) -> tuple[str, list[int]]:
+        """Take back text to go out; return what is final, and the ids that go with it.
+
+        None ends the search for stops: what is held of them is final.
+        """
+
+    def send_in_parts(self, text: str | None) -> list[tuple[str, list[int]]]:
+        """Do as `send` does, but return one text for each place where ids end."""
+
+    def take(self, source: str) -> list[int]:
+        """Take back text that something else goes out for; return the ids that go with it."""
+
+    def drop(self, source: str) -> None:
+        """Take back text that nothing goes out for; its ids wait."""
+
+    def finish(self) -> list[int]:
+        """Return the ids that are left: no text of theirs follows."""
+
+    @property
+    def count(self) -> int:
+        """How many ids have been added."""
+
+    @property
+    def passed(self) -> int:
+        """How many of them have gone out, or wait for nothing but what goes out next."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether text is held as the beginning of a stop."""
+
+    @property
+    def matched(self) -> str | None:
+        """The stop that has ended the text."""
+
+class Passage:
+    """Text that a splitter need not see at once, because it knows what comes of it.
+
+    That is text without any of the characters `until`, which `scanner` takes too without being done or wrong. If it
+    were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or, where it is
+    `held`, as no piece at all. It is fed later, together with the text after it.
+
+    A splitter may also name tags, which count wherever they begin behind such text. A tag that ids end goes to `cross`,
+    and the text before it is never fed; other text that begins like a tag is fed.
+    """
+
+    def __init__(
+        self,
+        until: str,
+        scanner: JsonValue | None = None,
+        held: bool = False,
+        tags: Sequence[str] = (),
+        line_tags: Sequence[str] = (),
+        bare: bool = False,
+    ) -> None:
+        """Describe the text.
+
+        Args:
+            until: The characters at which something can begin that concerns the splitter, the tags' first ones included.
+            scanner: What follows the text; the decoder copies it.
+            held: The splitter holds such text back, and up to `MAX_PASSED` bytes more of it.
+            tags: The tags that count anywhere.
+            line_tags: Those that count first on their line but for white space.
+            bare: Only white space has come on the line so far.
+
+        """
+
+    @property
+    def until(self) -> str: ...
+    @property
+    def tags(self) -> list[str]: ...
+    @property
+    def line_tags(self) -> list[str]: ...
+    @property
+    def bare(self) -> bool: ...
+    @property
+    def scanner(self) -> JsonValue | None: ...
+    @property
+    def held(self) -> bool: ...
+
+class Detokenizer:
+    """The ids of one answer to text.
+
+    Ids come in by `feed`, or one by one by `step`. The text that these and `flush` give must come back to `answer`. Text
+    of ids that cannot concern a splitter may pass at once (`let_pass`); it is given with the next text, and what comes
+    back of it then gives nothing more.
     """
 
     def __init__(
@@ -567,58 +689,35 @@ class Detokenizer:
 
         """
 
+    @property
+    def answer(self) -> AnswerText:
+        """Where the ids go with their text; it lives in this object."""
+
     def copy(self) -> Detokenizer:
-        """Return an independent copy."""
+        """Return an independent copy, but for what may pass."""
 
-    def let_pass(self, until: str | None, scanner: JsonValue | None = None, held: bool = False) -> None:
-        """Say what may pass: text with none of the characters `until`, after all of which a copy of `scanner` goes on.
+    def let_pass(self, passage: Passage | None) -> None:
+        """Say what may pass from here on; None for nothing, as at the beginning."""
 
-        Args:
-            until: Those characters; None to let nothing pass, as at the beginning.
-            scanner: What follows the text.
-            held: The text does not go out, but waits to be given.
-
-        """
-
-    def enter(self, search: bool, drop: bool) -> None:
-        """Say of the text that comes back next whether stops count in it, and whether it is dropped."""
-
-    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, str | None]:
+    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, str | None, bool]:
         """Take ids from `place` on, as long as their text passes, and one more.
 
         Returns:
-            The text that goes out, and the ids that go with it; the place of the first id that was not taken; and the
-            text of the last one, with what has passed before it and was not given. That is None if all have passed, or
-            if the next id is one that ends the answer or none that `feed` takes.
+            The text that goes out, and the ids that go with it; the place of the first id that was not taken; the text
+            that the last one gives, with what has passed before it and was not given; and whether that is a tag of the
+            passage instead, by itself. The text is None if all have passed, or if the next id is one that ends the answer
+            or none that `feed` takes.
 
         """
 
     def step(self, token_id: int) -> str:
         """Take any one id; return its text, with what has passed before it and was not given."""
 
-    def skip(self, token_id: int) -> None:
-        """Take an id that gives no text."""
-
     def unseen(self) -> str:
-        """Return the text that has passed and was not given."""
+        """Return the text that has passed and was not given, and what may have become a tag."""
 
     def flush(self) -> str:
         """End the decoding; return the text that is left to be given."""
-
-    def send(self, text: str) -> tuple[str, list[int]]:
-        """Take back text to go out; return what is final, and the ids that go with it."""
-
-    def release(self) -> tuple[str, list[int]]:
-        """End the search for stops; return the held text, and the ids that go with it."""
-
-    def take(self, source: str) -> list[int]:
-        """Take back text that something else goes out for; return the ids that go with it."""
-
-    def drop(self, source: str) -> None:
-        """Take back text that nothing goes out for; its ids wait."""
-
-    def finish(self) -> list[int]:
-        """Return the ids that are left: no text follows."""
 
     def state(self) -> bytes:
         """Return the state, but for what `let_pass`, `enter` and `limit` say; nothing may be unseen."""
@@ -628,22 +727,6 @@ class Detokenizer:
 
     limit: int | None
     """Write only: as for the constructor."""
-
-    @property
-    def count(self) -> int:
-        """How many ids have been taken."""
-
-    @property
-    def passed(self) -> int:
-        """How many of them have gone out, or wait for nothing but what goes out next."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether text is held as the beginning of a stop."""
-
-    @property
-    def matched(self) -> str | None:
-        """The stop that has ended the text."""
 
 class Encoder:
     """Text to ids: added tokens, normalizer, pre-tokenizer, model."""
@@ -658,10 +741,21 @@ class Encoder:
         own: AddedTokens,
         tokens: TokenBytes,
     ) -> None:
-        """`raw` tokens are searched in the text as it is, `normalized` ones after the normalizer.
+        """Take the parts, and three sets of added tokens.
 
-        `own` are control tokens that the model takes from text by itself; where they cover a guarded character it must not.
+        Args:
+            normalizer: The first step.
+            pre_tokenizer: The second one.
+            model: The third one.
+            raw: Tokens that are searched for in the text as it is.
+            normalized: Tokens that are searched for in the normalized text.
+            own: Control tokens that the model itself makes of text. It must not where they cover a guarded character.
+            tokens: What every id stands for.
+
         """
+
+    def set_usual(self, prefix: Sequence[int], suffix: Sequence[int]) -> None:
+        """Set the ids before and after every text, for the calls that `usual_encode` does."""
 
     def encode(
         self, text: str, parse_special: bool, guarded: Sequence[int], prefix: Sequence[int], suffix: Sequence[int]
@@ -672,22 +766,43 @@ class Encoder:
     def encode_with_offsets(
         self, text: str, parse_special: bool, guarded: Sequence[int]
     ) -> tuple[list[int], NDArray[np.int64], list[tuple[int, str]]]:
-        """Ids; the (start, end) characters of each, shape (n, 2); and the text, normalized and spelled as it is where
-        they stand, of those that HuggingFace calls by it: (index, text) of matched added tokens and of unknown text in
-        a Unigram model."""
+        """Encode with offsets.
+
+        Returns:
+            The ids; the (start, end) characters of each, shape (n, 2); and (index, text) of each token that HuggingFace's
+            library names by the text that it stands for, not by its content: added tokens that were found, and unknown
+            text of a Unigram model.
+
+        """
 
     def count(self, text: str, parse_special: bool, guarded: Sequence[int]) -> int: ...
     def encode_batch(
         self,
-        texts: list[str],
+        texts: object,
         parse_special: bool,
         guarded: Sequence[Sequence[int]],
         threads: int,
         prefix: Sequence[int],
         suffix: Sequence[int],
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all texts, int32[total], and where each begins, int64[n + 1]. `guarded` is empty or has an entry a
-        text; `threads` 0 lets the core choose."""
+        """The ids of all texts, int32[total], and where each begins, int64[n + 1].
+
+        Args:
+            texts: What `Documents` takes.
+            parse_special: As in `encode`.
+            guarded: Empty, or an entry a text.
+            threads: 0 lets the core choose.
+            prefix: Ids before those of each text.
+            suffix: Ids after them.
+
+        """
+
+def usual_encode(function: _Function) -> _Function:
+    """Make Tokenizer.encode a method of the core: it does calls with a text and without options, or with plain ones, and
+    `function` does the rest."""
+
+def usual_encode_array(function: _Function) -> _Function:
+    """The same for Tokenizer.encode_array."""
 
 class DeviceTables:
     """The tables of byte-level BPE as kernels read them (core/device/device_bpe.h); every array is a copy."""
@@ -725,10 +840,10 @@ def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
     """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""
 
 def gguf_skip_strings(data: memoryview, offset: int, count: int) -> int:
-    """Where they end."""
+    """Return the byte behind the strings of such an array; raises as `gguf_strings`."""
 
 class Documents:
-    """Texts that are about to be copied one after the other into one buffer; it keeps what they are made of."""
+    """Texts to be copied into one buffer, one after the other; the object keeps their memory alive."""
 
     def __init__(self, texts: Any) -> None:
         """Take a sequence of `str` and `bytes`, or strings of Arrow.
@@ -755,3 +870,64 @@ class Documents:
 
     def copy(self, first: int, last: int, buffer: NDArray[np.uint8], threads: int = 0) -> None:
         """Copy the texts [first, last) into a buffer, without the GIL; `threads` 0 lets the core choose."""
+
+def ragged_to_arrow(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[object, object]:
+    """Lists of ids as capsules of Arrow's schema and array, which keep the arrays alive.
+
+    Raises:
+        ValueError: The offsets lead past the ids.
+
+    """
+
+def ragged_from_arrow(array: object) -> list[tuple[NDArray[np.int32], NDArray[np.int32] | NDArray[np.int64]]]:
+    """The ids and offsets of each array of an Arrow array or stream, where they lie.
+
+    Raises:
+        ValueError: It is not of lists of int32, or has a null.
+
+    """
+
+class TableBlock:
+    """Memory for a block of tables."""
+
+    def __init__(self, size: int) -> None: ...
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """Its bytes, uint8[size], to be written before tables are taken from it."""
+
+class KeptTables:
+    """The tables of a block, which has not changed since the same code made it; they lie in its memory.
+
+    `model` and `token_bytes` are called once each, in this order.
+    """
+
+    def __init__(self, block: TableBlock, start: int) -> None:
+        """Take the tables that lie from `start` on, a multiple of 64.
+
+        Raises:
+            TokenizerFileError: They contradict themselves.
+
+        """
+
+    @property
+    def ids(self) -> TokenIds | RankIds: ...
+    @property
+    def merges(self) -> Merges | None: ...
+    def model(self, control: Sequence[int]) -> Model: ...
+    def token_bytes(
+        self,
+        token: Sequence[TextStep],
+        spelling: Spelling,
+        run: Sequence[TextStep],
+        text: Sequence[TextStep],
+        first_until: FirstUntil,
+    ) -> TokenBytes:
+        """Take the first five of a `decoders.Decoding`."""
+
+def keep_tables(
+    ids: TokenIds | RankIds, merges: Merges | None, model: Model, tokens: TokenBytes
+) -> NDArray[np.uint8] | None:
+    """The tables of a tokenizer as a block; None if its model is not of a kind that is kept."""
+
+def checksum(bytes: NDArray[np.uint8]) -> int:
+    """64 bits that tell damage; no protection against intent."""

@@ -35,13 +35,19 @@ class Core(NamedTuple):
     normalized: _core.AddedTokens
 
 
-def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls: tuple[str, ...]) -> Core:
+def build_core(
+    spec: TokenizerSpec,
+    added: tuple[AddedToken, ...],
+    own_controls: tuple[str, ...],
+    kept: _core.KeptTables | None = None,
+) -> Core:
     """Build the core.
 
     Args:
         spec: The tokenizer.
         added: Its added tokens with their real ids.
         own_controls: The model's own pieces that user text must not become (`added_tokens.own_control_texts`).
+        kept: The tables of the same tokenizer, if the cache has them (`table_cache.py`).
 
     Raises:
         UnsupportedTokenizerError: For a construct that is not reproduced exactly.
@@ -52,21 +58,22 @@ def build_core(spec: TokenizerSpec, added: tuple[AddedToken, ...], own_controls:
     takes_bytes = isinstance(spec.model, RankBPE) or _spells_bytes(spec.model)
     pre_tokenizer = pre_tokenizer_core(spec.pre_tokenizer, takes_bytes=takes_bytes)
     byte_level = isinstance(spec.model, BPE) and pre_tokenizer.alphabet == "bytes"
-    vocabulary = _vocabulary(spec.model, byte_level=byte_level)
-    size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
-    if size > MAX_IDS:
-        raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
     control = [t.id for t in added if is_control(t) and t.id is not None]
-    model = _model(spec.model, vocabulary, control, byte_level=byte_level)
     spelled = _spelled(added, normalizer, {t.content for t in spec.added_tokens if t.normalized})
-    # What `skip_special_tokens` drops goes by that spelling too.
-    control_texts = {t.content for t in added if t.special}
-    tokens = _core.TokenBytes(
-        vocabulary,
-        [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)],
-        size,
-        *decoding(spec.decoder, spec.model, byte_level=byte_level),
-    )
+    how = decoding(spec.decoder, spec.model, byte_level=byte_level)
+    if kept is None:
+        vocabulary = _vocabulary(spec.model, byte_level=byte_level)
+        size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])
+        if size > MAX_IDS:
+            raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
+        model = _model(spec.model, vocabulary, control, byte_level=byte_level)
+        # What `skip_special_tokens` drops goes by that spelling too.
+        control_texts = {t.content for t in added if t.special}
+        names = [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)]
+        tokens = _core.TokenBytes(vocabulary, names, size, *how)
+    else:
+        model = kept.model(control)
+        tokens = kept.token_bytes(*how[:5])
     raw = _searchable((t, t.content) for t in added if not t.normalized)
     normalized = _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized)
     encoder = _core.Encoder(

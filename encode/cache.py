@@ -1,4 +1,4 @@
-"""Files that only save time: compiled patterns and kernels."""
+"""Files that only save time: compiled patterns and kernels, and the tables of tokenizers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tokenweir"
 
 
-def store(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees all of it or nothing, however many write it at once.
+def store(path: Path, *data: bytes | memoryview) -> None:
+    """Write a file, of one part or several, so that a reader sees all of it or nothing, however many write it at once.
+
+    Only its owner may read it.
 
     Raises:
         OSError: It cannot be written.
@@ -25,7 +27,8 @@ def store(path: Path, data: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            for part in data:
+                file.write(part)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

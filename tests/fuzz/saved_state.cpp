@@ -9,32 +9,42 @@ using Answer = Detokenizer<size_t>;
 
 size_t same(size_t id) { return id; }
 
+void send(Answer& answer, std::string_view text, std::string& out) {
+  std::string sent;
+  answer.answer().search(text, sent);
+  answer.answer().let_go(sent);
+  out += sent;
+}
+
+void take_done(Answer& answer, std::vector<size_t>& done) {
+  while (answer.answer().pending().ready() > 0) done.push_back(answer.answer().pending().take());
+}
+
 // Gives ids to an answer without a splitter until it is over; appends what goes out, and the ids that are done with it.
 void feed(Answer& answer, const std::vector<size_t>& ids, std::string& out, std::vector<size_t>& done) {
-  for (size_t place = 0; place < ids.size() && answer.stops().matched() == nullptr;) {
+  for (size_t place = 0; place < ids.size() && answer.answer().stops().matched() == nullptr;) {
     std::string sent, next;
-    const auto [end, given] = answer.feed(place, ids.size(), [&](size_t i) { return static_cast<int64_t>(ids[i]); },
-                                          [&](size_t i) { return ids[i]; }, sent, next);
+    const auto [end, fed] = answer.feed(place, ids.size(), [&](size_t i) { return static_cast<int64_t>(ids[i]); },
+                                        [&](size_t i) { return ids[i]; }, sent, next);
     out += sent;
-    sent.clear();
-    if (given) answer.send(next, sent);
-    out += sent;
-    if (end == place) answer.skip(ids[place]);  // it would end the answer
+    if (fed != Answer::Fed::kPassed) send(answer, next, out);
+    if (end == place) answer.answer().add(ids[place], 0, false);  // it would end the answer
     place = end == place ? place + 1 : end;
-    while (answer.pending().ready() > 0) done.push_back(answer.pending().take());
+    take_done(answer, done);
   }
+  send(answer, answer.unseen(), out);
+  take_done(answer, done);
 }
 
 void end(Answer& answer, std::string& out, std::vector<size_t>& done) {
-  std::string next, sent;
+  std::string next, held;
   answer.flush(next);
-  answer.send(next, sent);
-  out += sent;
-  sent.clear();
-  answer.release(sent);
-  out += sent;
-  answer.finish();
-  while (answer.pending().ready() > 0) done.push_back(answer.pending().take());
+  send(answer, next, out);
+  answer.answer().release(held);
+  answer.answer().let_go(held);
+  out += held;
+  answer.answer().finish();
+  take_done(answer, done);
 }
 
 std::string saved(const Answer& answer) {
@@ -69,16 +79,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                           std::vector<bool>(names.size(), false), {});
   const auto automaton = std::make_shared<const StopAutomaton>(std::vector<std::string>{"aab", "b\n", "xxxxx", "日"});
   const auto rules = std::make_shared<const AnswerRules>(std::vector<int64_t>{11}, std::unordered_map<int64_t, std::string>{{10, "<x>"}},
-                                                         false, choices.number(3));
+                                                         false);
+  const size_t min_tokens = choices.number(3);
+  const std::vector<std::string> tags = {"ab\n", "xxx"};
   const bool include = choices.coin(), search = choices.coin(), drop = choices.coin(), passing = choices.coin();
   const bool whole_runs = choices.coin();
   const auto fresh = [&] {
-    Answer answer(DecodeState(tokens, false, whole_runs), StopStrings(automaton, include), rules, SIZE_MAX);
-    answer.enter(search, drop);
+    AnswerText<size_t> text(std::make_shared<StopStrings>(automaton, include), min_tokens);
+    Answer answer(DecodeState(tokens, false, whole_runs), std::move(text), rules, SIZE_MAX);
+    answer.answer().enter(search, drop);
     return answer;
   };
   const auto pass = [&](Answer& answer) {
-    if (passing) answer.let_pass(Passage("a", std::nullopt, false));
+    if (passing) answer.let_pass(std::make_shared<Passage>("a", false, tags, tags, true));
   };
 
   const std::vector<size_t> first = some_ids(choices, names.size()), rest = some_ids(choices, names.size());

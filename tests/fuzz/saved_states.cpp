@@ -1,9 +1,8 @@
 // States that were saved, damaged: they are refused, or what goes on from them stays within its bounds and saves itself.
 #include "base/saving.h"
 #include "fuzz.h"
+#include "stream/answer_text.h"
 #include "stream/json_value.h"
-#include "stream/pending_ids.h"
-#include "stream/stop_strings.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tokenweir;
@@ -13,22 +12,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     Loader from(state);
     JsonValue value = JsonValue::load(from);
-    StopStrings stops(automaton, false);
-    stops.load(from);
-    auto pending = PendingIds<size_t>::load(from, 100, [](size_t id) { return id; });
+    AnswerText<size_t> answer(std::make_shared<StopStrings>(automaton, false));
+    answer.load(from, 100, [](size_t id) { return id; });
     from.end();
     promised(value.feed(text) <= text.size(), "a value is part of the text");
     value.finish();
-    std::string out;
-    stops.take(text, 0, out);
-    stops.flush(out);
-    pending.add(7, text.size(), true);
-    pending.send(text.size());
-    pending.finish();
-    while (pending.ready() > 0) promised(pending.take() < 100, "an id is of the vocabulary");
+    answer.enter(true, false);
+    answer.add(7, text.size(), true);
+    std::string sent, held;
+    answer.search(text, sent);
+    answer.let_go(sent);
+    answer.release(held);
+    answer.let_go(held);
+    answer.finish();
+    while (answer.pending().ready() > 0) promised(answer.pending().take() < 100, "an id is of the vocabulary");
     Saver to;
     value.save(to);
-    stops.save(to);
+    answer.save(to, [](size_t id) { return id; });
   } catch (const std::invalid_argument& error) {
     promised(*error.what() != '\0', "a refusal says why");
   }

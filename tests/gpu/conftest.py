@@ -1,9 +1,12 @@
-"""The devices that tests run on: the one without a GPU, and a GPU's where there is one (REQUIRE_GPU=1: there must be)."""
+"""The devices that tests run on: a GPU where there is one (REQUIRE_GPU=1: there must be) and the shim; without a GPU, also
+`CupyDevice` on the stand-in for CuPy.
+"""
 
 from __future__ import annotations
 
 import os
 
+import cupy_stand_in
 import pytest
 from shim_device import ShimDevice
 
@@ -25,11 +28,18 @@ def _devices():
 DEVICES = _devices()
 
 
-@pytest.fixture(scope="session", params=DEVICES)
+@pytest.fixture(scope="session", params=[*DEVICES, *(() if "cuda" in DEVICES else ("cupy",))])
 def device_of(request):
     """A device by the seed of its orders; a GPU has its own."""
-    gpu = DEVICES[request.param]
-    return lambda seed=1: gpu or ShimDevice(kernel_sources(), seed)
+    if request.param == "shim":
+        yield lambda seed=1: ShimDevice(kernel_sources(), seed)
+    elif request.param == "cuda":
+        yield lambda seed=1: DEVICES["cuda"]
+    else:
+        request.getfixturevalue("nvrtc")  # part of CuPy
+        with pytest.MonkeyPatch.context() as patch:
+            cupy_stand_in.install(patch.setattr, kernel_sources())
+            yield lambda seed=1: CupyDevice()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
-// Zeroed memory for large tables that are read at random places: on huge pages where the system has them, so that few
-// look-ups wait for the address of a page.
+// Memory for large tables that are read at random places: on huge pages where the system has them, so that few look-ups
+// wait for the address of a page.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,36 @@
 
 namespace tokenweir {
 
-// `size` entries, a power of two, of a type that is all zero at first.
+// At least `bytes`, from the beginning of a line of the processor's cache on; to be given to `std::free`.
+inline void* table_memory(size_t bytes) {
+  constexpr size_t kHugePage = size_t{1} << 21;
+  const size_t unit = bytes >= kHugePage ? kHugePage : 64;
+  const size_t rounded = (bytes + unit - 1) / unit * unit;
+  void* memory = std::aligned_alloc(unit, rounded ? rounded : unit);
+  if (!memory) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  if (unit == kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);  // only saves time
+#endif
+  return memory;
+}
+
+// A table to look at in a loop: a copy of where it is, which the loop's writes are known not to change.
+template <class Entry>
+struct TableView {
+  Entry* entries;
+  size_t mask;
+
+  Entry& at(size_t hash) const { return entries[hash & mask]; }
+};
+
+// `size` entries, a power of two, of plain data that has the same byte everywhere at first.
 template <class Entry>
 class TableMemory {
  public:
   TableMemory() = default;
-  explicit TableMemory(size_t size) : mask_(size - 1) {
-    const size_t bytes = size * sizeof(Entry), unit = bytes >= kHugePage ? kHugePage : 64;
-    const size_t rounded = (bytes + unit - 1) / unit * unit;
-    entries_ = static_cast<Entry*>(std::aligned_alloc(unit, rounded));
-    if (!entries_) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (unit == kHugePage) madvise(entries_, rounded, MADV_HUGEPAGE);  // only saves time
-#endif
-    std::memset(static_cast<void*>(entries_), 0, rounded);
+  explicit TableMemory(size_t size)
+      : entries_(static_cast<Entry*>(table_memory(size * sizeof(Entry)))), mask_(size - 1) {
+    std::memset(static_cast<void*>(entries_), 0, size * sizeof(Entry));
   }
   TableMemory(TableMemory&& other) noexcept { swap(other); }
   TableMemory& operator=(TableMemory&& other) noexcept {
@@ -38,6 +54,7 @@ class TableMemory {
 
   size_t size() const { return entries_ ? mask_ + 1 : 0; }
   Entry& at(size_t hash) const { return entries_[hash & mask_]; }
+  TableView<Entry> view() const { return {entries_, mask_}; }
   Entry* begin() const { return entries_; }
   Entry* end() const { return entries_ + size(); }
 
@@ -47,8 +64,6 @@ class TableMemory {
   }
 
  private:
-  static constexpr size_t kHugePage = size_t{1} << 21;
-
   Entry* entries_ = nullptr;
   size_t mask_ = 0;
 };

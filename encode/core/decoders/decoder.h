@@ -18,6 +18,7 @@
 
 #include "base/errors.h"
 #include "decoders/text_step.h"
+#include "decoders/token_contents.h"
 #include "vocabulary/token_list.h"
 #include "base/utf8_replace.h"
 #include "vocabulary/vocabulary.h"
@@ -60,7 +61,7 @@ class TokenBytes {
   // embedding's size) stand for nothing.
   TokenBytes(Decoding decoding, const std::vector<std::string_view>& names, const std::vector<bool>& given,
              const std::vector<bool>& special, const std::vector<FixedToken>& fixed)
-      : decoding_(std::move(decoding)), flags_(names.size()) {
+      : decoding_(std::move(decoding)), contents_(names.size()) {
     const auto depends = [&](When when) { return decoding_.token.depends_on(when) || decoding_.run.depends_on(when); };
     first_differs_ = depends(When::kFirst) || depends(When::kLater);
     last_differs_ = depends(When::kLast) || depends(When::kNotLast);
@@ -79,38 +80,46 @@ class TokenBytes {
     for (const FixedToken& token : fixed) {
       if (token.id >= names.size()) throw FileError("token id " + std::to_string(token.id) + " is out of range");
       fixed_of[token.id] = &token;
-      flags_[token.id] = kFixed;
     }
-    TokenList::Builder contents(names.size());
-    contents.bytes().reserve(static_cast<size_t>(longest));
+    std::string content;
     for (uint32_t id = 0; id < names.size(); id++) {
-      if (flags_[id] & kFixed) {
-        const FixedToken& token = *fixed_of[id];
-        contents.bytes() += token.content;
-        flags_[id] |= kGiven | (given[id] && special[id] ? kSpecial : 0) | (token.bytes ? kBytes : 0);
+      content.clear();
+      uint8_t flags = given[id] && special[id] ? kSpecial : 0;
+      if (const auto found = fixed_of.find(id); !fixed.empty() && found != fixed_of.end()) {
+        content = found->second->content;
+        flags |= kFixed | (found->second->bytes ? kBytes : 0);
       } else if (given[id]) {
-        flags_[id] = kGiven | (special[id] ? kSpecial : 0);
-        if (render(names[id], {false, false}, contents.bytes())) flags_[id] |= kBytes;
+        if (render(names[id], {false, false}, content)) flags |= kBytes;
       } else {
-        contents.bytes() += names[id];
+        content = names[id];
+        flags |= kMissing;
       }
-      contents.end_token();
+      contents_.set(id, content);
+      contents_.flags(id) = flags;
     }
-    contents_ = TokenList(std::move(contents));
   }
 
-  size_t size() const { return flags_.size(); }
+  // From what was kept of another one with the same steps.
+  template <class Reader>
+  TokenBytes(Decoding decoding, Reader& kept) : decoding_(std::move(decoding)) {
+    fields(kept);
+  }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(contents_, names_, first_differs_, last_differs_);
+  }
+
+  size_t size() const { return contents_.size(); }
 
   void check(int64_t id) const {
-    if (id < 0 || static_cast<uint64_t>(id) >= size())
-      throw BadTokenId("token id " + std::to_string(id) + " is outside the vocabulary (0 to " +
-                       std::to_string(size() - 1) + ")");
+    if (static_cast<uint64_t>(id) >= size()) refuse(id);
   }
 
   // From here on `id` is known to be in range.
 
-  bool given(size_t id) const { return flags_[id] & kGiven; }
-  bool special(size_t id) const { return flags_[id] & kSpecial; }
+  bool given(size_t id) const { return !(contents_.flags(id) & kMissing); }
+  bool special(size_t id) const { return contents_.flags(id) & kSpecial; }
 
   // What the token stands for in mid-text.
   std::string_view content(size_t id) const { return contents_[id]; }
@@ -122,7 +131,7 @@ class TokenBytes {
     for (size_t id = 0; id < size(); id++) {
       for (const char c : content(id)) take(static_cast<uint8_t>(c));
       take(0xFF);  // no UTF-8 has it
-      take(flags_[id]);
+      take(contents_.flags(id));
     }
     for (const size_t n : {run_steps().size(), text_steps().size(), static_cast<size_t>(decoding_.first_until)})
       take(static_cast<uint8_t>(n));
@@ -130,11 +139,11 @@ class TokenBytes {
   }
 
   // Whether that is part of a run of bytes; if not, it is text.
-  bool is_bytes(size_t id) const { return flags_[id] & kBytes; }
+  bool is_bytes(size_t id) const { return contents_.flags(id) & kBytes; }
 
   // The same elsewhere; whether it is bytes comes second.
   std::pair<std::string, bool> content_at(size_t id, Place place) const {
-    if (flags_[id] & kFixed) return {std::string(content(id)), is_bytes(id)};
+    if (contents_.flags(id) & kFixed) return {std::string(content(id)), is_bytes(id)};
     std::string content;
     const bool bytes = render(names_[id], place, content);
     return {std::move(content), bytes};
@@ -152,34 +161,26 @@ class TokenBytes {
     return all_bytes() && !first_differs_ && !last_differs_ && decoding_.run.empty() && decoding_.text.empty();
   }
 
-  // Appends what tokens stand for to `out`, whose size is then what it was and theirs. `kept`: those that count.
-  template <class Id, class Kept>
-  void join(const Id* ids, size_t n, std::string& out, Kept&& kept) const {
-    size_t at = out.size();
-    out.resize(at + n * 5 + kSlack);
-    const char* const end = size() == 0 ? nullptr : contents_[0].data() + contents_.bytes();
-    for (size_t i = 0; i < n; i++) {
-      check(static_cast<int64_t>(ids[i]));
-      const auto id = static_cast<size_t>(ids[i]);
-      if (!kept(id)) continue;
-      const std::string_view content = contents_[id];
-      if (out.size() - at < content.size() + kSlack) out.resize(at + at / 2 + content.size() + 2 * kSlack);
-      if (content.size() <= kSlack && end - content.data() >= static_cast<ptrdiff_t>(kSlack))  // a copy of a fixed size is one instruction
-        std::memcpy(out.data() + at, content.data(), kSlack);
-      else
-        std::memcpy(out.data() + at, content.data(), content.size());
-      at += content.size();
-    }
-    out.resize(at);
+  // Appends what tokens stand for to `out`, less special ones if they are skipped.
+  template <class Id>
+  void join(const Id* ids, size_t n, bool skip_special, GrowingBuffer<char>& out) const {
+    bool good = true;
+    for (size_t i = 0; i < n; i++) good &= static_cast<uint64_t>(static_cast<int64_t>(ids[i])) < size();
+    for (size_t i = 0; i < n && !good; i++) check(static_cast<int64_t>(ids[i]));
+    contents_.join(ids, n, kMissing | (skip_special ? kSpecial : 0), out);
   }
 
   const TextSteps& run_steps() const { return decoding_.run; }
   const TextSteps& text_steps() const { return decoding_.text; }
 
  private:
-  static constexpr size_t kSlack = 16;
   static constexpr uint32_t kMaxBytes = 1u << 30;  // as many as the longest file has that is read
-  static constexpr uint8_t kGiven = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
+  static constexpr uint8_t kMissing = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
+
+  [[noreturn]] void refuse(int64_t id) const {
+    throw BadTokenId("token id " + std::to_string(id) + " is outside the vocabulary (0 to " + std::to_string(size() - 1) +
+                     ")");
+  }
 
   // Appends what a token stands for to `out`; returns whether that is bytes.
   bool render(std::string_view name, Place place, std::string& out) const {
@@ -219,8 +220,8 @@ class TokenBytes {
   }
 
   Decoding decoding_;
-  std::vector<uint8_t> flags_;
-  TokenList names_, contents_;  // the names only where a token's place matters
+  TokenContents contents_;
+  TokenList names_;  // only where a token's place matters
   bool first_differs_, last_differs_;
 };
 

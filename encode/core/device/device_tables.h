@@ -107,11 +107,11 @@ struct DeviceTables {
   static int bucket_bits(size_t pairs) { return std::max(1, slot_bits(pairs) - 2); }
 
   void put_merged(const Bpe& bpe) {
-    const std::vector<uint32_t>& merged = bpe.merged();
+    const SharedArray<uint32_t>& merged = bpe.merged();
     merged_shift = merged.empty() ? 0 : uint64_t{merged[0]};
     for (size_t priority = 0; priority < merged.size(); priority++)
       if (merged[priority] != priority + merged_shift) {
-        merged_ids = merged;
+        merged_ids.assign(merged.begin(), merged.end());
         return;
       }
   }

@@ -1,14 +1,14 @@
 // Many texts on several threads.
 //
-// Threads take runs of neighbouring texts from a counter, so one long text delays no other. Each run keeps its ids, and
-// the caller joins them in order at the end. Every call makes its own threads: that costs some 30 µs a thread, and
-// leaves nothing behind that a fork could break.
+// Threads take turns with runs of neighbouring texts, so one long text delays no other. Each run keeps its ids, and the
+// caller joins them in order at the end.
 #pragma once
 
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
 
 #include "encoder/encoder.h"
 
@@ -40,16 +40,9 @@ class Batch {
 
   // `threads` 0: as many as the machine has and the work is worth.
   void run(size_t threads) {
-    if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-    threads = std::max<size_t>(1, std::min(threads, runs_.size()));
-    std::vector<std::thread> others;
-    try {
-      for (size_t i = 1; i < threads; i++) others.emplace_back([this] { work(); });
-    } catch (const std::exception&) {  // no more threads are to be had: fewer do the same
-    }
-    work();
-    for (std::thread& thread : others) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
+    if (threads == 0) threads = machine_threads();
+    take_turns(encoder_.pool(), runs_.size(), threads,
+               [&](size_t r, Workspace& w) { encode_run(r, runs_.size() == 1 ? threads : 1, w); });
   }
 
   size_t total() const {
@@ -85,30 +78,19 @@ class Batch {
     std::vector<size_t> counts;
   };
 
-  void work() {
-    std::unique_ptr<Workspace> w;
-    try {
-      w = encoder_.pool().take();
-      EncodeOptions options{parse_special_, {}};
-      for (size_t r; (r = next_++) < runs_.size();) {
-        Run& run = runs_[r];
-        w->ids.clear();
-        for (size_t i = starts_[r]; i < starts_[r + 1]; i++) {
-          const size_t before = w->ids.size();
-          for (const int32_t id : prefix_) w->ids.push(static_cast<uint32_t>(id));
-          if (!guards_.empty()) options.guards = guards_[i];
-          encoder_.encode<false>(texts_[i], options, *w);
-          for (const int32_t id : suffix_) w->ids.push(static_cast<uint32_t>(id));
-          run.counts.push_back(w->ids.size() - before);
-        }
-        run.ids.assign(w->ids.data(), w->ids.data() + w->ids.size());
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
-      next_ = runs_.size();
+  void encode_run(size_t r, size_t threads, Workspace& w) {
+    Run& run = runs_[r];
+    EncodeOptions options{parse_special_, {}, threads};
+    w.ids.clear();
+    for (size_t i = starts_[r]; i < starts_[r + 1]; i++) {
+      const size_t before = w.ids.size();
+      for (const int32_t id : prefix_) w.ids.push(static_cast<uint32_t>(id));
+      if (!guards_.empty()) options.guards = guards_[i];
+      encoder_.encode<false>(texts_[i], options, w);
+      for (const int32_t id : suffix_) w.ids.push(static_cast<uint32_t>(id));
+      run.counts.push_back(w.ids.size() - before);
     }
-    if (w) encoder_.pool().give_back(std::move(w));
+    run.ids.assign(w.ids.data(), w.ids.data() + w.ids.size());
   }
 
   const Encoder& encoder_;
@@ -118,9 +100,6 @@ class Batch {
   const bool parse_special_;
   std::vector<size_t> starts_;  // of runs, in texts
   std::vector<Run> runs_;
-  std::atomic<size_t> next_{0};
-  std::mutex mutex_;
-  std::exception_ptr failure_;
 };
 
 }  // namespace tokenweir

@@ -1,8 +1,7 @@
-// Text to ids: added tokens, normalizer, pre-tokenizer, model; and the threads of a batch.
+// Text to ids: added tokens, normalizer, pre-tokenizer, model.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,11 +11,12 @@
 #include <vector>
 
 #include "encoder/added_tokens.h"
-#include "base/id_buffer.h"
+#include "encoder/long_text.h"
+#include "encoder/piece_encoder.h"
+#include "encoder/workspace.h"
 #include "models/model.h"
 #include "normalizers/normalizer.h"
 #include "pretokenizers/pretokenizer.h"
-#include "encoder/piece_encoder.h"
 
 namespace tokenweir {
 
@@ -25,57 +25,7 @@ namespace tokenweir {
 struct EncodeOptions {
   bool parse_special = true;
   std::vector<size_t> guards;
-};
-
-// Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
-struct Workspace {
-  SeenPieces seen;
-  ModelScratch model;
-  PreTokenizerScratch pre_tokenizer;
-  IdBuffer ids;
-  std::vector<Span> spans;        // of each id in the original text, if asked for
-  std::vector<std::pair<size_t, std::string>> called;  // the ids that go by a text instead of their names, likewise
-  std::vector<Span> piece_spans;  // of the ids of one piece
-
-  // Gives up what a long text has left behind that is more than worth keeping for the next call; not the cache.
-  void shrink() {
-    if (ids.capacity() > kMaxKept) ids = IdBuffer();
-    if (model.capacity() > kMaxKept) model = ModelScratch();
-    if (pre_tokenizer.capacity() > kMaxKept) pre_tokenizer = PreTokenizerScratch();
-    if (spans.capacity() > kMaxKept) spans = std::vector<Span>();
-    if (piece_spans.capacity() > kMaxKept) piece_spans = std::vector<Span>();
-  }
-
-  static constexpr size_t kMaxKept = 1 << 20;
-};
-
-// Hands out workspaces. Slots are claimed by exchange, so a fork in mid-call costs the child one workspace, not a lock.
-class WorkspacePool {
- public:
-  ~WorkspacePool() {
-    for (auto& slot : slots_) delete slot.load();
-  }
-
-  std::unique_ptr<Workspace> take() {
-    for (auto& slot : slots_)
-      if (slot.load(std::memory_order_relaxed))
-        if (Workspace* found = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Workspace>(found);
-    return std::make_unique<Workspace>();
-  }
-
-  void give_back(std::unique_ptr<Workspace> workspace) {
-    workspace->shrink();
-    for (auto& slot : slots_) {
-      Workspace* empty = nullptr;
-      if (slot.compare_exchange_strong(empty, workspace.get(), std::memory_order_release)) {
-        workspace.release();
-        return;
-      }
-    }
-  }
-
- private:
-  std::atomic<Workspace*> slots_[64] = {};
+  size_t threads = 0;  // at most, for a long text; 0: as many as the machine has
 };
 
 class Encoder {
@@ -196,6 +146,9 @@ class Encoder {
     if constexpr (Spans) {
       Tracer tracer{*this, begin, position, guarded, w};
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
+    } else if (end - begin >= LongText::kLeast && options.threads != 1 && LongText::may_part(*pre_tokenizer_, *model_)) {
+      LongText text(*pre_tokenizer_, *model_, guarded, pool_, p, segment + end);
+      text.encode(options.threads ? options.threads : machine_threads(), w.ids);
     } else {
       PieceEncoder encode(*model_, guarded, w.seen, w.model, w.ids);
       pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, encode);

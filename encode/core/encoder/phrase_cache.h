@@ -1,4 +1,5 @@
-// Pieces of 16 to 127 bytes and the ids they became: long names in code, rules of dashes.
+// Stretches of text and the ids they became, where these are many or the stretch is long: long names in code, rules of
+// dashes, and passages of models without a pre-tokenizer.
 //
 // Bytes and ids lie in one buffer, a piece behind the other. When it is full all is forgotten; so there is nothing to free
 // and nothing to move. A look-up compares the bytes themselves.
@@ -15,17 +16,16 @@ namespace tokenweir {
 
 class PhraseCache {
  public:
-  static constexpr size_t kMaxBytes = 127;
+  static constexpr size_t kMaxBytes = 4095;
 
-  static uint64_t hash(const uint8_t* p, size_t n) { return hash_bytes(p, n); }
-
-  void prefetch(uint64_t hash) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[place(hash)]);
+  void prefetch(const uint8_t* p, size_t bytes) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[place(hash_bytes(p, bytes))]);
   }
 
   // The ids, `n` of them, until the next insert; null if the piece is not there.
-  const int32_t* find(const uint8_t* p, size_t bytes, uint64_t hash, size_t& n) const {
+  const int32_t* find(const uint8_t* p, size_t bytes, size_t& n) const {
     if (slots_.empty()) return nullptr;
+    const uint64_t hash = hash_bytes(p, bytes);
     const Slot& slot = slots_[place(hash)];
     if (slot.tag != static_cast<uint32_t>(hash) || slot.bytes != bytes) return nullptr;
     const int32_t* ids = words_.data() + slot.at;
@@ -34,26 +34,27 @@ class PhraseCache {
     return ids;
   }
 
-  void insert(const uint8_t* p, size_t bytes, uint64_t hash, const int32_t* ids, size_t n) {
+  void insert(const uint8_t* p, size_t bytes, const int32_t* ids, size_t n) {
     if (n > kMaxIds) return;
+    const uint64_t hash = hash_bytes(p, bytes);
     const size_t size = n + (bytes + 3) / 4;
     if (words_.size() + size > kWords || slots_.empty()) forget();
     if (++inserted_ > slots_.size() / 2 && slots_.size() < kMaxSlots) grow();
     Slot& slot = slots_[place(hash)];
     slot = {static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(words_.size()),
-            static_cast<uint8_t>(bytes), static_cast<uint8_t>(n)};
+            static_cast<uint16_t>(bytes), static_cast<uint16_t>(n)};
     words_.insert(words_.end(), ids, ids + n);
     words_.resize(words_.size() + (bytes + 3) / 4);
     std::memcpy(words_.data() + slot.at + n, p, bytes);
   }
 
  private:
-  static constexpr size_t kMaxIds = 255, kWords = 1 << 20, kMaxSlots = 1 << 16;
+  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kMaxSlots = 1 << 16;
 
   struct Slot {
     uint32_t tag = 0, rest = 0;  // the hash
     uint32_t at = 0;             // its ids, and its bytes behind them
-    uint8_t bytes = 0, ids = 0;  // no bytes: empty
+    uint16_t bytes = 0, ids = 0;  // no bytes: empty
   };
 
   size_t place(uint64_t hash) const { return hash >> 20 & (slots_.size() - 1); }

@@ -4,6 +4,7 @@
 // they wait.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -38,69 +39,137 @@ class PieceEncoder {
 
   void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
     if (!cuts_ || static_cast<size_t>(e - b) <= WordKey::kMaxBytes) return add(b, e, frame.end);
-    for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts_->next(b, e), frame.end);
+    for (const uint8_t* end; b < e; b = end) {
+      end = passage_end(b, e);
+      if (guarded_ || static_cast<size_t>(end - b) > PhraseCache::kMaxBytes)
+        add_parts(b, end, frame);
+      else
+        encode_passage(b, end, frame);
+    }
+  }
+
+  // The same for `n` neighbours at once: they begin at `b` and end at b + ends[0], b + ends[1] and so on.
+  void operator()(const uint8_t* const b, const uint32_t* ends, size_t n, const Frame& frame) {
+    uint32_t begin = 0;
+    if (cuts_ || guarded_ || !words_) {
+      for (size_t i = 0; i < n; begin = ends[i++]) (*this)(b + begin, b + ends[i], frame);
+      return;
+    }
+    const size_t size = static_cast<size_t>(frame.end - b);
+    size_t roomy = n;  // pieces with 16 bytes of text behind them
+    while (roomy > 0 && ends[roomy - 1] + size_t{16} > size) roomy--;
+    for (size_t i = 0; i < roomy;) {
+      const size_t first = batch_.size, count = std::min(roomy - i, WordBatch::kSize - first);
+      for (size_t at = first; at < first + count; begin = ends[i++], at++) {
+        const WordKey key = WordKey::from_16(b + begin, ends[i] - begin);
+        const uint32_t hash = key.hash();
+        batch_.keys[at] = key;
+        batch_.hashes[at] = hash;
+        words_->prefetch(hash);
+        pieces_[at] = {b + begin, ends[i] - begin, true};
+      }
+      if ((batch_.size = first + count) == WordBatch::kSize) flush();
+    }
+    for (size_t i = roomy; i < n; begin = ends[i++]) add(b + begin, b + ends[i], frame.end);
   }
 
   void flush() {
-    const Piece* const last = waiting_ + n_waiting_;
-    for (Piece* piece = waiting_; piece < last; piece++) {
-      piece->token = kNone;
-      if (piece->n > WordKey::kMaxBytes) continue;
-      if (words_) piece->token = words_->find(piece->key, piece->hash);
-      if (piece->token == kNone) seen_.words.prefetch(piece->hash);
+    uint16_t others[WordBatch::kSize];
+    size_t n_others = 0;
+    if (words_) {
+      n_others = words_->find(batch_, whole_ ? 0 : WordTable::kMade, others);
+    } else {
+      for (; n_others < batch_.size; n_others++) others[n_others] = static_cast<uint16_t>(n_others);
     }
-    int32_t* out = ids_.room(kWaiting * WordCache::kMaxIds);
-    for (const Piece* piece = waiting_; piece < last; piece++) {
-      if (piece->token != kNone && is_made(piece->token, whole_, piece->key)) {
-        *out++ = static_cast<int32_t>(piece->token & WordTable::kId);
-        continue;
-      }
-      if (piece->n <= WordKey::kMaxBytes) {
-        if (const size_t found = seen_.words.find(piece->key, piece->hash, out)) {
-          out += found;
-          continue;
-        }
-      }
-      ids_.advance(static_cast<size_t>(out - (ids_.data() + ids_.size())));
-      unseen(*piece);
-      out = ids_.room(kWaiting * WordCache::kMaxIds);
+    for (size_t k = 0; k < n_others; k++) {
+      const size_t i = others[k];
+      if (pieces_[i].n <= WordKey::kMaxBytes)
+        seen_.words.prefetch(batch_.hashes[i]);
+      else if (is_phrase(pieces_[i]))
+        seen_.phrases.prefetch(pieces_[i].p, pieces_[i].n);
     }
-    ids_.advance(static_cast<size_t>(out - (ids_.data() + ids_.size())));
-    n_waiting_ = 0;
+    size_t n_unseen = 0;
+    for (size_t k = 0; k < n_others; k++) {
+      const size_t i = others[k];
+      batch_.counts[i] = static_cast<uint32_t>(seen_.words.find(batch_.keys[i], batch_.hashes[i], batch_.ids[i]));
+      others[n_unseen] = static_cast<uint16_t>(i);
+      n_unseen += batch_.counts[i] == 0;
+    }
+    if (words_ && n_unseen > 0) n_unseen = encode_words(others, n_unseen);
+    size_t done = 0;
+    for (size_t k = 0; k < n_unseen; k++) {
+      emit(done, others[k]);
+      unseen(others[k]);
+      done = others[k] + size_t{1};
+    }
+    emit(done, batch_.size);
+    batch_.size = 0;
   }
 
  private:
-  static constexpr size_t kWaiting = 64;
+  static constexpr size_t kMaxPhrase = 127;  // bytes of a piece that is kept as a phrase
 
   struct Piece {
-    const uint8_t *p, *text_end;
+    const uint8_t* p;
     size_t n;
-    WordKey key;  // if it is short enough to have one
-    uint64_t hash;
-    uint32_t token;  // of the table, with its flags; or none
+    bool roomy;  // at least 16 bytes may be read from each of its bytes
   };
 
-  void add(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
-    Piece& piece = waiting_[n_waiting_++];
-    piece.p = b;
-    piece.text_end = text_end;
-    piece.n = static_cast<size_t>(e - b);
-    if (piece.n <= WordKey::kMaxBytes) {
-      piece.key = WordKey::of(b, piece.n, text_end - b >= 16);
-      if (guarded_) piece.key.high |= WordKey::kGuarded;
-      piece.hash = piece.key.hash();
-      if (words_) words_->prefetch(piece.hash);
-    } else if (is_phrase(piece)) {
-      piece.hash = PhraseCache::hash(b, piece.n);
-      seen_.phrases.prefetch(piece.hash);
-    }
-    if (n_waiting_ == kWaiting) flush();
+  // The parts between split points.
+  void add_parts(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+    for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts_->next(b, e), frame.end);
   }
 
-  // Whether a piece is kept among the phrases: one that can be cut is as fast without.
+  // Some lines, up to a split point that the text there tells: a text that is met again with something before it or behind
+  // it, as the beginning of a conversation is, has the same passages.
+  const uint8_t* passage_end(const uint8_t* b, const uint8_t* e) const {
+    constexpr size_t kLeast = 192, kMost = 1024;
+    const size_t n = static_cast<size_t>(e - b);
+    if (n <= kLeast) return e;
+    const void* line_end = std::memchr(b + kLeast, '\n', std::min(n, kMost) - kLeast);
+    if (!line_end && n <= kMost) return e;
+    const uint8_t* at = line_end ? static_cast<const uint8_t*>(line_end) : b + kMost;
+    while (utf8_continues(*at)) at--;
+    return cuts_->next(at, e);
+  }
+
+  void encode_passage(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+    flush();
+    const size_t bytes = static_cast<size_t>(e - b), first = ids_.size();
+    size_t n;
+    if (const int32_t* found = seen_.phrases.find(b, bytes, n)) return ids_.append(found, n);
+    add_parts(b, e, frame);
+    flush();
+    seen_.phrases.insert(b, bytes, ids_.data() + first, ids_.size() - first);
+  }
+
+  void add(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
+    const size_t at = batch_.size++, n = static_cast<size_t>(e - b);
+    WordKey key{0, WordKey::kTooLong};
+    if (n <= WordKey::kMaxBytes) key = WordKey::of(b, n, text_end - b >= 16);
+    if (guarded_) key.high |= WordKey::kGuarded;
+    const uint32_t hash = key.hash();
+    batch_.keys[at] = key;
+    batch_.hashes[at] = hash;
+    if (words_) words_->prefetch(hash);
+    pieces_[at] = {b, n, text_end - e >= 16};
+    if (batch_.size == WordBatch::kSize) flush();
+  }
+
+  // Appends what was found of the batch, [begin, end).
+  void emit(size_t begin, size_t end) {
+    int32_t* const first = ids_.room((end - begin + 1) * WordBatch::kMaxIds);
+    int32_t* out = first;
+    for (size_t i = begin; i < end; i++) {
+      std::memcpy(out, batch_.ids[i], sizeof batch_.ids[i]);
+      out += batch_.counts[i];
+    }
+    ids_.advance(static_cast<size_t>(out - first));
+  }
+
+  // Whether a piece may be kept among the phrases: one that can be cut is as fast without.
   bool is_phrase(const Piece& piece) const {
-    return piece.n > WordKey::kMaxBytes && piece.n <= PhraseCache::kMaxBytes && !guarded_ &&
-           !(parts_ && is_worth_cutting(piece));
+    return piece.n <= kMaxPhrase && !guarded_ && !(parts_ && is_worth_cutting(piece));
   }
 
   // Whether a token that the table has is what its bytes become; `whole`: it is, whatever merging makes of them.
@@ -112,12 +181,71 @@ class PieceEncoder {
     return made;
   }
 
-  // A piece that is no token, or a long one, and not among the short ones that were seen.
-  void unseen(const Piece& piece) {
-    const bool keep = is_phrase(piece);
+  // Encodes the words among the pieces `unseen`, many at once, and returns how many pieces are left there.
+  size_t encode_words(uint16_t* unseen, size_t n) {
+    uint16_t places[kWordsAtOnce];
+    size_t n_words = 0;
+    for (size_t k = 0; k < n; k++) {
+      if (is_word(unseen[k])) places[n_words++] = unseen[k];
+      if (n_words == kWordsAtOnce || (k + 1 == n && n_words > 0)) {
+        encode_words_at(places, n_words);
+        n_words = 0;
+      }
+    }
+    size_t left = 0;
+    for (size_t k = 0; k < n; k++) {
+      unseen[left] = unseen[k];
+      left += batch_.counts[unseen[k]] == 0;
+    }
+    return left;
+  }
+
+  // Whether merging has to say what becomes of a piece that was not found, and it alone.
+  bool is_word(size_t i) const {
+    const Piece& piece = pieces_[i];
+    if (piece.n > WordKey::kMaxBytes || (parts_ && is_worth_cutting(piece))) return false;
+    if (whole_ && !words_->is_complete(batch_.hashes[i])) return false;
+    size_t n;
+    return !seen_.phrases.find(piece.p, piece.n, n);  // as a word of many ids
+  }
+
+  void encode_words_at(const uint16_t* places, size_t n) {
+    Word words[kWordsAtOnce];
+    int32_t ids[kWordsAtOnce][WordBatch::kMaxIds];
+    uint32_t counts[kWordsAtOnce];
+    for (size_t k = 0; k < n; k++) words[k] = {pieces_[places[k]].p, static_cast<uint32_t>(pieces_[places[k]].n)};
+    model_.encode_words(words, n, ids, counts);
+    for (size_t k = 0; k < n; k++) {
+      const size_t i = places[k];
+      const WordKey& key = batch_.keys[i];
+      const uint32_t hash = batch_.hashes[i];
+      std::copy(ids[k], ids[k] + WordBatch::kMaxIds, batch_.ids[i]);
+      batch_.counts[i] = counts[k];
+      const uint32_t token = whole_ ? kNone : words_->find(key, hash);
+      if (token != kNone && !(token & WordTable::kUnmade)) {
+        const bool made = counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId);
+        words_->settle(key, made);
+        if (made) continue;
+      }
+      int32_t there[WordCache::kMaxIds];  // the same word may have come twice
+      if (counts[k] > 0 && !seen_.words.find(key, hash, there)) seen_.words.insert(key, hash, ids[k], counts[k]);
+    }
+  }
+
+  // A piece that is no token that merging is known to make, or a long one, and was not seen before this batch.
+  void unseen(size_t i) {
+    const Piece& piece = pieces_[i];
+    const WordKey& key = batch_.keys[i];
+    const uint32_t hash = batch_.hashes[i];
+    const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece);
+    if (is_short) {
+      const uint32_t token = words_ ? words_->find(key, hash) : kNone;
+      if (token != kNone && is_made(token, whole_, key)) return ids_.push(token & WordTable::kId);
+      if (const size_t found = seen_.words.find(key, hash, ids_.room(WordCache::kMaxIds))) return ids_.advance(found);
+    }
     if (keep) {
       size_t n;
-      if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, piece.hash, n)) {
+      if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, n)) {
         std::memcpy(ids_.room(n), found, n * sizeof *found);
         return ids_.advance(n);
       }
@@ -129,10 +257,10 @@ class PieceEncoder {
       model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
     const size_t count = ids_.size() - first;
     const int32_t* made = ids_.data() + first;
-    if (keep)
-      seen_.phrases.insert(piece.p, piece.n, piece.hash, made, count);
-    else if (piece.n <= WordKey::kMaxBytes && count > 0 && count <= WordCache::kMaxIds)
-      seen_.words.insert(piece.key, piece.hash, made, count);
+    if (is_short && count > 0 && count <= WordCache::kMaxIds)
+      seen_.words.insert(key, hash, made, count);
+    else if (keep)
+      seen_.phrases.insert(piece.p, piece.n, made, count);
   }
 
   // Whether a piece begins with a character beyond ASCII, or has one behind a space. After some pre-tokenizers pieces begin
@@ -156,7 +284,7 @@ class PieceEncoder {
       if (one)
         ids_.advance(model_.encode_character(before, ids_.room(3)));
       else
-        encode_part(part, static_cast<size_t>(at - part), piece.text_end);
+        encode_part(part, static_cast<size_t>(at - part), piece.roomy);
     };
     while (at < end) {
       const uint32_t c = utf8_decode(at, length);
@@ -173,10 +301,10 @@ class PieceEncoder {
     finish();
   }
 
-  void encode_part(const uint8_t* p, size_t n, const uint8_t* text_end) {
+  void encode_part(const uint8_t* p, size_t n, bool roomy) {
     if (n > WordKey::kMaxBytes) return model_.encode_part(p, n, scratch_, ids_);
-    WordKey key = WordKey::of(p, n, text_end - p >= 16);
-    uint64_t hash = key.hash();
+    WordKey key = WordKey::of(p, n, roomy);
+    uint32_t hash = key.hash();
     const uint32_t token = words_->find(key, hash);
     if (token != kNone && is_made(token, false, key)) return ids_.push(token & WordTable::kId);
     key.high |= WordKey::kPart;
@@ -196,8 +324,8 @@ class PieceEncoder {
   SeenPieces& seen_;
   ModelScratch& scratch_;
   IdBuffer& ids_;
-  Piece waiting_[kWaiting];
-  size_t n_waiting_ = 0;
+  WordBatch batch_;
+  Piece pieces_[WordBatch::kSize];
 };
 
 }  // namespace tokenweir

@@ -15,24 +15,23 @@ namespace tokenweir {
 
 class WordCache {
  public:
-  static constexpr size_t kMaxIds = 4;
+  static constexpr size_t kMaxIds = WordBatch::kMaxIds;
 
   WordCache() : sets_(size_t{1} << kFirstBits) {}
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&sets_.at(hash)); }
+  void prefetch(uint32_t hash) const { __builtin_prefetch(&sets_.at(hash)); }
 
   // The number of ids, written to `out` (which has room for kMaxIds); 0 if the piece is not there.
-  size_t find(const WordKey& key, uint64_t hash, int32_t* out) const {
+  size_t find(const WordKey& key, uint32_t hash, int32_t* out) const {
     const Set& set = sets_.at(hash);
-    for (const Entry& entry : set.entries)
-      if (entry.key == key) {
-        std::memcpy(out, entry.ids, sizeof entry.ids);
-        return static_cast<size_t>(4 + (entry.ids[1] >> 31) + (entry.ids[2] >> 31) + (entry.ids[3] >> 31));
-      }
-    return 0;
+    const bool a = set.entries[0].key == key, b = set.entries[1].key == key;
+    const Entry& entry = set.entries[b];
+    std::memcpy(out, entry.ids, sizeof entry.ids);
+    const int count = 4 + (entry.ids[1] >> 31) + (entry.ids[2] >> 31) + (entry.ids[3] >> 31);
+    return (a | b) ? static_cast<size_t>(count) : 0;
   }
 
-  void insert(const WordKey& key, uint64_t hash, const int32_t* ids, size_t n) {
+  void insert(const WordKey& key, uint32_t hash, const int32_t* ids, size_t n) {
     if (++inserted_ > sets_.size() && sets_.size() < (size_t{1} << kLastBits)) grow();
     Set& set = sets_.at(hash);
     set.entries[1] = set.entries[0];

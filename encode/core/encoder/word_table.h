@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/hash.h"
+#include "base/shared_array.h"
 #include "base/table_memory.h"
 #include "encoder/word_key.h"
 
@@ -20,17 +21,20 @@ class WordTable {
   static constexpr uint32_t kMade = 1u << 30;    // merging makes the token of its bytes
   static constexpr uint32_t kUnmade = 1u << 29;  // it does not; neither: not tried yet
 
+  WordTable() = default;
+
   // For about `tokens` tokens.
   explicit WordTable(size_t tokens) {
     size_t lines = 16;
     while (lines * 2 < tokens) lines *= 2;
-    lines_ = TableMemory<Line>(lines);
+    const auto memory = std::make_shared<TableMemory<Line>>(lines);
+    lines_ = SharedArray<Line>(memory->begin(), lines, memory);
   }
 
   // The first of equal tokens holds.
   void insert(std::string_view token, uint32_t id) {
     const WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false);
-    Line& line = lines_.at(key.hash());
+    Line& line = lines().at(key.hash());
     for (size_t i = 0; i < 3; i++) {
       if (line.keys[i] == key) return;
       if (line.keys[i].high == 0) {
@@ -39,32 +43,79 @@ class WordTable {
         return;
       }
     }
+    line.ids[3] = kLeftOut;
   }
 
-  void prefetch(uint64_t hash) const { __builtin_prefetch(&lines_.at(hash)); }
+  // Whether all tokens with that hash are here.
+  bool is_complete(uint32_t hash) const { return lines().at(hash).ids[3] != kLeftOut; }
+
+  void prefetch(uint32_t hash) const { __builtin_prefetch(&lines().at(hash)); }
 
   // The token with its flags, or kNone.
-  uint32_t find(const WordKey& key, uint64_t hash) const {
-    const Line& line = lines_.at(hash);
-    const bool a = line.keys[0] == key, b = line.keys[1] == key, c = line.keys[2] == key;
-    return (a | b | c) ? __atomic_load_n(&line.ids[b + 2 * c], __ATOMIC_RELAXED) : kNone;
+  uint32_t find(const WordKey& key, uint32_t hash) const {
+    const Line& line = lines().at(hash);
+    const size_t at = line.place(key);
+    return at < 3 ? __atomic_load_n(&line.ids[at], __ATOMIC_RELAXED) : kNone;
+  }
+
+  // Looks up a batch. Writes which pieces are no token that has all `flags` to `others`, and returns how many they are.
+  size_t find(WordBatch& batch, uint32_t flags, uint16_t* others) const {
+    const TableView<Line> lines = this->lines();
+    const size_t size = batch.size;
+    size_t n = 0;
+    for (size_t i = 0; i < size; i++) {
+      const Line& line = lines.at(batch.hashes[i]);
+      const size_t at = line.place(batch.keys[i]);
+      const uint32_t token = __atomic_load_n(&line.ids[at], __ATOMIC_RELAXED);
+      const bool found = (at < 3) & ((token & flags) == flags);
+      batch.ids[i][0] = static_cast<int32_t>(token & kId);
+      batch.counts[i] = found;
+      others[n] = static_cast<uint16_t>(i);
+      n += !found;
+    }
+    return n;
   }
 
   // Keeps what was found out about the token of `key`, which is there.
   void settle(const WordKey& key, bool made) const {
-    Line& line = lines_.at(key.hash());
+    Line& line = lines().at(key.hash());
     for (size_t i = 0; i < 3; i++)
       if (line.keys[i] == key)
         __atomic_store_n(&line.ids[i], (line.ids[i] & kId) | (made ? kMade : kUnmade), __ATOMIC_RELAXED);
   }
 
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(lines_);
+  }
+
  private:
   struct alignas(64) Line {
     WordKey keys[3];
-    uint32_t ids[3] = {};
+    uint32_t ids[4] = {};  // the last is none: kLeftOut, if there was no place for a token
+
+    // Which of the keys it is; 3: none. No branch, since none could be foretold.
+    size_t place(const WordKey& key) const {
+#ifdef __SSE4_1__
+      const __m128i wanted = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&key));
+      const auto halves = [&](size_t i) {  // a bit for each half that is equal
+        const __m128i equal = _mm_cmpeq_epi64(wanted, _mm_load_si128(reinterpret_cast<const __m128i*>(&keys[i])));
+        return _mm_movemask_pd(_mm_castsi128_pd(equal));
+      };
+      const int equal = halves(0) | halves(1) << 2 | halves(2) << 4;
+      return static_cast<size_t>(__builtin_ctz((equal & equal >> 1 & 0x15) | 0x40)) / 2;
+#else
+      const bool a = keys[0] == key, b = keys[1] == key, c = keys[2] == key;
+      return static_cast<size_t>((a ^ 1) * (3 - 2 * b - c));
+#endif
+    }
   };
 
-  TableMemory<Line> lines_;  // only flags change
+  static constexpr uint32_t kLeftOut = 1;
+
+  TableView<Line> lines() const { return {lines_.data(), lines_.size() - 1}; }
+
+  SharedArray<Line> lines_;  // a power of two of them; only flags change
 };
 
 }  // namespace tokenweir

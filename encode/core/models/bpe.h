@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "vocabulary/hash_table.h"
 #include "base/id_buffer.h"
 #include "models/merge.h"
+#include "models/merge_words.h"
 #include "vocabulary/merge_ids.h"
 #include "models/model.h"
 #include "vocabulary/vocabulary.h"
@@ -39,13 +41,14 @@ class Bpe : public Model {
   void set_merges(const Vocabulary& vocabulary, const Merges& merges) {
     check_priority(merges.size());
     pairs_ = std::make_unique<PairTable>(merges.size());
-    merged_.reserve(merges.size());
+    std::vector<uint32_t> merged_ids;
+    merged_ids.reserve(merges.size());
     for (const auto& [left, right, merged] : merge_ids(merges, *vocabulary.ids.table())) {
       if (tokens_[left].empty() || tokens_[right].empty()) continue;  // no text becomes the empty token
-      pairs_->insert(left, right, static_cast<uint32_t>(merged_.size()));
-      merged_.push_back(merged);
+      pairs_->insert(left, right, static_cast<uint32_t>(merged_ids.size()));
+      merged_ids.push_back(merged);
     }
-    index_pairs();
+    index_pairs(std::move(merged_ids));
   }
 
   // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
@@ -61,7 +64,6 @@ class Bpe : public Model {
                           std::to_string(kMaxRanked) + " are possible");
       cost += uint64_t{token.size()} * token.size();
       if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
-      merged_.push_back(id);
       halves.clear();
       for (size_t cut = 1; cut < token.size(); cut++) {
         halves.push_back(table_->search(token.substr(0, cut)));
@@ -77,7 +79,20 @@ class Bpe : public Model {
     }
     pairs_ = std::make_unique<PairTable>(splits.size());
     for (const auto& [left, right, id] : splits) pairs_->insert(left, right, id);
-    index_pairs();
+    std::vector<uint32_t> merged_ids(tokens_.size());
+    std::iota(merged_ids.begin(), merged_ids.end(), 0);
+    index_pairs(std::move(merged_ids));
+  }
+
+  // From what was kept of another one; what is control does not go with it.
+  template <class Reader>
+  explicit Bpe(Reader& kept) {
+    fields(kept);
+  }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, characters_, ascii_pairs_, words_, parts_);
   }
 
   // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them.
@@ -128,9 +143,25 @@ class Bpe : public Model {
     merge_bytes(p, n, false, scratch, out);
   }
 
+  void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
+    MergingWord words[kWordsAtOnce];
+    const Rules rules{*this, false};
+    for (size_t i = 0; i < n; i++) {
+      MergingWord& word = words[i];
+      word.begin(begin_merging(rules, parts[i].p, parts[i].n, MergingWord::kSymbols, word.ids, word.pairs));
+    }
+    merge_words(*pairs_, merged_.data(), words, n);
+    for (size_t i = 0; i < n; i++) {
+      int32_t ids[MergingWord::kSymbols] = {};
+      const uint32_t count = words[i].finish(ids);
+      std::copy(ids, ids + WordBatch::kMaxIds, out[i]);
+      counts[i] = count <= WordBatch::kMaxIds ? count : 0;
+    }
+  }
+
   // For kernels, which merge by the same tables.
   const PairTable& pairs() const { return *pairs_; }
-  const std::vector<uint32_t>& merged() const { return merged_; }
+  const SharedArray<uint32_t>& merged() const { return merged_; }
   const uint32_t* byte_ids() const { return byte_ids_; }
   const TokenList& tokens() const { return tokens_; }
   const PremergedChars& characters() const { return characters_; }
@@ -190,10 +221,12 @@ class Bpe : public Model {
   }
 
   // What both kinds of merges are followed by.
-  void index_pairs() {
-    characters_ = PremergedChars(*pairs_, merged_, byte_ids_, tokens_);
+  void index_pairs(std::vector<uint32_t> merged_ids) {
+    characters_ = PremergedChars(*pairs_, merged_ids, byte_ids_, tokens_);
+    merged_ = std::move(merged_ids);
+    ascii_pairs_ = {size_t{128} * 128, kNone};
     for (uint32_t a = 0; a < 128; a++)
-      for (uint32_t b = 0; b < 128; b++) ascii_pairs_.push_back(pairs_->find(byte_ids_[a], byte_ids_[b]));
+      for (uint32_t b = 0; b < 128; b++) ascii_pairs_[a << 7 | b] = pairs_->find(byte_ids_[a], byte_ids_[b]);
   }
 
   struct Rules {
@@ -228,13 +261,13 @@ class Bpe : public Model {
   }
 
   TokenList tokens_;
-  bool whole_first_;
+  bool whole_first_ = false;
   std::shared_ptr<const TokenTable> table_;
   uint32_t byte_ids_[256];  // kNone for bytes without a token, which UTF-8 does not contain
   std::unique_ptr<PairTable> pairs_;
-  std::vector<uint32_t> merged_;  // priority -> id
+  SharedArray<uint32_t> merged_;  // priority -> id
   PremergedChars characters_;
-  std::vector<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
+  SharedArray<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
   std::vector<bool> control_;
   bool guards_ = false;
   std::unique_ptr<WordTable> words_;

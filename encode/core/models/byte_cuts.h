@@ -27,6 +27,8 @@ class ByteCuts {
  public:
   static constexpr uint32_t kCharacters = 0x10000;  // others are never cut beside
 
+  ByteCuts() = default;
+
   // For about `tokens` tokens.
   explicit ByteCuts(size_t tokens) : pairs_(slot_bits(tokens) + 3) {}
 
@@ -58,10 +60,13 @@ class ByteCuts {
       before.add(left);
       after.add(right);
     }
-    const std::vector<std::vector<uint16_t>> lefts = before.make(ends_), rights = after.make(begins_);
+    std::vector<uint16_t> ends, begins;
+    const std::vector<std::vector<uint16_t>> lefts = before.make(ends), rights = after.make(begins);
+    ends_ = std::move(ends);
+    begins_ = std::move(begins);
     width_ = after.count();
     if (before.count() * width_ > kMostPairs) return false;
-    joined_.assign(before.count() * width_ / 64 + 1, 0);
+    joined_ = {before.count() * width_ / 64 + 1, uint64_t{0}};
     size_t work = 0;
     for (const auto& [left, right] : partly_)
       for (const uint16_t l : lefts[before.number(left)])
@@ -79,6 +84,11 @@ class ByteCuts {
     if ((left | right) < 0x80 || (left | right) >= kCharacters) return false;
     const size_t bit = ends_[left] * width_ + begins_[right];
     return !(joined_[bit / 64] >> bit % 64 & 1) && !pairs_.may_have(hash(left, right));
+  }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(pairs_, ends_, begins_, joined_, width_);
   }
 
  private:
@@ -160,8 +170,8 @@ class ByteCuts {
 
   Filter pairs_;
   std::vector<std::pair<Side, Side>> partly_;  // sides of which one is a part at least; until `close`
-  std::vector<uint16_t> ends_, begins_;        // by character: its class left of a place, and right of it
-  std::vector<uint64_t> joined_;               // by two classes
+  SharedArray<uint16_t> ends_, begins_;        // by character: its class left of a place, and right of it
+  SharedArray<uint64_t> joined_;               // by two classes
   size_t width_ = 1;
 };
 

@@ -1,10 +1,15 @@
 // Byte-pair encoding over the characters of a piece, as HuggingFace's `tokenizers` 0.23 does it (models/bpe).
 //
-// A piece begins as one symbol for each character, spelled with the prefix unless it is the first and with the suffix
-// if it is the last. One that is no token becomes its bytes' tokens, if all exist; or the unknown token; or nothing, so
-// that its neighbours meet. What is observed besides: an unknown token waits for the next character that *is* a token,
-// so bytes overtake it; and tokens stand in the text by the lengths of their characters, added up, so a character that
-// vanished shifts those after it to the left.
+// A piece of text begins as one symbol for each character. The symbol is the token that is spelled like the character,
+// with the prefix before it unless it is the first and the suffix behind it if it is the last. A character without
+// such a token becomes the tokens of its bytes, if the vocabulary has all of them; otherwise the unknown token; where
+// there is none, nothing, and its neighbours can merge.
+//
+// Two habits of the library are kept:
+// - An unknown token waits until a character comes that is a token, or another unknown one that is not fused with it.
+//   Tokens of bytes do not make it wait less: they are written before an unknown token that stands to their left.
+// - A token begins where the lengths of the tokens before it add up to. A character that became nothing has no length,
+//   so it moves all tokens after it to the left.
 #pragma once
 
 #include <algorithm>
@@ -52,15 +57,30 @@ class CharacterBpe : public Model {
                         std::to_string(PairTable::kMaxPriority) + " fit");
     find_characters(options);
     find_unknown(options);
-    merged_.reserve(merges.size());
+    std::vector<uint32_t> merged_ids;
+    merged_ids.reserve(merges.size());
     for (const auto& [left, right, merged] : merge_ids(merges, *table_, options.prefix.size())) {
-      pairs_.insert(left, right, static_cast<uint32_t>(merged_.size()));
-      merged_.push_back(merged);
+      pairs_.insert(left, right, static_cast<uint32_t>(merged_ids.size()));
+      merged_ids.push_back(merged);
     }
-    for (const uint32_t id : control)
-      if (id < tokens_.size() && id != unknown_ && !tokens_[id].empty()) control_[id] = true;
+    merged_ = std::move(merged_ids);
+    set_control(control);
     guards_ = can_reach_control();
     find_cuts();
+  }
+
+  // From what was kept of another one; what is control does not go with it.
+  template <class Reader>
+  CharacterBpe(Reader& kept, const std::vector<uint32_t>& control) {
+    fields(kept);
+    control_.assign(tokens_.size(), false);
+    set_control(control);
+  }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, fuse_, whole_first_, has_prefix_, has_suffix_,
+          guards_, cuts_);
   }
 
   bool guards() const override { return guards_; }
@@ -115,7 +135,7 @@ class CharacterBpe : public Model {
   // Writes the symbols of a piece to s.ids, and how many of its bytes each has to s.lengths; returns their number,
   // which is `n` at most.
   size_t symbols(const uint8_t* p, size_t n, bool guarded, ModelScratch& s) const {
-    size_t count = 0, unknown_length = 0;  // of the unknown token that waits; 0: none does
+    size_t count = 0, unknown_length = 0;  // bytes of the unknown token that was not written yet; 0 if there is none
     const auto push = [&](uint32_t id, size_t length) {
       s.ids[count] = id;
       s.lengths[count++] = static_cast<uint32_t>(length);
@@ -152,6 +172,11 @@ class CharacterBpe : public Model {
   }
 
   // -- the model ------------------------------------------------------------------------------------------------------
+
+  void set_control(const std::vector<uint32_t>& control) {
+    for (const uint32_t id : control)
+      if (id < tokens_.size() && id != unknown_ && !tokens_[id].empty()) control_[id] = true;
+  }
 
   void find_characters(const CharacterBpeOptions& options) {
     const std::string_view prefix = options.prefix, suffix = options.suffix;
@@ -207,7 +232,8 @@ class CharacterBpe : public Model {
     return found;
   }
 
-  // Whether what is no token always becomes bytes that nothing merges with. (Gemma has a tab in place of its byte.)
+  // Whether every character that is no token becomes bytes, none of which merges. A byte may have a character's token
+  // instead of its own: Gemma has one for the tab.
   bool unknown_stay_apart() const {
     std::vector<bool> merges(tokens_.size());
     pairs_.for_each([&](uint32_t left, uint32_t right, uint32_t) { merges[left] = merges[right] = true; });
@@ -220,7 +246,8 @@ class CharacterBpe : public Model {
     return true;
   }
 
-  // A character's symbol must not depend on its place in the piece, nor a token on the piece's being whole.
+  // Finds where a piece may be cut and its parts encoded by themselves. With a prefix or suffix that is nowhere, since
+  // a character's symbol depends on its place; nor where a whole piece may be one token.
   void find_cuts() {
     if (has_prefix_ || has_suffix_ || whole_first_) return;
     cuts_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
@@ -237,8 +264,8 @@ class CharacterBpe : public Model {
   uint32_t bytes_[256];            // the tokens that spell bytes
   uint32_t unknown_ = kNone;
   PairTable pairs_;
-  std::vector<uint32_t> merged_;  // priority -> id
-  bool fuse_, whole_first_, has_prefix_, has_suffix_, guards_ = false;
+  SharedArray<uint32_t> merged_;  // priority -> id
+  bool fuse_ = false, whole_first_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
   std::unique_ptr<SplitPoints> cuts_;
 };
 

@@ -65,11 +65,18 @@ constexpr uint32_t kWindow = 4096, kOverlap = 512;
 // first merge across an edge, what is left and right of it goes as it would alone, so the symbols at the edge would be
 // merged as well where only they stand. So two windows with a symbol in common fit together at it: left of it there are
 // neighbours of the one, right of it of the other.
+//
+// A window of the same symbols as the one before it, as in a run of one character, has its result already.
 template <class Rules>
 bool merge_by_windows(Rules& rules, ModelScratch& s, uint32_t n) {
+  const uint32_t* const ids = s.ids.data();
+  uint32_t done = 0, done_size = 0;  // the window that was merged last
   for (uint32_t begin = 0, shared = 0;;) {  // s.merged[shared] begins at `begin`
     const uint32_t size = std::min(kWindow, n - begin);
-    merge_at_once(rules, s.ids.data() + begin, size, s.window);
+    if (size != done_size || !std::equal(ids + begin, ids + begin + size, ids + done))
+      merge_at_once(rules, ids + begin, size, s.window);
+    done = begin;
+    done_size = size;
     uint32_t i = 0, start = begin;  // of the next one in this window and in the one before
     while (shared < s.merged.size() && i < size) {
       const uint32_t here = begin + i, here_end = begin + s.window.next[i], there_end = s.merged[shared].end;

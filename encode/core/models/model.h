@@ -48,6 +48,15 @@ struct ModelScratch {
   }
 };
 
+// As many words as a model encodes at once.
+constexpr size_t kWordsAtOnce = 16;
+
+// A piece of at most WordKey::kMaxBytes.
+struct Word {
+  const uint8_t* p;
+  uint32_t n;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -82,6 +91,10 @@ class Model {
 
   // Appends the ids of a part of a piece, by merging alone.
   virtual void encode_part(const uint8_t*, size_t, ModelScratch&, IdBuffer&) const {}
+
+  // The same for at most kWordsAtOnce words at once. Of each that becomes at most WordBatch::kMaxIds ids it writes these to
+  // `out` and their number to `counts`, else 0.
+  virtual void encode_words(const Word*, size_t, int32_t (*)[WordBatch::kMaxIds], uint32_t*) const {}
 
   // Where pieces may be cut further without a change to their ids; null if nothing is known.
   virtual const SplitPoints* cuts() const { return nullptr; }

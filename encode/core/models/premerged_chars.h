@@ -30,6 +30,7 @@ class PremergedChars {
   PremergedChars(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
                   const TokenList& tokens)
       : tokens_(CharacterTokens::kCharacters, kNone), alone_(CharacterTokens::kCharacters, kNone) {
+    std::vector<Several> several;
     for (uint32_t c = 0; c < 0x80; c++) alone_[c] = byte_ids[c];
     // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge.
     std::vector<uint32_t> lowest[2][2];
@@ -70,9 +71,9 @@ class PremergedChars {
         if (at + 2 < n) ids[at + 1] = ids[at + 2];
         n--;
       }
-      alone_[c] = n == 1 ? ids[0] : kSeveral | static_cast<uint32_t>(several_.size());
+      alone_[c] = n == 1 ? ids[0] : kSeveral | static_cast<uint32_t>(several.size());
       if (n > 1) {
-        several_.push_back({ids[0], ids[1], n == 3 ? ids[2] : kNone});
+        several.push_back({ids[0], ids[1], n == 3 ? ids[2] : kNone});
         continue;
       }
       uint32_t flags = 0;
@@ -81,6 +82,12 @@ class PremergedChars {
           if (across[side][kind] > highest) flags |= flag(side, kind);
       tokens_[c] = ids[0] | flags;
     }
+    several_ = std::move(several);
+  }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(tokens_, alone_, several_);
   }
 
   CharacterTokens table() const { return {tokens_.data()}; }
@@ -108,8 +115,10 @@ class PremergedChars {
 
   static constexpr uint32_t kSeveral = 1u << 31;
 
-  std::vector<uint32_t> tokens_, alone_;
-  std::vector<std::array<uint32_t, 3>> several_;  // the ids of characters that are no token
+  using Several = std::array<uint32_t, 3>;
+
+  SharedArray<uint32_t> tokens_, alone_;
+  SharedArray<Several> several_;  // the ids of characters that are no token
 };
 
 }  // namespace tokenweir

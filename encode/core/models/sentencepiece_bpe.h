@@ -1,14 +1,17 @@
 // Byte-pair encoding by scores, as SentencePiece 0.2.3 does it (bpe_model.cc), on text that is already normalized.
 //
-// A text begins as its characters and its user-defined pieces, which stay as they are: the longest that fits, from left
-// to right. Two neighbours that spell a piece merge, those of the highest score first, the leftmost of equals. A piece
-// of type UNUSED is only a step on the way: one that is left over is taken apart again, into the pair that *last* stood
-// side by side anywhere in the text and spelled it. What spells no piece then is unknown: its bytes' pieces, or one
-// unknown piece for all neighbours that are.
+// 1. The text is divided into symbols: user-defined pieces, from left to right the longest that fits, and the
+//    characters between them. A user-defined piece never merges.
+// 2. Two neighbouring symbols whose joined text is a piece merge into it. The piece with the highest score goes first;
+//    of equal scores, the leftmost.
+// 3. A symbol that is a piece of type UNUSED is taken apart again, into a pair of symbols with the same joined text. Of
+//    several such pairs the library takes the one that it met last, anywhere in the text.
+// 4. A character that is no piece is unknown. It becomes its bytes' pieces; without byte fallback, neighbouring unknown
+//    characters become one unknown piece.
 //
-// SentencePiece looks up what two neighbours spell. Here every way to cut a piece in two is in a table of pairs; parts
-// that are no pieces, characters all, get ids behind those of the pieces. Load time is two look-ups for each character
-// of the vocabulary; encoding never hashes text.
+// SentencePiece looks up the joined text of two neighbours. Here a table of pairs holds every way to cut a piece into
+// two symbols. A character that is no piece but part of one is a symbol too, with an id behind those of the pieces.
+// Loading costs two look-ups for each character of the vocabulary; encoding hashes no text.
 #pragma once
 
 #include <algorithm>
@@ -71,12 +74,12 @@ class SentencePieceBpe : public Model {
  private:
   enum Type : char { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-  // Symbols: pieces; characters that are no pieces, from n_pieces_ on; frozen pieces, from kFrozen on; kNone for
-  // characters that stand in no piece. The latter two never merge.
+  // A symbol is the id of a piece; or n_pieces_ and more, for a character that is no piece but part of one; or kFrozen
+  // and more, for a user-defined piece; or kNone, for a character that is part of no piece. The last two never merge.
   static constexpr uint32_t kFrozen = PairTable::kMaxId + 1;
   static constexpr size_t kMaxBytes = 1024;  // the parts of a piece take time in the square of its length
 
-  // UNUSED piece -> the pair that last spelled it.
+  // The id of a piece of type UNUSED -> the last pair of symbols whose joined text was that piece.
   using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;
 
   // -- a text ---------------------------------------------------------------------------------------------------------
@@ -167,7 +170,7 @@ class SentencePieceBpe : public Model {
       after_unknown = false;
     }
 
-    // A character. Of its bytes' pieces the last one has the whole span.
+    // Gives an unknown character. Of its bytes' pieces only the last one has a span, as in the library.
     void unknown() {
       const size_t begin = at, length = utf8_length(text[at]);
       at += length;
@@ -234,14 +237,14 @@ class SentencePieceBpe : public Model {
       if (bytes_[byte] == kNone) throw FileError("byte_fallback without a piece for byte " + std::to_string(byte));
   }
 
-  // The order of scores: zero is higher than minus zero.
+  // A score as an integer of the same order, in which zero is higher than minus zero.
   static uint32_t height(float score) {
     uint32_t bits;
     std::memcpy(&bits, &score, sizeof bits);
     return bits >> 31 ? ~bits : bits | 1u << 31;
   }
 
-  // Puts the pieces that merging can make in order.
+  // Sorts the pieces that merging can make, the highest score first.
   void rank(const std::vector<float>& scores) {
     for (uint32_t id = 0; id < n_pieces_; id++)
       if (merges(id)) merged_.push_back(id);
@@ -315,8 +318,9 @@ class SentencePieceBpe : public Model {
     user_defined_ = Trie(keys);
   }
 
-  // Unknown characters take in each other unless they become bytes, and a piece that was taken apart may have been put
-  // together in several ways elsewhere.
+  // Finds where a text may be cut and its parts encoded by themselves. That is nowhere if a piece of type UNUSED can
+  // be taken apart in several ways, since the text elsewhere decides which. Beside an unknown character a cut is safe
+  // only if that becomes bytes, since without them neighbouring unknown characters become one piece.
   void find_cuts(const std::vector<std::string>& pieces) {
     if (whole_text_) return;
     cuts_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
@@ -340,8 +344,8 @@ class SentencePieceBpe : public Model {
   std::vector<uint32_t> merged_;  // priority -> id
   std::vector<uint32_t> ranks_;   // priority -> the first one of an equal score
   bool ties_ = false;
-  bool has_unused_ = false;  // some piece that merging makes must be taken apart
-  bool whole_text_ = false;  // and how depends on the text around it
+  bool has_unused_ = false;  // merging can make a piece of type UNUSED
+  bool whole_text_ = false;  // and it can be taken apart in several ways, so that the whole text decides
   Trie user_defined_;
   bool begins_user_defined_[256] = {};
   bool guards_ = false;

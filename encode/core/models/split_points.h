@@ -24,9 +24,11 @@ namespace tokenweir {
 
 class SplitPoints {
  public:
+  SplitPoints() = default;
+
   // For about `tokens` tokens. `anywhere`: every character is a symbol of its own, known or not.
   SplitPoints(size_t tokens, bool anywhere)
-      : known_(anywhere ? 0 : kCharacters / 64), others_(slot_bits(tokens) + 3) {
+      : known_(anywhere ? 0 : kCharacters / 64, uint64_t{0}), others_(slot_bits(tokens) + 3) {
     for (auto& row : near_)
       for (uint64_t& bits : row) bits = anywhere ? ~uint64_t{0} : 0;
   }
@@ -58,6 +60,11 @@ class SplitPoints {
       before = character;
     }
     return end;
+  }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(near_, known_, others_);
   }
 
  private:
@@ -92,7 +99,7 @@ class SplitPoints {
   }
 
   uint64_t near_[kNear][3];      // by two characters, ASCII or U+2581: whether a cut between them is safe
-  std::vector<uint64_t> known_;  // by character; empty: all are
+  SharedArray<uint64_t> known_;  // by character; empty: all are
   Filter others_;                // pairs that stand in a token
 };
 

@@ -1,11 +1,11 @@
 // Unicode's normalization forms C, D, KC and KD as HuggingFace's `tokenizers` 0.23 performs them, offsets included.
 //
-// Most text is in its form already, so the work is to see that quickly. Characters that neither change nor touch their
-// neighbours are *inert*; they are skipped 16 bytes at a time where the lead bytes alone tell. What remains are
-// short *segments*: an inert character and those after it that are not (marks, Hangul jamo, characters that change).
-// No composition and no reordering crosses a segment's edge. A segment that may change is decomposed, ordered and, for
-// C and KC, composed again; time is linear in the text but for the stable sort of a run of marks, and memory is that of
-// the longest run of marks or jamo. The text is valid UTF-8.
+// Most text is in its form already, so what counts is to find that out quickly. A character is *inert* if it does not
+// change and changes no neighbour. Where the lead bytes alone say that characters are inert, 16 bytes are skipped at a
+// time. A *segment* is an inert character with those after it that are not: marks, Hangul jamo, characters that
+// change. No composition and no reordering crosses a segment's edge. A segment that may change is decomposed, ordered
+// and, for C and KC, composed again. Time is linear in the text, but for the stable sort of a run of marks. Memory is
+// that of the longest run of marks or jamo. The text is valid UTF-8.
 #pragma once
 
 #include <stddef.h>
@@ -26,14 +26,14 @@ namespace tokenweir {
 
 namespace normalization {
 
-// A character's properties, canonical or compatible: the rank of its canonical combining class (0: a starter), and one
-// of three states. A character that only decomposes composes to itself again (in C, or KC) and begins with a starter
-// that composes with nothing before.
-constexpr uint8_t kRank = 0x3F;  // ordered as the classes are
+// A character's properties, for the canonical forms or the compatibility forms: the rank of its combining class, which
+// is 0 for a starter, and one of three states or none. A character of the state kDecomposes is its own composition
+// again in form C (or KC); its decomposition begins with a starter that composes with no character before it.
+constexpr uint8_t kRank = 0x3F;  // ranks have the order of the classes
 constexpr uint8_t kState = 0xC0;
 constexpr uint8_t kComposes = 0x40;    // is the second part of a composition
 constexpr uint8_t kDecomposes = 0x80;  // has a decomposition
-constexpr uint8_t kChanges = 0xC0;     // has one, and never stands in form C (or KC)
+constexpr uint8_t kChanges = 0xC0;     // has one, and does not occur in form C (or KC)
 
 constexpr uint32_t kHangulSyllables = 0xAC00, kNSyllables = 11172;
 constexpr uint32_t kHangulL = 0x1100, kHangulV = 0x1161, kHangulT = 0x11A7, kNL = 19, kNV = 21, kNT = 28;
@@ -43,7 +43,7 @@ struct Element {
   uint32_t c;
   uint8_t rank;    // of its combining class
   uint8_t inputs;  // how many characters of the text it stands for: only the first of a decomposition counts one
-  Span from{};     // the characters of which it is made, if the caller wants them
+  Span from{};     // the bytes of the text that it comes from, if the caller wants them
 };
 
 // The properties and decompositions of the canonical or of the compatibility forms.
@@ -174,10 +174,10 @@ class Cursor {
 
 }  // namespace normalization
 
-// A form. The spans are HuggingFace's, which aligns by position: characters pass through decomposition and ordering in a
-// row, and each result stands where the first character that it used up stood *in the text's order*, even where a mark
-// has been moved. So a composed character covers its base only, and what a decomposition adds points at the character
-// before it. For text in its form, each character has its own span.
+// A form. The spans are HuggingFace's, which counts characters instead of following them: the first result takes as
+// many characters of the text as it stands for, the next one those after them, and so on. A result's span is the first
+// character that it takes, or the last one taken if it takes none. So a composed character covers its base alone, and
+// a mark that was moved may have the span of another. In text that is in its form, each character has its own span.
 template <bool Composed, bool Compatibility>
 class NormalForm : public NormalizerStep {
  public:
@@ -269,8 +269,8 @@ class NormalForm : public NormalizerStep {
     }
   }
 
-  // Whether a segment is certainly in this form. It is not said of a composing mark after a character that decomposes,
-  // since the mark may come between that character's parts; such text is rare.
+  // Whether a segment is certainly in this form. The answer is no for a mark that composes after a character that
+  // decomposes, since the mark may come between that character's parts; such text is rare.
   static bool is_settled(const uint8_t* p, const uint8_t* end) {
     using namespace normalization;
     uint32_t starter = 0;  // the last one; U+0000 composes with nothing
@@ -291,7 +291,7 @@ class NormalForm : public NormalizerStep {
     return true;
   }
 
-  ByteSet plain_;  // leads inert characters
+  ByteSet plain_;  // bytes that begin inert characters only
 };
 
 }  // namespace tokenweir

@@ -1,7 +1,6 @@
 // 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
 //
-// Each instruction set has a class with the same answers. Which one runs is chosen when the program runs, through a
-// pointer, so that only these few functions need more than the core's baseline: a call in 64 bytes costs little.
+// Each instruction set has a class with the same answers. Which one a scanner takes is chosen when the program runs.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +11,15 @@
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <immintrin.h>
 #define TW_X86_TARGETS 1
-#define TW_AVX2 __attribute__((target("avx2")))
-#define TW_AVX512 __attribute__((target("avx512f,avx512bw")))
+#define TW_AVX2 __attribute__((target("avx2,bmi,bmi2")))
+#define TW_AVX512 __attribute__((target("avx512f,avx512bw,bmi,bmi2")))
+#endif
+
+// For what is compiled anew for each instruction set: it has that of the function that calls it.
+#if defined(__GNUC__) || defined(__clang__)
+#define TW_INLINE inline __attribute__((always_inline))
+#else
+#define TW_INLINE inline
 #endif
 
 namespace tokenweir {
@@ -38,7 +44,7 @@ struct PortableBytes {
   // The eight top bits side by side.
   static uint64_t pack(uint64_t tops) { return (tops >> 7) * 0x0102040810204080 >> 56; }
 
-  static ByteMasks masks(const uint8_t* p) {
+  static inline ByteMasks masks(const uint8_t* p) {
     ByteMasks m{};
     for (int i = 0; i < 64; i += 8) {
       uint64_t word;
@@ -63,17 +69,17 @@ struct PortableBytes {
 #ifdef TW_X86_TARGETS
 
 struct Avx2Bytes {
-  TW_AVX2 static inline __attribute__((always_inline)) uint64_t bits(__m256i low, __m256i high) {
+  TW_AVX2 static TW_INLINE uint64_t bits(__m256i low, __m256i high) {
     return static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
            static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32;
   }
-  TW_AVX2 static inline __attribute__((always_inline)) __m256i is(__m256i v, char c) { return _mm256_cmpeq_epi8(v, _mm256_set1_epi8(c)); }
-  TW_AVX2 static inline __attribute__((always_inline)) __m256i between(__m256i v, char from, char to) {
+  TW_AVX2 static TW_INLINE __m256i is(__m256i v, char c) { return _mm256_cmpeq_epi8(v, _mm256_set1_epi8(c)); }
+  TW_AVX2 static TW_INLINE __m256i between(__m256i v, char from, char to) {
     const __m256i above = _mm256_sub_epi8(v, _mm256_set1_epi8(from));
     return _mm256_cmpeq_epi8(_mm256_min_epu8(above, _mm256_set1_epi8(static_cast<char>(to - from))), above);
   }
 
-  TW_AVX2 static ByteMasks masks(const uint8_t* p) {
+  TW_AVX2 static inline ByteMasks masks(const uint8_t* p) {
     const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32));
     ByteMasks m;
@@ -91,13 +97,13 @@ struct Avx2Bytes {
 };
 
 struct Avx512Bytes {
-  TW_AVX512 static inline __attribute__((always_inline)) uint64_t is(__m512i v, char c) { return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(c)); }
-  TW_AVX512 static inline __attribute__((always_inline)) uint64_t between(__m512i v, char from, char to) {
+  TW_AVX512 static TW_INLINE uint64_t is(__m512i v, char c) { return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(c)); }
+  TW_AVX512 static TW_INLINE uint64_t between(__m512i v, char from, char to) {
     return _mm512_cmple_epu8_mask(_mm512_sub_epi8(v, _mm512_set1_epi8(from)),
                                   _mm512_set1_epi8(static_cast<char>(to - from)));
   }
 
-  TW_AVX512 static ByteMasks masks(const uint8_t* p) {
+  TW_AVX512 static inline ByteMasks masks(const uint8_t* p) {
     const __m512i v = _mm512_loadu_si512(p);
     ByteMasks m;
     m.upper = between(v, 'A', 'Z');
@@ -115,21 +121,20 @@ struct Avx512Bytes {
 
 #endif
 
-using ToByteMasks = ByteMasks (*)(const uint8_t* p);  // reads 64 bytes
+enum class Instructions : uint8_t { kPortable, kAvx2, kAvx512 };
 
-// The fastest way that this machine has, unless the environment variable TOKENWEIR_SCANNER names a slower one (avx512,
-// avx2, portable); `name` is what it is called.
-inline ToByteMasks to_byte_masks(const char*& name) {
+// The best that this machine has, unless the environment variable TOKENWEIR_SCANNER names lesser ones (avx512, avx2,
+// portable).
+inline Instructions best_instructions() {
+#ifdef TW_X86_TARGETS
   const char* asked = std::getenv("TOKENWEIR_SCANNER");
   const auto may_be = [&](const char* one) { return !asked || std::strcmp(asked, one) == 0 || std::strcmp(asked, "avx512") == 0; };
-#ifdef TW_X86_TARGETS
   __builtin_cpu_init();
-  if (may_be("avx512") && __builtin_cpu_supports("avx512bw")) return name = "avx512", Avx512Bytes::masks;
-  if (may_be("avx2") && __builtin_cpu_supports("avx2")) return name = "avx2", Avx2Bytes::masks;
-#else
-  (void)may_be;
+  if (!__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2")) return Instructions::kPortable;
+  if (may_be("avx512") && __builtin_cpu_supports("avx512bw")) return Instructions::kAvx512;
+  if (may_be("avx2") && __builtin_cpu_supports("avx2")) return Instructions::kAvx2;
 #endif
-  return name = "portable", PortableBytes::masks;
+  return Instructions::kPortable;
 }
 
 }  // namespace tokenweir

@@ -23,15 +23,15 @@ struct KindMasks {
   uint64_t apostrophe, slash;
 };
 
-inline uint64_t below(uint32_t bit) { return bit >= 64 ? ~uint64_t{0} : (uint64_t{1} << bit) - 1; }
-inline uint32_t lowest(uint64_t mask) { return static_cast<uint32_t>(__builtin_ctzll(mask)); }
+TW_INLINE uint64_t below(uint32_t bit) { return bit >= 64 ? ~uint64_t{0} : (uint64_t{1} << bit) - 1; }
+TW_INLINE uint32_t lowest(uint64_t mask) { return static_cast<uint32_t>(__builtin_ctzll(mask)); }
 
 // The runs of `mask` that begin at the bits `starts`.
-inline uint64_t runs_from(uint64_t mask, uint64_t starts) { return mask & ~(mask + starts); }
+TW_INLINE uint64_t runs_from(uint64_t mask, uint64_t starts) { return mask & ~(mask + starts); }
 
 // The length of the contraction that begins with the apostrophe at p[0], 0 if there is none; `n`: how many bytes are seen.
 template <bool AnyCase>
-inline uint32_t contraction(const uint8_t* p, uint32_t n) {
+TW_INLINE uint32_t contraction(const uint8_t* p, uint32_t n) {
   if (n < 2) return 0;
   const uint8_t fold = AnyCase ? 0x20 : 0, a = p[1] | fold;
   if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
@@ -43,7 +43,7 @@ inline uint32_t contraction(const uint8_t* p, uint32_t n) {
 // Where pieces begin among the first `n` bytes at `p`, bit 0 included. `m` is about these bytes only: bits from `n` on are
 // zero.
 template <class Rules>
-inline uint64_t piece_starts(const uint8_t* p, KindMasks m, uint32_t n) {
+TW_INLINE uint64_t piece_starts(const uint8_t* p, KindMasks m, uint32_t n) {
   // Newlines that other characters take along.
   uint64_t taken = 0;
   if constexpr (Rules::kNewlines) {

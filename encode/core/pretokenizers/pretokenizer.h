@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "pretokenizers/split.h"
@@ -39,7 +40,14 @@ class PreTokenizer {
   // Whether `first` matters.
   bool looks_at_beginning() const { return looks_at_beginning_; }
 
-  // Calls `piece(begin, end, frame)` for each piece of [p, end), in order. The pieces may lie in `scratch`;
+  // The scanner that alone finds all pieces; or null.
+  const Scanner* scanner() const { return stages_.size() == 1 && stages_[0].cut ? stages_[0].cut->scanner() : nullptr; }
+
+  // Whether a text is one piece, as it is.
+  bool cuts_nothing() const { return stages_.empty(); }
+
+  // Calls `piece(begin, end, frame)` for each piece of [p, end), in order, or `piece(begin, ends, n, frame)` for several
+  // neighbours, as `Split::scan` has them, where `piece` takes these. The pieces may lie in `scratch`;
   // `piece.flush()` is called before the text of earlier ones is overwritten, and they hold until the next split.
   // `first`: how many of the bytes from `p` on stand at the very beginning of the original; one says that its first
   // character does. With `Spans`, frames have origins.
@@ -53,10 +61,13 @@ class PreTokenizer {
       return Walk<Spans, Visitor>{*this, scratch, piece}.from(0, p, end, frame);
     }
     const auto use = [&](const uint8_t* b, const uint8_t* e) { piece(b, e, frame); };
-    if (stages_.size() == 1)
-      stages_[0].cut->split(p, end, use);  // the usual case, without a call per stage
-    else
-      cut_from(0, p, end, use);
+    if (stages_.size() != 1) return cut_from(0, p, end, use);
+    const Split& only = *stages_[0].cut;  // the usual case, without a call per stage
+    if constexpr (std::is_invocable_v<Visitor&, const uint8_t*, const uint32_t*, size_t, const Frame&>)
+      if (only.scanner()) {
+        return only.scan(p, end, [&](const uint8_t* b, const uint32_t* ends, size_t n) { piece(b, ends, n, frame); });
+      }
+    only.split(p, end, use);
   }
 
  private:

@@ -28,7 +28,7 @@ class Scanner {
 
   // `family`: as pattern/families.py names it. `kinds`: of each class of the automaton, beyond ASCII.
   Scanner(const std::string& family, const std::vector<uint8_t>& kinds, const Automaton& automaton, size_t n_pages)
-      : automaton_(automaton), pages_(n_pages * 256), scan_(way_of(family)), masks_(to_byte_masks(instructions_)) {
+      : automaton_(automaton), pages_(n_pages * 256), instructions_(best_instructions()), scan_(way_of(family)) {
     for (size_t i = 0; i < pages_.size(); i++) {
       const uint8_t c = automaton.class_pages[i];
       if (c >= kinds.size() || kinds[c] > static_cast<uint8_t>(Kind::kHard))
@@ -38,33 +38,60 @@ class Scanner {
   }
 
   // Writes where pieces of [p, end) end, counted from p, and returns how many it wrote; at least one if p < end.
-  size_t scan(const uint8_t* p, const uint8_t* end, uint32_t* ends) const { return (this->*scan_)(p, end, ends); }
+  size_t scan(const uint8_t* p, const uint8_t* end, uint32_t* ends) const { return scan_(*this, p, end, ends); }
 
-  const char* instructions() const { return instructions_; }
+  const char* instructions() const {
+    return instructions_ == Instructions::kAvx512 ? "avx512" : instructions_ == Instructions::kAvx2 ? "avx2" : "portable";
+  }
 
  private:
-  using Scan = size_t (Scanner::*)(const uint8_t*, const uint8_t*, uint32_t*) const;
+  using Scan = size_t (*)(const Scanner&, const uint8_t*, const uint8_t*, uint32_t*);
 
   static constexpr size_t kShort = 16;  // fewer bytes than that are not worth the masks
   static constexpr ptrdiff_t kMost = 1 << 30;  // bytes of one call
 
-  static Scan way_of(const std::string& family) {
-    if (family == "gpt2") return &Scanner::run<Gpt2Rules>;
-    if (family == "cl100k") return &Scanner::run<Cl100kRules>;
-    if (family == "qwen") return &Scanner::run<QwenRules>;
-    if (family == "o200k") return &Scanner::run<O200kRules>;
-    if (family == "tekken") return &Scanner::run<TekkenRules>;
+  Scan way_of(const std::string& family) const {
+    if (family == "gpt2") return way<Gpt2Rules>();
+    if (family == "cl100k") return way<Cl100kRules>();
+    if (family == "qwen") return way<QwenRules>();
+    if (family == "o200k") return way<O200kRules>();
+    if (family == "tekken") return way<TekkenRules>();
     throw FileError("there is no scanner for " + family);
   }
 
   template <class Rules>
-  size_t run(const uint8_t* const text, const uint8_t* end, uint32_t* ends) const {
+  Scan way() const {
+#ifdef TW_X86_TARGETS
+    if (instructions_ == Instructions::kAvx512) return &run_avx512<Rules>;
+    if (instructions_ == Instructions::kAvx2) return &run_avx2<Rules>;
+#endif
+    return &run_portable<Rules>;
+  }
+
+  // The same loop for each instruction set.
+#ifdef TW_X86_TARGETS
+  template <class Rules>
+  TW_AVX512 static size_t run_avx512(const Scanner& self, const uint8_t* text, const uint8_t* end, uint32_t* ends) {
+    return self.run<Rules, Avx512Bytes>(text, end, ends);
+  }
+  template <class Rules>
+  TW_AVX2 static size_t run_avx2(const Scanner& self, const uint8_t* text, const uint8_t* end, uint32_t* ends) {
+    return self.run<Rules, Avx2Bytes>(text, end, ends);
+  }
+#endif
+  template <class Rules>
+  static size_t run_portable(const Scanner& self, const uint8_t* text, const uint8_t* end, uint32_t* ends) {
+    return self.run<Rules, PortableBytes>(text, end, ends);
+  }
+
+  template <class Rules, class Bytes>
+  TW_INLINE size_t run(const uint8_t* const text, const uint8_t* end, uint32_t* ends) const {
     uint32_t* out = ends;
     const uint8_t* p = text;
     const uint32_t* const full = ends + kRoom - 68;
     while (p < end && out <= full && p - text < kMost) {
       uint64_t starts = 1;
-      if (static_cast<size_t>(end - p) >= kShort) starts = starts_at<Rules>(p, end);
+      if (static_cast<size_t>(end - p) >= kShort) starts = starts_at<Rules, Bytes>(p, end);
       if (starts == 1) {
         p = piece_end(p, end);
         *out++ = static_cast<uint32_t>(p - text);
@@ -84,8 +111,8 @@ class Scanner {
     return static_cast<size_t>(out - ends);
   }
 
-  template <class Rules>
-  uint64_t starts_at(const uint8_t* p, const uint8_t* end) const {
+  template <class Rules, class Bytes>
+  TW_INLINE uint64_t starts_at(const uint8_t* p, const uint8_t* end) const {
     uint8_t copy[64];
     uint32_t n = 64;
     const uint8_t* from = p;
@@ -95,7 +122,7 @@ class Scanner {
       std::memcpy(copy, p, n);
       from = copy;
     }
-    const ByteMasks bytes = masks_(from);
+    const ByteMasks bytes = Bytes::masks(from);
     KindMasks m;
     m.upper = bytes.upper;
     m.lower = bytes.lower;
@@ -156,9 +183,8 @@ class Scanner {
 
   Automaton automaton_;
   std::vector<uint8_t> pages_;  // Kind by page and low byte of a code point, as the automaton's classes
+  Instructions instructions_;
   Scan scan_;
-  const char* instructions_;
-  ToByteMasks masks_;
 };
 
 }  // namespace tokenweir

@@ -33,27 +33,28 @@ class Split : public PreTokenizerStage {
   // Calls `piece(begin, end)` for each piece of [p, end), in order.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
-    if (scanner_) return scan(p, end, piece);
-    pattern_->walk(p, end, [&](auto&& walk) { behave(p, end, piece, walk); });
+    if (!scanner_) return pattern_->walk(p, end, [&](auto&& walk) { behave(p, end, piece, walk); });
+    scan(p, end, [&](const uint8_t* b, const uint32_t* ends, size_t n) {
+      uint32_t begin = 0;
+      for (size_t i = 0; i < n; begin = ends[i++]) piece(b + begin, b + ends[i]);
+    });
+  }
+
+  // The same by the scanner: calls `pieces(begin, ends, n)` for some neighbours at a time, the first of which begins at
+  // `begin`; their ends are counted from there.
+  template <class Pieces>
+  void scan(const uint8_t* p, const uint8_t* end, Pieces&& pieces) const {
+    uint32_t ends[Scanner::kRoom];
+    while (p < end) {
+      const size_t n = scanner_->scan(p, end, ends);
+      pieces(p, ends, n);
+      p += ends[n - 1];
+    }
   }
 
   const Scanner* scanner() const { return scanner_.get(); }
 
  private:
-  template <class Piece>
-  void scan(const uint8_t* p, const uint8_t* end, Piece& piece) const {
-    uint32_t ends[Scanner::kRoom];
-    while (p < end) {
-      const uint8_t* const from = p;
-      const size_t n = scanner_->scan(from, end, ends);
-      for (size_t i = 0; i < n; i++) {
-        const uint8_t* next = from + ends[i];
-        piece(p, next);
-        p = next;
-      }
-    }
-  }
-
   template <class Piece, class Walk>
   void behave(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
     switch (behavior_) {

@@ -18,8 +18,11 @@ void bind_bpe(nanobind::module_& m);
 void bind_decoding(nanobind::module_& m);
 void bind_decode_batch(nanobind::module_& m);
 void bind_encoder(nanobind::module_& m);
+void bind_usual_calls(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_gguf(nanobind::module_& m);
 void bind_pack(nanobind::module_& m);
+void bind_tables(nanobind::module_& m);
+void bind_ragged(nanobind::module_& m);
 
 }  // namespace tokenweir

@@ -18,7 +18,7 @@ namespace {
 
 // From "left right" or (left, right).
 Merges read_merges(const nb::sequence& list) {
-  Merges merges;
+  Merges::Builder merges;
   for (nb::handle merge : list) {
     if (PyUnicode_Check(merge.ptr())) {
       merges.add(utf8(merge, "a merge"));
@@ -28,7 +28,7 @@ Merges read_merges(const nb::sequence& list) {
       merges.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
     }
   }
-  return merges;
+  return std::move(merges).made();
 }
 
 // The merges that `list` is, or those made of it in `made`.

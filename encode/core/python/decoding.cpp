@@ -41,18 +41,27 @@ class DecodeStream {
 
   size_t pending() const { return state_.pending(); }
 
+  nb::bytes state() const {
+    Saver to;
+    state_.save(to);
+    return nb::bytes(to.bytes().data(), to.bytes().size());
+  }
+
+  // Goes on where another stream with the same options was.
+  void restore(const nb::bytes& bytes) {
+    DecodeState state = start_;
+    Loader from({bytes.c_str(), bytes.size()});
+    state.load(from);
+    from.end();
+    state_ = std::move(state);
+  }
+
   void reset(nb::handle prompt_ids) { state_ = after_prompt(tokens_->table, start_, prompt_ids); }
 
  private:
   std::shared_ptr<PyTokenBytes> tokens_;
   DecodeState start_, state_;
 };
-
-TextSteps text_steps(nb::handle steps) {
-  std::vector<TextStep> found;
-  for (nb::handle step : steps) found.push_back(nb::cast<const TextStep&>(step));
-  return TextSteps(std::move(found));
-}
 
 }  // namespace
 
@@ -111,8 +120,7 @@ void bind_decoding(nb::module_& m) {
             for (const auto& [id, content, bytes] : fixed)
               fixed_tokens.push_back({id, std::string(content.c_str(), content.size()), bytes});
             new (self) PyTokenBytes{
-                TokenBytes({text_steps(token), spelling, text_steps(run), text_steps(text), first_until},
-                           names, given, special, fixed_tokens),
+                TokenBytes(decoding_of(token, spelling, run, text, first_until), names, given, special, fixed_tokens),
                 ObjectCache(names.size())};
           },
           "vocabulary"_a, "added"_a, "size"_a, "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a, "fixed"_a)
@@ -127,20 +135,20 @@ void bind_decoding(nb::module_& m) {
       .def(
           "join",
           [](const PyTokenBytes& self, nb::handle ids) {
-            const std::string bytes = self.join(ids, [](size_t) { return true; });
+            const GrowingBuffer<char> bytes = self.join(ids, false);
             return nb::bytes(bytes.data(), bytes.size());
           },
           "ids"_a)
       .def(
           "decode",
           [](const PyTokenBytes& self, nb::handle ids, bool skip_special, bool whole_runs) {
-            DecodeState state(self.table, skip_special, whole_runs);
             if (self.table.joins()) {
-              const std::string bytes = self.join(ids, [&](size_t id) { return !state.skips(id); });
+              const GrowingBuffer<char> bytes = self.join(ids, skip_special);
               PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
               if (!text) throw nb::python_error();
               return nb::steal<nb::object>(text);
             }
+            DecodeState state(self.table, skip_special, whole_runs);
             std::string text;
             self.each(ids, [&](const auto* found, size_t n) {
               for (size_t i = 0; i < n; i++) self.table.check(static_cast<int64_t>(found[i]));
@@ -158,6 +166,8 @@ void bind_decoding(nb::module_& m) {
       .def("feed", &DecodeStream::feed, "ids"_a)
       .def("flush", &DecodeStream::flush)
       .def_prop_ro("pending", &DecodeStream::pending)
+      .def("state", &DecodeStream::state)
+      .def("restore", &DecodeStream::restore, "state"_a)
       .def(nb::init<const DecodeStream&>(), "other"_a)
       .def("reset", &DecodeStream::reset, "prompt_ids"_a = nb::make_tuple());
 }

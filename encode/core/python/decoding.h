@@ -21,7 +21,7 @@ struct PyTokenBytes {
     return nullptr;
   }
 
-  // Calls `use(ids, n)` with the ids of an array as they lie there, or of any sequence.
+  // Calls `use(ids, n)` with the ids of an array as they lie there, or with those of any sequence some at a time.
   template <class Use>
   void each(nb::handle ids, Use&& use) const {
     if (!PyList_Check(ids.ptr()) && nb::ndarray_check(ids)) {
@@ -29,32 +29,46 @@ struct PyTokenBytes {
       if (Array<uint32_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
       if (Array<int64_t> found; nb::try_cast(ids, found, false)) return use(found.data(), found.size());
     }
-    const std::vector<uint32_t> found = checked(ids);
-    use(found.data(), found.size());
+    const Ids sequence(ids);
+    int64_t some[256];
+    for (size_t i = 0, n = sequence.size(); i < n;) {
+      size_t taken = 0;
+      while (taken < std::size(some) && i < n) some[taken++] = sequence[i++];
+      use(some, taken);
+    }
   }
 
   template <class Id>
   using Array = nb::ndarray<const Id, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-  // What `ids` stand for, as bytes one after the other; `kept(id)`: whether one counts.
-  template <class Kept>
-  std::string join(nb::handle ids, Kept&& kept) const {
-    std::string bytes;
-    each(ids, [&](const auto* found, size_t n) { table.join(found, n, bytes, kept); });
+  // What `ids` stand for, as bytes one after the other.
+  GrowingBuffer<char> join(nb::handle ids, bool skip_special) const {
+    GrowingBuffer<char> bytes;
+    each(ids, [&](const auto* found, size_t n) { table.join(found, n, skip_special, bytes); });
     return bytes;
   }
 
   std::vector<uint32_t> checked(nb::handle ids) const {
-    const Ids sequence(ids);
-    std::vector<uint32_t> checked(sequence.size());
-    for (size_t i = 0; i < checked.size(); i++) {
-      const int64_t id = sequence[i];
-      table.check(id);
-      checked[i] = static_cast<uint32_t>(id);
-    }
+    std::vector<uint32_t> checked;
+    each(ids, [&](const auto* found, size_t n) {
+      for (size_t i = 0; i < n; i++) {
+        table.check(static_cast<int64_t>(found[i]));
+        checked.push_back(static_cast<uint32_t>(found[i]));
+      }
+    });
     return checked;
   }
 };
+
+inline TextSteps text_steps(nb::handle steps) {
+  std::vector<TextStep> found;
+  for (nb::handle step : steps) found.push_back(nb::cast<const TextStep&>(step));
+  return TextSteps(std::move(found));
+}
+
+inline Decoding decoding_of(nb::handle token, Spelling spelling, nb::handle run, nb::handle text, FirstUntil first_until) {
+  return {text_steps(token), spelling, text_steps(run), text_steps(text), first_until};
+}
 
 // A state as if the ids of a prompt had been taken; see `DecodeState::follow`.
 inline DecodeState after_prompt(const TokenBytes& table, DecodeState state, nb::handle prompt_ids) {

@@ -1,9 +1,10 @@
-// IdSet, JsonValue, PendingIds, StopStrings and Detokenizer as Python sees them.
+// IdSet, JsonValue, StopStrings, AnswerText, Passage and Detokenizer as Python sees them.
 
 #include "python/bindings.h"
 #include <limits>
 #include <tuple>
 
+#include "stream/answer_text.h"
 #include "stream/detokenizer.h"
 #include "stream/id_set.h"
 #include "stream/json_value.h"
@@ -54,10 +55,11 @@ nb::bytes saved(Save&& save) {
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
-using PendingObjects = PendingIds<nb::object>;
+using Text = AnswerText<nb::object>;
 
 // The ids that have become ready.
-nb::list taken(PendingObjects& pending) {
+nb::list taken(Text& answer) {
+  PendingIds<nb::object>& pending = answer.pending();
   const size_t n = pending.ready();
   nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
   if (!ids.is_valid()) throw nb::python_error();
@@ -65,26 +67,39 @@ nb::list taken(PendingObjects& pending) {
   return nb::borrow<nb::list>(ids);
 }
 
-// Ids that end with a text, the last of them with its last byte.
-void add(PendingObjects& pending, nb::handle ids, nb::handle text, bool whole) {
-  size_t length = utf8(text).size();
-  pending.extend(length);
-  for (nb::handle id : ids) pending.add_at_end(nb::borrow(id), length > 0 && whole);
+// Adds ids that end with a text, the last of them with its last byte.
+void add(Text& answer, nb::handle ids, nb::handle text) {
+  const size_t length = utf8(text).size();
+  answer.extend(length);
+  for (nb::handle id : ids) answer.add_at_end(nb::borrow(id), length > 0);
 }
 
-// A text that goes out, in pieces: one for each place in it where ids end.
-nb::list cut(PendingObjects& pending, nb::handle text) {
-  std::string_view rest = utf8(text);
-  nb::list pieces;
-  while (!rest.empty()) {
-    size_t length = pending.next_end(pending.sent() + rest.size()) - pending.sent();
-    while (length < rest.size() && utf8_continues(static_cast<uint8_t>(rest[length]))) length++;
-    pending.send(length);
-    pieces.append(nb::make_tuple(taken(pending), text_object(rest.substr(0, length))));
-    rest.remove_prefix(length);
-  }
-  return pieces;
+nb::tuple gone(Text& answer, std::string& sent) {
+  answer.let_go(sent);
+  return nb::make_tuple(text_object(sent), taken(answer));
 }
+
+nb::list gone_in_parts(Text& answer, std::string& sent) {
+  nb::list parts;
+  answer.let_go_in_parts(
+      sent, [&](std::string_view part) { parts.append(nb::make_tuple(text_object(part), taken(answer))); });
+  return parts;
+}
+
+// Text that comes back, or the text that was held if there is none.
+std::string final_text(Text& answer, nb::handle text) {
+  std::string sent;
+  if (text.is_none())
+    answer.release(sent);
+  else
+    answer.search(utf8(text), sent);
+  return sent;
+}
+
+struct PyPassage {
+  std::shared_ptr<const Passage> rules;
+  nb::object scanner;  // a JsonValue that goes on elsewhere, or None
+};
 
 class PyDetokenizer {
  public:
@@ -92,30 +107,31 @@ class PyDetokenizer {
                 const StopStrings& stops, std::vector<int64_t> ends, nb::dict shown, bool splits, size_t min_tokens,
                 std::optional<size_t> limit)
       : tokens_(std::move(tokens)),
-        core_(after_prompt(tokens_->table, DecodeState(tokens_->table, skip_special, whole_runs), prompt_ids), stops,
-              std::make_shared<AnswerRules>(std::move(ends), texts(shown), splits, min_tokens), unlimited(limit)) {}
+        core_(after_prompt(tokens_->table, DecodeState(tokens_->table, skip_special, whole_runs), prompt_ids),
+              Text(std::make_shared<StopStrings>(stops), min_tokens),
+              std::make_shared<AnswerRules>(std::move(ends), texts(shown), splits), unlimited(limit)) {}
 
-  void let_pass(nb::object until, const JsonValue* scanner, bool held) {
-    if (until.is_none()) return core_.let_pass({});
-    core_.let_pass(Passage(utf8(until), scanner ? std::optional<JsonValue>(*scanner) : std::nullopt, held));
+  void let_pass(const PyPassage* passage) {
+    if (passage == nullptr) return core_.let_pass({});
+    if (passage->scanner.is_none()) return core_.let_pass(passage->rules);
+    core_.let_pass(passage->rules, nb::cast<JsonValue>(passage->scanner));
   }
-
-  void enter(bool search, bool drop) { core_.enter(search, drop); }
 
   nb::tuple feed(nb::list ids, size_t place) {
     const size_t from = place;
     std::string sent, next;
-    bool stirred;
-    std::tie(place, stirred) = core_.feed(
+    Detokenizer<nb::object>::Fed fed;
+    std::tie(place, fed) = core_.feed(
         place, ids.size(),
         [&](size_t i) {
           PyObject* id = item(ids, i);
           return PyLong_CheckExact(id) ? integer(id).value_or(-1) : -1;
         },
         [&](size_t i) { return nb::borrow(item(ids, i)); }, sent, next);
-    nb::object text = place == from + 1 && !stirred ? text_of(sent, item(ids, from)) : text_object(sent);
-    nb::object given = stirred ? text_of(next, item(ids, place - 1)) : nb::none();
-    return nb::make_tuple(std::move(text), taken(), place, std::move(given));
+    const bool given = fed != Detokenizer<nb::object>::Fed::kPassed, tag = fed == Detokenizer<nb::object>::Fed::kTag;
+    nb::object text = place == from + 1 && !given ? text_of(sent, item(ids, from)) : text_object(sent);
+    nb::object next_text = given ? text_of(next, item(ids, place - 1)) : nb::none();
+    return nb::make_tuple(std::move(text), taken(core_.answer()), place, std::move(next_text), tag);
   }
 
   nb::object step(nb::handle item) {
@@ -126,38 +142,12 @@ class PyDetokenizer {
     return text_object(next);
   }
 
-  void skip(nb::handle token_id) { core_.skip(nb::borrow(token_id)); }
-
   nb::object unseen() { return text_object(core_.unseen()); }
 
   nb::object flush() {
     std::string next;
     core_.flush(next);
     return text_object(next);
-  }
-
-  nb::tuple send(nb::handle text) {
-    std::string sent;
-    core_.send(utf8(text), sent);
-    return nb::make_tuple(text_object(sent), taken());
-  }
-
-  nb::tuple release() {
-    std::string sent;
-    core_.release(sent);
-    return nb::make_tuple(text_object(sent), taken());
-  }
-
-  nb::list take(nb::handle text) {
-    core_.take(utf8(text).size());
-    return taken();
-  }
-
-  void drop(nb::handle text) { core_.drop(utf8(text).size()); }
-
-  nb::list finish() {
-    core_.finish();
-    return taken();
   }
 
   nb::bytes state() const {
@@ -173,10 +163,7 @@ class PyDetokenizer {
   }
 
   void set_limit(std::optional<size_t> limit) { core_.set_limit(unlimited(limit)); }
-  size_t count() const { return core_.count(); }
-  size_t passed() { return core_.pending().passed(); }
-  bool holds() const { return !core_.stops().held().empty(); }
-  const std::string* matched() const { return core_.stops().matched(); }
+  Text& answer() { return core_.answer(); }
 
  private:
   static PyObject* item(const nb::list& ids, size_t i) { return PyList_GetItem(ids.ptr(), static_cast<Py_ssize_t>(i)); }
@@ -194,8 +181,6 @@ class PyDetokenizer {
       if (PyObject* object = tokens_->text(id)) return nb::steal(object);
     return text_object(text);
   }
-
-  nb::list taken() { return tokenweir::taken(core_.pending()); }
 
   std::shared_ptr<PyTokenBytes> tokens_;
   Detokenizer<nb::object> core_;
@@ -234,23 +219,6 @@ void bind_detokenizing(nb::module_& m) {
           },
           "state"_a);
 
-  nb::class_<PendingObjects>(m, "PendingIds")
-      .def(nb::init<>())
-      .def("add", &add, "ids"_a, "text"_a, "whole"_a = true)
-      .def(
-          "take",
-          [](PendingObjects& self, nb::handle text) {
-            self.drop(utf8(text).size());
-            self.release();
-            return taken(self);
-          },
-          "text"_a)
-      .def("cut", &cut, "text"_a)
-      .def("rest", [](PendingObjects& self) {
-        self.finish();
-        return taken(self);
-      });
-
   nb::class_<StopStrings>(m, "StopStrings")
       .def(
           "__init__",
@@ -278,31 +246,77 @@ void bind_detokenizing(nb::module_& m) {
         return text_object(held);
       });
 
+  nb::class_<Text>(m, "AnswerText")
+      .def(nb::init<std::shared_ptr<StopStrings>>(), "stops"_a)
+      .def("enter", &Text::enter, "search"_a, "drop"_a)
+      .def("add", &add, "ids"_a, "text"_a)
+      .def(
+          "send",
+          [](Text& self, nb::handle text) {
+            std::string sent = final_text(self, text);
+            return gone(self, sent);
+          },
+          "text"_a.none())
+      .def(
+          "send_in_parts",
+          [](Text& self, nb::handle text) {
+            std::string sent = final_text(self, text);
+            return gone_in_parts(self, sent);
+          },
+          "text"_a.none())
+      .def(
+          "take",
+          [](Text& self, nb::handle source) {
+            self.take(utf8(source).size());
+            return taken(self);
+          },
+          "source"_a)
+      .def(
+          "drop", [](Text& self, nb::handle source) { self.drop(utf8(source).size()); }, "source"_a)
+      .def("finish",
+           [](Text& self) {
+             self.finish();
+             return taken(self);
+           })
+      .def_prop_ro("count", &Text::ids)
+      .def_prop_ro("passed", [](Text& self) { return self.pending().passed(); })
+      .def_prop_ro("holds", [](const Text& self) { return !self.stops().held().empty(); })
+      .def_prop_ro("matched", [](const Text& self) { return self.stops().matched(); });
+
+  nb::class_<PyPassage>(m, "Passage")
+      .def(
+          "__init__",
+          [](PyPassage* self, nb::handle until, nb::object scanner, bool held, std::vector<std::string> tags,
+             std::vector<std::string> line_tags, bool bare) {
+            if (!scanner.is_none()) nb::cast<const JsonValue*>(scanner);
+            auto rules = std::make_shared<const Passage>(std::string(utf8(until)), held, std::move(tags),
+                                                         std::move(line_tags), bare);
+            new (self) PyPassage{std::move(rules), std::move(scanner)};
+          },
+          "until"_a, "scanner"_a.none() = nb::none(), "held"_a = false, "tags"_a = std::vector<std::string>(),
+          "line_tags"_a = std::vector<std::string>(), "bare"_a = false)
+      .def_prop_ro("until", [](const PyPassage& self) { return self.rules->until; })
+      .def_prop_ro("tags", [](const PyPassage& self) { return self.rules->tags; })
+      .def_prop_ro("line_tags", [](const PyPassage& self) { return self.rules->line_tags; })
+      .def_prop_ro("bare", [](const PyPassage& self) { return self.rules->bare; })
+      .def_ro("scanner", &PyPassage::scanner)
+      .def_prop_ro("held", [](const PyPassage& self) { return self.rules->held; });
+
   nb::class_<PyDetokenizer>(m, "Detokenizer")
       .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool, const StopStrings&, std::vector<int64_t>,
                     nb::dict, bool, size_t, std::optional<size_t>>(),
            "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "ends"_a, "shown"_a, "splits"_a,
            "min_tokens"_a, "limit"_a.none())
       .def("copy", [](const PyDetokenizer& self) { return PyDetokenizer(self); })
-      .def("let_pass", &PyDetokenizer::let_pass, "until"_a.none(), "scanner"_a.none() = nb::none(), "held"_a = false)
-      .def("enter", &PyDetokenizer::enter, "search"_a, "drop"_a)
+      .def("let_pass", &PyDetokenizer::let_pass, "passage"_a.none())
       .def("feed", &PyDetokenizer::feed, "ids"_a, "place"_a)
       .def("step", &PyDetokenizer::step, "token_id"_a)
-      .def("skip", &PyDetokenizer::skip, "token_id"_a)
       .def("unseen", &PyDetokenizer::unseen)
       .def("flush", &PyDetokenizer::flush)
-      .def("send", &PyDetokenizer::send, "text"_a)
-      .def("release", &PyDetokenizer::release)
-      .def("take", &PyDetokenizer::take, "source"_a)
-      .def("drop", &PyDetokenizer::drop, "source"_a)
-      .def("finish", &PyDetokenizer::finish)
       .def("state", &PyDetokenizer::state)
       .def("restore", &PyDetokenizer::restore, "state"_a)
       .def_prop_rw("limit", nullptr, &PyDetokenizer::set_limit)
-      .def_prop_ro("count", &PyDetokenizer::count)
-      .def_prop_ro("passed", &PyDetokenizer::passed)
-      .def_prop_ro("holds", &PyDetokenizer::holds)
-      .def_prop_ro("matched", &PyDetokenizer::matched);
+      .def_prop_ro("answer", &PyDetokenizer::answer, nb::rv_policy::reference_internal);
 }
 
 }  // namespace tokenweir

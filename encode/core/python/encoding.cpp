@@ -3,51 +3,19 @@
 #include "python/bindings.h"
 #include "encoder/batch.h"
 #include "python/decoding.h"
-#include "encoder/encoder.h"
 #include "python/interop.h"
+#include "python/py_encoder.h"
+#include "python/texts.h"
 
 namespace tokenweir {
 
 namespace {
 
-struct PyEncoder {
-  Encoder encoder;
-  ObjectCache ints;
-
-  using Affix = std::vector<int32_t>;  // ids that go before or after a text
-
-  struct Call {
-    const PyEncoder& self;
-    std::string_view text;
-    EncodeOptions options;
-    std::unique_ptr<Workspace> w;
-
-    Call(const PyEncoder& self, nb::handle source, bool parse_special, const std::vector<size_t>& guarded)
-        : self(self), text(utf8(source)), options{parse_special, byte_offsets(text, guarded)} {
-      w = self.encoder.pool().take();
-      w->ids.clear();
-      w->spans.clear();
-      w->called.clear();
-    }
-    ~Call() { self.encoder.pool().give_back(std::move(w)); }
-
-    template <bool Spans = false>
-    void run(const Affix& prefix = {}, const Affix& suffix = {}) {
-      for (const int32_t id : prefix) w->ids.push(static_cast<uint32_t>(id));
-      unlocked(text.size(), [&] { self.encoder.encode<Spans>(text, options, *w); });
-      for (const int32_t id : suffix) w->ids.push(static_cast<uint32_t>(id));
-    }
-  };
-
-  nb::list to_list(const IdBuffer& ids) {
-    nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ids.size())));
-    for (size_t i = 0; i < ids.size(); i++) {
-      const int32_t id = ids.data()[i];
-      PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), ints.get(id, [&] { return PyLong_FromLong(id); }));
-    }
-    return list;
-  }
-};
+// A call as its keywords have it.
+PyEncoder::Call call_of(const PyEncoder& self, nb::handle source, bool parse_special, const std::vector<size_t>& guarded) {
+  const std::string_view text = utf8(source);
+  return {self, text, {parse_special, byte_offsets(text, guarded)}};
+}
 
 }  // namespace
 
@@ -117,10 +85,17 @@ void bind_encoder(nb::module_& m) {
           },
           "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a)
       .def(
+          "set_usual",
+          [](PyEncoder& self, PyEncoder::Affix prefix, PyEncoder::Affix suffix) {
+            self.prefix = std::move(prefix);
+            self.suffix = std::move(suffix);
+          },
+          "prefix"_a, "suffix"_a)
+      .def(
           "encode",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
              const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
-            PyEncoder::Call call(self, text, parse_special, guarded);
+            PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return self.to_list(call.w->ids);
           },
@@ -129,15 +104,15 @@ void bind_encoder(nb::module_& m) {
           "encode_array",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
              const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
-            PyEncoder::Call call(self, text, parse_special, guarded);
+            PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
-            return to_numpy(call.w->ids.data(), call.w->ids.size());
+            return id_array(call.w->ids.data(), call.w->ids.size());
           },
           "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_with_offsets",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
-            PyEncoder::Call call(self, text, parse_special, guarded);
+            PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run<true>();
             return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
                                   call.w->called);
@@ -146,18 +121,22 @@ void bind_encoder(nb::module_& m) {
       .def(
           "count",
           [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
-            PyEncoder::Call call(self, text, parse_special, guarded);
+            PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run();
             return call.w->ids.size();
           },
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
-          [](PyEncoder& self, nb::list texts, bool parse_special, std::vector<std::vector<size_t>> guarded,
+          [](PyEncoder& self, nb::handle source, bool parse_special, std::vector<std::vector<size_t>> guarded,
              size_t threads, const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
-            std::vector<std::string_view> views;
-            for (nb::handle text : texts) views.push_back(utf8(text, "texts[" + std::to_string(views.size()) + "]"));
-            for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views.at(i), guarded[i]);
+            const Texts texts(source);
+            texts.check_utf8();
+            const std::vector<std::string_view>& views = texts.views;
+            if (!guarded.empty() && guarded.size() != views.size())
+              throw nb::value_error(("guarded has " + std::to_string(guarded.size()) + " entries for " +
+                                     std::to_string(views.size()) + " texts").c_str());
+            for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views[i], guarded[i]);
             Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix);
             {
               nb::gil_scoped_release release;

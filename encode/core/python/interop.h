@@ -87,8 +87,9 @@ nb::ndarray<nb::numpy, T> to_numpy(std::unique_ptr<T[]> data, std::initializer_l
   return nb::ndarray<nb::numpy, T>(p, shape, owner);
 }
 
-template <class T>
-nb::ndarray<nb::numpy, T> to_numpy(const std::vector<T>& values) {
+template <class Values>
+auto to_numpy(const Values& values) {
+  using T = std::remove_cv_t<std::remove_reference_t<decltype(values[0])>>;
   std::unique_ptr<T[]> copy(new T[values.size()]);
   std::copy(values.begin(), values.end(), copy.get());
   return to_numpy(std::move(copy), {values.size()});
@@ -118,6 +119,10 @@ class ObjectCache {
     for (PyObject* object : objects_) Py_XDECREF(object);
   }
 
+  void prefetch(size_t id) const {
+    if (PyObject* object = objects_[id]) __builtin_prefetch(object, 1);
+  }
+
   // A new reference; `make` is called once an id.
   template <class Make>
   PyObject* get(size_t id, Make&& make) {
@@ -140,9 +145,18 @@ inline std::optional<int64_t> integer(nb::handle value) {
   return found;
 }
 
-inline int64_t token_id(nb::handle value) {
-  if (const auto id = integer(value)) return *id;
+[[noreturn]] inline void refuse_token_id(nb::handle value) {
   throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
+}
+
+// Of every id of a list, so what is rare stays out of the way.
+inline int64_t token_id(nb::handle value) {
+  int overflow;
+  const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (found != -1) return found;
+  if (overflow) refuse_token_id(value);
+  if (PyErr_Occurred()) throw nb::python_error();
+  return -1;
 }
 
 // A Python sequence of ids; the items of an array are only made of those that are asked for.

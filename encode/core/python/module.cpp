@@ -1,6 +1,7 @@
 // The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
 
 #include "python/bindings.h"
+#include "python/id_array.h"
 #include "python/interop.h"
 
 using namespace tokenweir;
@@ -22,6 +23,7 @@ NB_MODULE(_core, m) {
     }
   });
 
+  load_numpy();
   bind_pattern(m);
   bind_normalizer(m);
   bind_charsmap(m);
@@ -35,7 +37,10 @@ NB_MODULE(_core, m) {
   bind_decoding(m);
   bind_decode_batch(m);
   bind_encoder(m);
+  bind_usual_calls(m);
   bind_device(m);
   bind_gguf(m);
   bind_pack(m);
+  bind_tables(m);
+  bind_ragged(m);
 }

@@ -1,9 +1,11 @@
 // Vocabularies as Python sees them.
 
 #include "python/bindings.h"
+#include <algorithm>
+#include <optional>
+
 #include "python/interop.h"
 #include "python/vocabulary.h"
-#include "vocabulary/rank_file.h"
 #include "vocabulary/vocabulary.h"
 
 namespace tokenweir {
@@ -26,24 +28,81 @@ TokenIds token_ids(nb::handle tokens) {
   return TokenIds(named);
 }
 
+// Names as str, and as bytes.
+struct TextNames {
+  static std::optional<std::string_view> read(nb::handle name) {
+    Py_ssize_t size;
+    const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+    if (text) return std::string_view(text, static_cast<size_t>(size));
+    PyErr_Clear();  // what is no text is no token
+    return {};
+  }
+  static nb::object object(std::string_view name) { return text_object(name); }
+  static TokenIds ids(const nb::dict& tokens) { return token_ids(tokens); }
+};
+
+struct ByteNames {
+  static std::optional<std::string_view> read(nb::handle name) {
+    if (!PyBytes_Check(name.ptr())) return {};
+    const auto bytes = nb::borrow<nb::bytes>(name);
+    return std::string_view(bytes.c_str(), bytes.size());
+  }
+  static nb::object object(std::string_view name) { return nb::bytes(name.data(), name.size()); }
+  static TokenIds ids(const nb::dict& tokens) {
+    TokenIds::Named named;  // views of Python's bytes, which the dictionary keeps alive
+    for (auto [name, id] : tokens) {
+      const auto bytes = nb::cast<nb::bytes>(name);
+      named.emplace_back(std::string_view(bytes.c_str(), bytes.size()), vocabulary_id(id));
+    }
+    return TokenIds(named);
+  }
+};
+
+template <class Names>
 nb::object id_of(const TokenIds& ids, nb::handle name, nb::handle otherwise) {
-  Py_ssize_t size;
-  const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
-  if (!text) PyErr_Clear();  // what is no text is no token
-  const uint32_t id = text ? ids.find({text, static_cast<size_t>(size)}) : kNone;
+  const auto text = Names::read(name);
+  const uint32_t id = text ? ids.find(*text) : kNone;
   return id == kNone ? nb::borrow(otherwise) : nb::int_(id);
 }
 
-template <class Use>
-void for_each_token(const TokenIds& ids, Use&& use) {
-  for (uint32_t id = 0; id < ids.names().size(); id++)
-    if (ids.given()[id]) use(text_object(ids.names()[id]), nb::int_(id));
-}
-
+template <class Names>
 nb::dict dict_of(const TokenIds& ids) {
   nb::dict dict;
-  for_each_token(ids, [&](nb::object name, nb::object id) { dict[name] = id; });
+  for (uint32_t id = 0; id < ids.names().size(); id++)
+    if (ids.given()[id]) dict[Names::object(ids.names()[id])] = nb::int_(id);
   return dict;
+}
+
+// What a mapping has, of a class that is one or has one of its own.
+template <class Names, class Class>
+void bind_mapping(nb::class_<Class>& mapping) {
+  mapping
+      .def("__init__", [](Class* self, const nb::dict& tokens) { new (self) Class{Names::ids(tokens)}; }, "tokens"_a)
+      .def("__len__",
+           [](const Class& self) { return std::count(self.given().begin(), self.given().end(), true); })
+      .def("__getitem__",
+           [](const Class& self, nb::handle name) {
+             nb::object id = id_of<Names>(self, name, nb::none());
+             if (id.is_none()) throw nb::key_error(nb::cast<std::string>(nb::repr(name)).c_str());
+             return id;
+           })
+      .def("__contains__",
+           [](const Class& self, nb::handle name) { return !id_of<Names>(self, name, nb::none()).is_none(); })
+      .def("get", [](const Class& self, nb::handle name,
+                     nb::handle otherwise) { return id_of<Names>(self, name, otherwise); },
+           "name"_a, "default"_a = nb::none())
+      .def("__iter__", [](const Class& self) { return nb::iter(dict_of<Names>(self)); })
+      .def("keys", [](const Class& self) { return dict_of<Names>(self).keys(); })
+      .def("values", [](const Class& self) { return dict_of<Names>(self).values(); })
+      .def("items", [](const Class& self) { return dict_of<Names>(self).items(); })
+      .def("__eq__",
+           [](const Class& self, nb::handle other) {
+             if (nb::isinstance<Class>(other)) return dict_of<Names>(self).equal(dict_of<Names>(nb::cast<Class>(other)));
+             return dict_of<Names>(self).equal(other);
+           })
+      .def("__reduce__", [](nb::handle self) {
+        return nb::make_tuple(self.type(), nb::make_tuple(dict_of<Names>(nb::cast<Class>(self))));
+      });
 }
 
 }  // namespace
@@ -62,68 +121,42 @@ void bind_vocabulary(nb::module_& m) {
     return nb::bytes(bytes.data(), bytes.size());
   });
 
-  m.def(
-      "read_ranks",
-      [](const nb::bytes& data) -> std::optional<nb::dict> {
-        RankFile file({data.c_str(), data.size()});
-        nb::dict ranks;
-        std::string token;
-        std::vector<bool> seen;
-        size_t lines = 0;
-        for (int64_t rank; !file.ended(); lines++) {
-          if (!file.line(token, rank) || rank > PairTable::kMaxId) return {};
-          const size_t at = static_cast<size_t>(rank);
-          if (at >= seen.size()) seen.resize(std::max(at + 1, 2 * seen.size()));
-          if (seen[at]) return {};
-          seen[at] = true;
-          ranks[nb::bytes(token.data(), token.size())] = rank;
-        }
-        if (lines == 0 || ranks.size() != lines) return {};
-        return ranks;
-      },
-      "data"_a);
+  nb::class_<TokenIds> token_ids_class(m, "TokenIds");
+  bind_mapping<TextNames>(token_ids_class);
+  token_ids_class.def_static(
+      "from_json",
+      [](const Table8& json) { return TokenIds::from_json({reinterpret_cast<const char*>(json.data()), json.size()}); },
+      "json"_a);
 
-  nb::class_<TokenIds>(m, "TokenIds")
-      .def("__init__", [](TokenIds* self, nb::dict tokens) { new (self) TokenIds(token_ids(tokens)); }, "tokens"_a)
+  nb::class_<RankIds> rank_ids_class(m, "RankIds");
+  bind_mapping<ByteNames>(rank_ids_class);
+  rank_ids_class
       .def_static(
-          "from_json",
-          [](const Table8& json) {
-            return TokenIds::from_json({reinterpret_cast<const char*>(json.data()), json.size()});
+          "read",
+          [](const nb::bytes& data) -> std::optional<RankIds> {
+            auto ids = TokenIds::from_ranks({data.c_str(), data.size()});
+            if (!ids) return {};
+            return RankIds{std::move(*ids)};
           },
-          "json"_a)
-      .def("__len__",
-           [](const TokenIds& self) { return std::count(self.given().begin(), self.given().end(), true); })
-      .def("__getitem__",
-           [](const TokenIds& self, nb::handle name) {
-             nb::object id = id_of(self, name, nb::none());
-             if (id.is_none()) throw nb::key_error(nb::cast<std::string>(nb::repr(name)).c_str());
-             return id;
-           })
-      .def("__contains__", [](const TokenIds& self, nb::handle name) { return !id_of(self, name, nb::none()).is_none(); })
-      .def("get", id_of, "name"_a, "default"_a = nb::none())
-      .def("__iter__", [](const TokenIds& self) { return nb::iter(dict_of(self)); })
-      .def("keys", [](const TokenIds& self) { return dict_of(self).keys(); })
-      .def("values", [](const TokenIds& self) { return dict_of(self).values(); })
-      .def("items", [](const TokenIds& self) { return dict_of(self).items(); })
-      .def("__eq__",
-           [](const TokenIds& self, nb::handle other) {
-             if (nb::isinstance<TokenIds>(other)) return dict_of(self).equal(dict_of(nb::cast<TokenIds>(other)));
-             return dict_of(self).equal(other);
-           })
-      .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(), nb::make_tuple(dict_of(nb::cast<TokenIds>(self))));
-      });
+          "data"_a)
+      .def(
+          "tokens",
+          [](const RankIds& self, const std::vector<int64_t>& ids) {
+            nb::dict tokens;
+            for (const int64_t id : ids)
+              if (id >= 0 && static_cast<size_t>(id) < self.given().size() && self.given()[static_cast<size_t>(id)])
+                tokens[nb::int_(id)] = ByteNames::object(self.names()[static_cast<size_t>(id)]);
+            return tokens;
+          },
+          "ids"_a);
 
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def_static("byte_level", [](nb::handle tokens) { return Vocabulary(token_ids(tokens), Names::kAlphabet); })
       .def_static("ranks",
-                  [](nb::dict tokens) {
-                    TokenIds::Named named;  // views of Python's bytes, which the dictionary keeps alive
-                    for (auto [name, id] : tokens) {
-                      const auto bytes = nb::cast<nb::bytes>(name);
-                      named.emplace_back(std::string_view(bytes.c_str(), bytes.size()), vocabulary_id(id));
-                    }
-                    return Vocabulary(TokenIds(named), Names::kPlain);
+                  [](nb::handle tokens) {
+                    const bool kept = nb::isinstance<RankIds>(tokens);
+                    return Vocabulary(kept ? nb::cast<RankIds>(tokens) : ByteNames::ids(nb::cast<nb::dict>(tokens)),
+                                      Names::kPlain);
                   })
       .def_static("plain",
                   [](nb::handle tokens) {

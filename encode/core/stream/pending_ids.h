@@ -21,14 +21,8 @@ class PendingIds {
   size_t sent() const { return sent_; }
   size_t passed() const { return passed_; }
 
-  // Adds an id that ends with the next `length` bytes; not `whole` if the last of its own begin the character after.
-  void add(Id id, size_t length, bool whole) {
-    extend(length);
-    add_at_end(std::move(id), length > 0 && whole);
-  }
-
   // Adds an id that ends with the last byte that was added, or not `whole`: with the next character.
-  void add_at_end(Id id, bool whole) { waiting_.push_back({std::move(id), whole ? end_ : end_ + 1}); }
+  void add(Id id, bool whole) { waiting_.push_back({std::move(id), whole ? end_ : end_ + 1}); }
 
   // Adds text that no id comes with.
   void extend(size_t length) { end_ += length; }

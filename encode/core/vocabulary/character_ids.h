@@ -19,7 +19,7 @@ class CharacterIds {
       others_.emplace(character, id);
       return;
     }
-    if (ids_.empty()) ids_.assign(kPlane, kNone);
+    if (ids_.empty()) ids_ = {kPlane, kNone};
     if (ids_[character] == kNone) ids_[character] = id;
   }
 
@@ -30,10 +30,15 @@ class CharacterIds {
     return found == others_.end() ? kNone : found->second;
   }
 
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(ids_, others_);
+  }
+
  private:
   static constexpr uint32_t kPlane = 0x10000;
 
-  std::vector<uint32_t> ids_;  // of the basic plane
+  SharedArray<uint32_t> ids_;  // of the basic plane
   std::unordered_map<uint32_t, uint32_t> others_;
 };
 

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "base/quote.h"
 #include "base/json_text.h"
+#include "base/quote.h"
+#include "base/shared_array.h"
 
 namespace tokenweir {
 
@@ -23,21 +24,37 @@ class Merges {
     std::string_view joined() const { return {left.data(), left.size() + right.size()}; }
   };
 
+  class Builder;
+
+  Merges() = default;
+
   // A tokenizer.json's list of "left right" or ["left", "right"]; nothing if anything else is in it.
-  static std::optional<Merges> from_json(std::string_view json) {
-    Merges merges;
-    merges.text_.reserve(json.size());
-    JsonText text(json);
-    if (!text.take('[')) return {};
-    if (text.take(']')) return text.ended() ? std::optional(std::move(merges)) : std::nullopt;
-    do
-      if (!merges.read(text)) return {};
-    while (text.take(','));
-    if (!text.take(']') || !text.ended()) return {};
-    merges.text_.shrink_to_fit();
-    return merges;
+  static std::optional<Merges> from_json(std::string_view json);
+
+  size_t size() const { return ends_.size(); }
+
+  Pair operator[](size_t i) const {
+    const size_t begin = i == 0 ? 0 : ends_[i - 1].right;
+    const std::string_view text(text_.data(), text_.size());
+    return {text.substr(begin, ends_[i].left - begin), text.substr(ends_[i].left, ends_[i].right - ends_[i].left)};
   }
 
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(text_, ends_);
+  }
+
+ private:
+  struct Ends {
+    uint32_t left, right;
+  };
+
+  SharedArray<char> text_;
+  SharedArray<Ends> ends_;  // in `text_`, of each pair's tokens
+};
+
+class Merges::Builder {
+ public:
   // "left right"; a line that begins as the first one of GPT-2's merges.txt is none
   void add(std::string_view merge) {
     if (is_version(merge)) return;
@@ -54,19 +71,30 @@ class Merges {
     end_pair(middle);
   }
 
+  // All merges of a list in JSON; false if anything else is in it.
+  bool read_all(std::string_view json) {
+    text_.reserve(json.size());
+    JsonText text(json);
+    if (!text.take('[')) return false;
+    if (text.take(']')) return text.ended();
+    do
+      if (!read(text)) return false;
+    while (text.take(','));
+    return text.take(']') && text.ended();
+  }
+
   size_t size() const { return ends_.size(); }
 
-  Pair operator[](size_t i) const {
-    const size_t begin = i == 0 ? 0 : ends_[i - 1].right;
-    const std::string_view text = text_;
-    return {text.substr(begin, ends_[i].left - begin), text.substr(ends_[i].left, ends_[i].right - ends_[i].left)};
+  Merges made() && {
+    Merges merges;
+    text_.shrink_to_fit();
+    const auto text = std::make_shared<std::string>(std::move(text_));
+    merges.text_ = SharedArray<char>(text->data(), text->size(), text);
+    merges.ends_ = std::move(ends_);
+    return merges;
   }
 
  private:
-  struct Ends {
-    uint32_t left, right;
-  };
-
   static bool is_version(std::string_view merge) { return merge.substr(0, 8) == "#version"; }
 
   static size_t only_space(std::string_view merge) {
@@ -103,7 +131,12 @@ class Merges {
   }
 
   std::string text_;
-  std::vector<Ends> ends_;  // in `text_`, of each pair's tokens
+  std::vector<Ends> ends_;
 };
+
+inline std::optional<Merges> Merges::from_json(std::string_view json) {
+  Builder builder;
+  return builder.read_all(json) ? std::optional(std::move(builder).made()) : std::nullopt;
+}
 
 }  // namespace tokenweir

@@ -14,9 +14,10 @@ class RankFile {
 
   bool ended() const { return at_ == data_.size(); }
 
-  // Takes a line; false if it is not written as every known file has it, which does not mean that it is wrong.
-  bool line(std::string& token, int64_t& rank) {
-    token.clear();
+  // Takes a line and appends its token to `tokens`; false if it is not written as every known file has it, which does not
+  // mean that it is wrong.
+  bool line(std::string& tokens, int64_t& rank) {
+    const size_t before = tokens.size();
     rank = 0;
     uint32_t held = 0, bits = 0;
     const size_t first = at_;
@@ -24,7 +25,7 @@ class RankFile {
       held = (held << 6 | static_cast<uint32_t>(value)) & 0xFFFF;
       if ((bits += 6) < 8) continue;
       bits -= 8;
-      token += static_cast<char>(held >> bits & 0xFF);
+      tokens += static_cast<char>(held >> bits & 0xFF);
     }
     if (held & ((1u << bits) - 1)) return false;
     for (; bits > 0 && at_ < data_.size() && data_[at_] == '='; at_++) bits -= 2;
@@ -33,7 +34,7 @@ class RankFile {
     for (; at_ < data_.size() && data_[at_] >= '0' && data_[at_] <= '9'; at_++)
       if (at_ - digits < 18) rank = rank * 10 + (data_[at_] - '0');
     const size_t n = at_ - digits;
-    return n > 0 && n <= 18 && (ended() || take('\n')) && !token.empty();
+    return n > 0 && n <= 18 && (ended() || take('\n')) && tokens.size() > before;
   }
 
  private:

@@ -1,6 +1,7 @@
 // Tokens and their ids, as a file lists them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/errors.h"
 #include "vocabulary/hash_table.h"
 #include "base/json_text.h"
+#include "vocabulary/rank_file.h"
 #include "vocabulary/token_list.h"
 
 namespace tokenweir {
@@ -47,30 +49,34 @@ class TokenIds {
     TokenList::Builder builder(0);
     builder.bytes().reserve(json.size());
     std::vector<int64_t> ids;
-    bool in_order = true;
     if (!text.take('{')) return {};
     do {
       int64_t id;
       if (!text.string(builder.bytes()) || !text.take(':') || !text.integer(id)) return {};
       builder.end_token();
-      in_order = in_order && id == static_cast<int64_t>(ids.size());
       ids.push_back(id);
     } while (text.take(','));
     if (!text.take('}') || !text.ended()) return {};
-    const TokenList names(std::move(builder));
-    TokenIds made;
-    if (in_order) {
-      made.names_ = names;
-      made.given_.assign(names.size(), true);
-      if (names.size() > PairTable::kMaxId) return {};
-      made.index();
-    } else {
-      Named tokens;
-      tokens.reserve(ids.size());
-      for (size_t i = 0; i < ids.size(); i++) tokens.emplace_back(names[i], ids[i]);
-      made = TokenIds(tokens);
+    return of_different(std::move(builder), ids);
+  }
+
+  // The tokens of a rank file; nothing if it is not written as every known file has it, or one is there twice.
+  static std::optional<TokenIds> from_ranks(std::string_view data) {
+    RankFile file(data);
+    TokenList::Builder builder(data.size() / 16);
+    builder.bytes().reserve(data.size() * 3 / 4);
+    std::vector<int64_t> ids;
+    std::vector<bool> seen;
+    for (int64_t rank; !file.ended(); ids.push_back(rank)) {
+      if (!file.line(builder.bytes(), rank) || rank > PairTable::kMaxId) return {};
+      builder.end_token();
+      const size_t at = static_cast<size_t>(rank);
+      if (at >= seen.size()) seen.resize(std::max(at + 1, 2 * seen.size()));
+      if (seen[at]) return {};
+      seen[at] = true;
     }
-    return made.differ_ ? std::optional(std::move(made)) : std::nullopt;
+    if (ids.empty()) return {};
+    return of_different(std::move(builder), ids);
   }
 
   // The token's id, or kNone.
@@ -80,8 +86,33 @@ class TokenIds {
   const std::vector<bool>& given() const { return given_; }    // there is such a token
   const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the given names
 
- private:
   TokenIds() = default;
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(names_, given_, table_, differ_);
+  }
+
+ private:
+  // Tokens with the id of each; nothing if two are equal.
+  static std::optional<TokenIds> of_different(TokenList::Builder&& builder, const std::vector<int64_t>& ids) {
+    const TokenList names(std::move(builder));
+    TokenIds made;
+    size_t in_order = 0;
+    while (in_order < ids.size() && ids[in_order] == static_cast<int64_t>(in_order)) in_order++;
+    if (in_order == ids.size()) {
+      if (names.size() > PairTable::kMaxId) return {};
+      made.names_ = names;
+      made.given_.assign(names.size(), true);
+      made.index();
+    } else {
+      Named tokens;
+      tokens.reserve(ids.size());
+      for (size_t i = 0; i < ids.size(); i++) tokens.emplace_back(names[i], ids[i]);
+      made = TokenIds(tokens);
+    }
+    return made.differ_ ? std::optional(std::move(made)) : std::nullopt;
+  }
 
   void index() {
     auto table = std::make_shared<TokenTable>(names_);

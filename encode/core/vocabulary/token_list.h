@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/shared_array.h"
 
 namespace tokenweir {
 
@@ -40,22 +41,27 @@ class TokenList {
   TokenList() : TokenList(Builder(0)) {}
 
   explicit TokenList(Builder&& built) {
-    const auto owner = std::make_shared<const Builder>(std::move(built));
-    bytes_ = owner->bytes_.data();
-    offsets_ = owner->offsets_.data();
-    size_ = owner->offsets_.size() - 1;
-    owner_ = owner;
+    const auto bytes = std::make_shared<std::string>(std::move(built.bytes_));
+    bytes_ = SharedArray<char>(bytes->data(), bytes->size(), bytes);
+    offsets_ = std::move(built.offsets_);
   }
 
   template <class Strings>
   explicit TokenList(const Strings& tokens) : TokenList(build(tokens)) {}
 
-  size_t size() const { return size_; }
+  size_t size() const { return offsets_.size() - 1; }
 
-  std::string_view operator[](size_t id) const { return {bytes_ + offsets_[id], offsets_[id + 1] - offsets_[id]}; }
+  std::string_view operator[](size_t id) const {
+    return {bytes_.data() + offsets_[id], offsets_[id + 1] - offsets_[id]};
+  }
 
   // How many bytes they have together.
-  size_t bytes() const { return offsets_[size_]; }
+  size_t bytes() const { return bytes_.size(); }
+
+  template <class Visit>
+  void fields(Visit& visit) {
+    visit(bytes_, offsets_);
+  }
 
  private:
   template <class Strings>
@@ -68,10 +74,8 @@ class TokenList {
     return builder;
   }
 
-  const char* bytes_;
-  const uint32_t* offsets_;
-  size_t size_;
-  std::shared_ptr<const void> owner_;
+  SharedArray<char> bytes_;
+  SharedArray<uint32_t> offsets_;
 };
 
 }  // namespace tokenweir

@@ -45,6 +45,13 @@ inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
 
+// -- time -------------------------------------------------------------------------------------------------------------
+
+inline long long clock64() {
+  static long long ticks = 0;
+  return ticks += 1000;
+}
+
 // -- numbers ----------------------------------------------------------------------------------------------------------
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

@@ -105,9 +105,9 @@ def test_rank_files():
     tokens = list({pick.randbytes(pick.randint(1, 9)) for _ in range(2_000)})
     ranks = dict(zip(tokens, pick.sample(range(5_000), len(tokens)), strict=True))
     lines = [b"%b %d" % (b64encode(token), rank) for token, rank in ranks.items()]
-    assert _core.read_ranks(b"\n".join(lines)) == _core.read_ranks(b"\n".join(lines) + b"\n") == ranks
+    assert _core.RankIds.read(b"\n".join(lines)) == _core.RankIds.read(b"\n".join(lines) + b"\n") == ranks
     unusual = b"\r\n".join([b"", *lines])  # which the core leaves to Python
-    assert _core.read_ranks(unusual) is None
+    assert _core.RankIds.read(unusual) is None
     assert tiktoken.read(unusual, pattern=".").model.ranks == ranks
 
 
@@ -115,4 +115,4 @@ def test_rank_files():
                                   b"YQ== -1", b"YQ== x", b"=== 1", b" 1", b"YQ== 1\n\n", b"YQ== 1\nYQ== 2", b"",
                                   b"YQ== 1\nYg== 1", b"Y=Q= 1", b"YQ== 9999999999999999999"])  # fmt: skip
 def test_other_rank_files(line):
-    assert _core.read_ranks(line) is None
+    assert _core.RankIds.read(line) is None

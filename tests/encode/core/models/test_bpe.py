@@ -62,14 +62,14 @@ def random_text(pick, letters, longest):
     return "".join(pick.choice(letters) for _ in range(pick.randint(1, longest)))
 
 
-def merging_tokenizer(spell, merges, *, whole_first=False, added=()):
+def merging_tokenizer(spell, merges, *, whole_first=False, added=(), pre_tokenizer=ONE_PIECE):
     tokens = dict.fromkeys([bytes([byte]) for byte in range(256)] + [left + right for left, right in merges])
     model = BPE(
         vocab={spell(token): i for i, token in enumerate(tokens)},
         merges=[(spell(left), spell(right)) for left, right in merges],
         ignore_merges=whole_first,
     )
-    return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=ONE_PIECE, added_tokens=added))
+    return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, added_tokens=added))
 
 
 def tokens_of(tok, text, **options):
@@ -134,6 +134,39 @@ def test_long_pieces(spell, letters):
             while len(text.encode()) < length:
                 text += pick.choice(letters)
             assert tokens_of(tok, text) == reference_bpe(text.encode(), priority), (merges, text)
+
+
+@pytest.mark.parametrize("whole_first", [False, True])
+def test_many_new_words_at_once(spell, whole_first):
+    """New words merge side by side; some come twice, and some tokens are none that merging makes."""
+    pick = random.Random(whole_first)
+    letters = ["a", "b", "c", "é", "日"]
+    for _ in range(40):
+        merges = random_merges(pick, [*letters, " "], 60)
+        priority = {pair: i for i, pair in enumerate(merges)}
+        tokens = {left + right for left, right in merges}
+        tok = merging_tokenizer(spell, merges, whole_first=whole_first, pre_tokenizer=ByteLevel(add_prefix_space=False))
+        words = [random_text(pick, letters, pick.choice([2, 5, 9, 14])) for _ in range(300)]
+        words += pick.choices(words, k=100)
+        pieces = [words[0].encode(), *(b" " + word.encode() for word in words[1:])]
+        expected = []
+        for piece in pieces:
+            expected += [piece] if whole_first and piece in tokens else reference_bpe(piece, priority)
+        for _ in range(2):  # the second time from what was kept
+            assert tokens_of(tok, " ".join(words)) == expected, merges
+
+
+@pytest.mark.parametrize("unit", ["a", "ab", "aab", "日", "ab" * 1792 + "b"])
+def test_long_runs_of_the_same(both, unit):
+    """Longer than the window in which merging goes on; windows of the same symbols are merged once."""
+    for seed in range(5):
+        pick = random.Random(seed)
+        merges = [(a.decode(), b.decode()) for a, b in random_merges(pick, ["a", "b"], 12)]
+        ours, theirs = both(merges=merges, pre_tokenizer=BYTE_LEVEL | {"use_regex": False})
+        for n in (9000, 9001, 20_011):
+            text = (unit * n)[:n]
+            assert ours.encode(text) == theirs.encode(text).ids, merges
+            assert ours.encode(text + "b" + text) == theirs.encode(text + "b" + text).ids, merges
 
 
 def test_a_piece_that_is_a_token_is_taken_whole_where_the_model_says_so(both):

@@ -11,6 +11,7 @@ import random
 
 import pytest
 import tokenizers
+from model_texts import cut, encoded, lines, random_text
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -84,22 +85,10 @@ def random_model(pick):
     return letters, ids_of(tokens), merges, options
 
 
-def random_text(pick, letters):
-    length = pick.randint(1, 12) if pick.random() < 0.8 else pick.randint(13, 150)
-    pool = letters + [pick.choice(LETTERS)] * (pick.random() < 0.4) + letters[:1] * pick.choice([0, 0, 0, 6])
-    return "".join(pick.choice(pool) for _ in range(length))
-
-
 def assert_same(model, reference, text):
     expected = reference.encode(text)
-    ids, offsets = model.encode(text)
-    assert (ids, list(map(tuple, offsets.tolist()))) == (expected.ids, expected.offsets), text
-    assert cut(model, text) == ids, text
-
-
-def cut(model, text, guarded=False):
-    """The ids of the parts of a text that is cut where that is safe."""
-    return [token_id for part in model.encode_cut(text, guarded) for token_id in part]
+    assert encoded(model, text) == (expected.ids, expected.offsets), text
+    assert cut(model, text) == expected.ids, text
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -109,7 +98,7 @@ def test_random_models(seed):
         letters, vocab, merges, options = random_model(pick)
         model, reference = ours(vocab, merges, **options), huggingface(vocab, merges, **options)
         for _ in range(25):
-            assert_same(model, reference, random_text(pick, letters))
+            assert_same(model, reference, random_text(pick, letters, LETTERS))
 
 
 def test_guarded_text_is_that_of_a_model_without_the_control_tokens():
@@ -129,7 +118,7 @@ def test_guarded_text_is_that_of_a_model_without_the_control_tokens():
         reference = huggingface(renamed, allowed, **options)
         model = ours(vocab, merges, **options, control=[vocab[token] for token in control])
         for _ in range(25):
-            text = random_text(pick, letters)
+            text = random_text(pick, letters, LETTERS)
             expected = reference.encode(text).ids
             assert model.encode(text, guarded=True)[0] == expected
             assert cut(model, text, guarded=True) == expected
@@ -178,11 +167,6 @@ def test_a_piece_that_is_one_token_of_many_windows():
     model, reference = ours(vocab, merges), huggingface(vocab, merges)
     for length in (4_096, 8_191, 16_384, 40_000):
         assert_same(model, reference, "a" * length)
-
-
-def encoded(model, text):
-    ids, offsets = model.encode(text)
-    return ids, list(map(tuple, offsets.tolist()))
 
 
 def test_a_character_that_is_no_token_vanishes_and_its_neighbours_merge():
@@ -259,28 +243,6 @@ def test_an_unknown_token_that_is_never_needed_may_be_absent():
     assert model.encode("é")[0] == [vocab["<0xC3>"], vocab["<0xA9>"]]
 
 
-PARTS = [
-    *(
-        " ",
-        "  ",
-        "▁",
-        "▁▁▁",
-        "\n",
-        "\n\n",
-        "\t",
-        "é",
-        "e\u0301",
-        "👨‍👩‍👧",
-        "가",
-        "\u1100\u1161",
-        "\0",
-        "\ufffd",
-        "it's",
-    ),
-    *("日本", "<s>", "<0x41>", "12", "</div>", "aaaaaaaa", "😀", "𝔘", "def ", "The quick", "naïve", "\u200d", "ﬁ"),
-]
-
-
 @pytest.mark.parametrize("name", ["llama-2", "gemma", "phi-3-mini", "mistral-7b-v0.3"])
 def test_real_models(name, data):
     source = json.loads(data(f"tokenizers/{name}/tokenizer.json").read_text(encoding="utf-8"))
@@ -288,9 +250,5 @@ def test_real_models(name, data):
     options = {option: model[option] for option in OPTIONS if option in model}
     reference = huggingface(model["vocab"], model["merges"], **options)
     mine = ours(model["vocab"], model["merges"], **options)
-    lines = data("corpora/emoji-rich.txt").read_text(encoding="utf-8")[:20_000].splitlines()
-    lines += data("corpora/ja-wagahai-neko.txt").read_text(encoding="utf-8")[:10_000].splitlines()
-    pick = random.Random(name)
-    lines += ["".join(pick.choices(PARTS, k=pick.randint(1, 40))) for _ in range(400)]
-    for line in filter(None, lines):
+    for line in lines(data, name, characters=10_000, count=400):
         assert_same(mine, reference, line.replace(" ", "▁"))

@@ -11,6 +11,7 @@ import struct
 
 import numpy as np
 import pytest
+from model_texts import cut, encoded, lines, random_text
 
 from tokenweir.encode import _core
 from tokenweir.encode.decoders import decoding
@@ -85,22 +86,15 @@ def random_model(pick, letters):
     return pieces, byte_fallback
 
 
-def random_text(pick, letters):
-    length = pick.randint(0, 12) if pick.random() < 0.7 else pick.randint(13, 150)
-    pool = letters + [pick.choice(LETTERS)] * (pick.random() < 0.4) + letters[:1] * pick.choice([0, 0, 0, 6])
-    return "".join(pick.choice(pool) for _ in range(length)) + "<unk>" * (pick.random() < 0.1)
+def some_text(pick, letters):
+    """Now and then an empty one, or with what the unknown piece is called."""
+    return random_text(pick, letters, LETTERS) * (pick.random() < 0.95) + "<unk>" * (pick.random() < 0.1)
 
 
 def assert_same(model, processor, text):
     expected = processor.encode(text, return_type="offset_mapping")
-    ids, offsets = model.encode(text)
-    assert (ids, list(map(tuple, offsets.tolist()))) == (expected["ids"], expected["offsets"]), text
-    assert cut(model, text) == ids, text
-
-
-def cut(model, text, guarded=False):
-    """The ids of the parts of a text that is cut where that is safe."""
-    return [token_id for part in model.encode_cut(text, guarded) for token_id in part]
+    assert encoded(model, text) == (expected["ids"], expected["offsets"]), text
+    assert cut(model, text) == expected["ids"], text
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -111,7 +105,7 @@ def test_random_models(seed):
         pieces, byte_fallback = random_model(pick, letters)
         model, processor = ours(pieces, byte_fallback), reference(pieces, byte_fallback)
         for _ in range(25):
-            assert_same(model, processor, random_text(pick, letters))
+            assert_same(model, processor, some_text(pick, letters))
 
 
 def test_guarded_text_is_that_of_a_model_whose_control_pieces_never_match():
@@ -125,7 +119,7 @@ def test_guarded_text_is_that_of_a_model_whose_control_pieces_never_match():
         without = [(piece, score, CONTROL if i in control else kind) for i, (piece, score, kind) in enumerate(pieces)]
         model, processor = ours(pieces, byte_fallback, control), reference(without, byte_fallback)
         for _ in range(25):
-            text = random_text(pick, letters)
+            text = some_text(pick, letters)
             expected = processor.encode(text)
             assert model.encode(text, guarded=True)[0] == expected
             assert cut(model, text, guarded=True) == expected
@@ -147,11 +141,6 @@ def test_long_texts(scores):
         for length in (*range(62, 68), 1000, 20_000):
             assert_same(model, processor, "".join(pick.choice(letters) for _ in range(length)))
             assert_same(model, processor, letters[0] * length)
-
-
-def encoded(model, text):
-    ids, offsets = model.encode(text)
-    return ids, list(map(tuple, offsets.tolist()))
 
 
 def test_of_equal_scores_the_leftmost_merges_first():
@@ -195,7 +184,7 @@ def test_an_encoder_agrees_with_its_model():
         pieces, byte_fallback = random_model(pick, letters)
         model = ours(pieces, byte_fallback)
         whole = encoder(model, len(pieces))
-        for text in (random_text(pick, letters) for _ in range(20)):
+        for text in (some_text(pick, letters) for _ in range(20)):
             ids, offsets, _ = whole.encode_with_offsets(text, True, [])
             assert (ids, list(map(tuple, offsets.tolist()))) == encoded(model, text)
             assert whole.encode(text, True, [], [], []) == ids
@@ -242,28 +231,6 @@ def test_a_piece_that_is_too_long(kind):
         ours([("<unk>", 0.0, UNKNOWN), ("a" * 1025, 0.0, kind)])
 
 
-PARTS = [
-    *(
-        " ",
-        "  ",
-        "▁",
-        "▁▁▁",
-        "\n",
-        "\n\n",
-        "\t",
-        "é",
-        "e\u0301",
-        "👨‍👩‍👧",
-        "가",
-        "\u1100\u1161",
-        "\0",
-        "\ufffd",
-        "it's",
-    ),
-    *("日本", "<s>", "<0x41>", "12", "</div>", "aaaaaaaa", "😀", "𝔘", "def ", "The quick", "naïve", "\u200d", "ﬁ"),
-]
-
-
 @pytest.mark.parametrize("name", ["llama-2/tokenizer.model", "mistral-7b-v0.3/tokenizer.model"])
 def test_real_models(name, data):
     processor = sentencepiece.SentencePieceProcessor(model_file=str(data(f"tokenizers/{name}")))
@@ -284,11 +251,7 @@ def test_real_models(name, data):
         ],
         True,
     )
-    lines = data("corpora/emoji-rich.txt").read_text(encoding="utf-8")[:40_000].splitlines()
-    lines += data("corpora/ja-wagahai-neko.txt").read_text(encoding="utf-8")[:20_000].splitlines()
-    pick = random.Random(name)
-    lines += ["".join(pick.choices(PARTS, k=pick.randint(1, 40))) for _ in range(1000)]
-    for line in filter(None, lines):
+    for line in lines(data, name, characters=20_000, count=1000):
         normal = processor.normalize(line)
         expected = processor.encode(line)
         assert model.encode(normal)[0] == expected, line

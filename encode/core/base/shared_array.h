@@ -1,0 +1,40 @@
+// Values side by side that copies share: made in memory, or lying in a block that was read from a file (table_file.h).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tokenweir {
+
+template <class T>
+class SharedArray {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>);
+
+  SharedArray() = default;
+  SharedArray(std::vector<T> values) : size_(values.size()) {
+    const auto owner = std::make_shared<std::vector<T>>(std::move(values));
+    data_ = owner->data();
+    owner_ = owner;
+  }
+  SharedArray(T* data, size_t size, std::shared_ptr<const void> owner)
+      : data_(data), size_(size), owner_(std::move(owner)) {}
+  SharedArray(size_t size, T value) : SharedArray(std::vector<T>(size, value)) {}
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() const { return data_; }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+  T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace tokenweir

@@ -1,0 +1,45 @@
+// The functions of numpy's C interface come as a table, whose places are part of its binary interface and never change.
+// Taking one of them from there needs none of numpy's headers, which would tie the build to a numpy.
+
+#include "python/id_array.h"
+
+namespace tokenweir {
+
+namespace {
+
+constexpr size_t kArrayType = 2, kNew = 93;  // places in the table
+constexpr int kInt32 = 5;                    // numpy's number of the type
+
+// PyArray_New.
+using New = PyObject* (*)(PyTypeObject* type, int n_dimensions, const Py_ssize_t* shape, int item,
+                          const Py_ssize_t* strides, void* data, int item_size, int flags, PyObject* base);
+
+// How an array begins.
+struct ArrayHead {
+  PyObject_HEAD
+  char* data;
+};
+
+void** table;
+
+}  // namespace
+
+void load_numpy() {
+  const std::string version = nb::cast<std::string>(nb::module_::import_("numpy").attr("__version__"));
+  const bool first = version.compare(0, 2, "1.") == 0;
+  const nb::module_ core = nb::module_::import_(first ? "numpy.core.multiarray" : "numpy._core.multiarray");
+  const nb::object capsule = core.attr("_ARRAY_API");
+  table = static_cast<void**>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  if (!table) throw nb::python_error();
+}
+
+nb::object id_array(const int32_t* ids, size_t n) {
+  const Py_ssize_t shape = static_cast<Py_ssize_t>(n);
+  const nb::object array = nb::steal(reinterpret_cast<New>(table[kNew])(
+      static_cast<PyTypeObject*>(table[kArrayType]), 1, &shape, kInt32, nullptr, nullptr, 0, 0, nullptr));
+  if (!array.is_valid()) throw nb::python_error();
+  if (n > 0) std::memcpy(reinterpret_cast<ArrayHead*>(array.ptr())->data, ids, n * sizeof *ids);
+  return array;
+}
+
+}  // namespace tokenweir

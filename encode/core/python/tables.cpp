@@ -1,0 +1,105 @@
+// A tokenizer's tables as a block that can be kept in a file (base/table_file.h), as Python sees them.
+
+#include "python/bindings.h"
+#include <optional>
+
+#include "base/table_file.h"
+#include "models/bpe.h"
+#include "models/character_bpe.h"
+#include "python/decoding.h"
+#include "python/interop.h"
+#include "python/vocabulary.h"
+#include "vocabulary/merges.h"
+
+namespace tokenweir {
+
+namespace {
+
+enum class Kind : uint8_t { kMerges, kRanks, kCharacters };
+
+// The tables of a block, which are read in the order of the members.
+class KeptTables {
+ public:
+  KeptTables(const TableBlock& block, size_t start) : block_(block), reader_(block_, start) {
+    reader_(kind_, ids_, merges_);
+    if (kind_ > static_cast<uint8_t>(Kind::kCharacters)) throw FileError("tables of an unknown kind");
+  }
+
+  nb::object ids() const {
+    if (static_cast<Kind>(kind_) == Kind::kRanks) return nb::cast(RankIds{ids_});
+    return nb::cast(ids_);
+  }
+
+  std::optional<Merges> merges() const {
+    return static_cast<Kind>(kind_) == Kind::kRanks ? std::nullopt : std::optional(merges_);
+  }
+
+  std::shared_ptr<Model> model(const std::vector<uint32_t>& control) {
+    if (static_cast<Kind>(kind_) == Kind::kCharacters) return std::make_shared<CharacterBpe>(reader_, control);
+    auto bpe = std::make_shared<Bpe>(reader_);
+    bpe->set_control(control);
+    return bpe;
+  }
+
+  std::shared_ptr<PyTokenBytes> token_bytes(Decoding decoding) {
+    TokenBytes table(std::move(decoding), reader_);
+    reader_.end();
+    const size_t size = table.size();
+    return std::shared_ptr<PyTokenBytes>(new PyTokenBytes{std::move(table), ObjectCache(size)});
+  }
+
+ private:
+  TableBlock block_;
+  TableReader reader_;
+  uint8_t kind_ = 0;
+  TokenIds ids_;
+  Merges merges_;
+};
+
+}  // namespace
+
+void bind_tables(nb::module_& m) {
+  nb::class_<TableBlock>(m, "TableBlock")
+      .def(nb::init<size_t>(), "size"_a)
+      .def_prop_ro("memory",
+                   [](const TableBlock& self) {
+                     auto* owner = new std::shared_ptr<const void>(self.owner());
+                     nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
+                     return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(self.data(), {self.size()}, capsule);
+                   },
+                   nb::rv_policy::reference);
+
+  m.def("checksum", [](const Table8& bytes) { return checksum(bytes.data(), bytes.size()); }, "bytes"_a);
+
+  m.def(
+      "keep_tables",
+      [](nb::handle ids, std::optional<Merges> merges, const Model& model,
+         const PyTokenBytes& tokens) -> std::optional<nb::ndarray<nb::numpy, uint8_t>> {
+        TableWriter writer;
+        const bool ranks = nb::isinstance<RankIds>(ids);
+        const TokenIds& names = ranks ? nb::cast<const RankIds&>(ids) : nb::cast<const TokenIds&>(ids);
+        const auto write = [&](Kind kind, const auto& kept) {
+          writer(static_cast<uint8_t>(kind), names, merges ? *merges : Merges(), kept, tokens.table);
+          return to_numpy(writer.block());
+        };
+        if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) return write(ranks ? Kind::kRanks : Kind::kMerges, *bpe);
+        if (const auto* bpe = dynamic_cast<const CharacterBpe*>(&model)) return write(Kind::kCharacters, *bpe);
+        return {};
+      },
+      "ids"_a, "merges"_a.none(), "model"_a, "tokens"_a);
+
+  nb::class_<KeptTables>(m, "KeptTables")
+      .def(nb::init<const TableBlock&, size_t>(), "block"_a, "start"_a)
+      .def_prop_ro("ids", &KeptTables::ids)
+      .def_prop_ro("merges", &KeptTables::merges)
+      .def("model", &KeptTables::model, "control"_a)
+      .def(
+          "token_bytes",
+          [](KeptTables& self, nb::handle token, Spelling spelling, nb::handle run, nb::handle text,
+             FirstUntil first_until) {
+            return self.token_bytes(decoding_of(token, spelling, run, text, first_until));
+          },
+          "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a);
+}
+
+}  // namespace tokenweir

@@ -1,0 +1,68 @@
+// Texts in the forms that Python has them, as views of their bytes.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "python/arrow.h"
+#include "python/interop.h"
+
+namespace tokenweir {
+
+inline std::vector<std::string_view> object_views(nb::handle texts) {
+  const auto n = static_cast<size_t>(PyTuple_Size(texts.ptr()));
+  std::vector<std::string_view> views(n);
+  for (size_t i = 0; i < n; i++) {
+    const nb::handle text = PyTuple_GetItem(texts.ptr(), static_cast<Py_ssize_t>(i));
+    Py_ssize_t size;
+    if (PyBytes_Check(text.ptr())) {
+      char* data;
+      PyBytes_AsStringAndSize(text.ptr(), &data, &size);
+      views[i] = {data, static_cast<size_t>(size)};
+    } else if (!PyUnicode_Check(text.ptr())) {
+      throw nb::type_error(
+          ("texts[" + std::to_string(i) + "] must be str or bytes, not " + nb::type_name(text.type()).c_str()).c_str());
+    } else if (const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) {
+      views[i] = {data, static_cast<size_t>(size)};
+    } else {
+      PyErr_Clear();
+      utf8(text, "texts[" + std::to_string(i) + "]");  // says what is wrong
+    }
+  }
+  return views;
+}
+
+// A sequence of str and bytes, or strings of Arrow, and whatever owns their bytes.
+struct Texts {
+  nb::object objects;  // a tuple; None for Arrow's
+  std::vector<std::shared_ptr<ArrowArray>> arrays;
+  std::vector<std::string_view> views;
+
+  explicit Texts(nb::handle texts) : objects(nb::none()) {
+    if (is_arrow(texts)) {
+      std::unique_ptr<const ArrowStrings> strings;
+      each_arrow_array(
+          texts, [&](const ArrowSchema& schema) { strings = std::make_unique<const ArrowStrings>(schema); },
+          [&](std::shared_ptr<ArrowArray> array) {
+            strings->append(*array, views);
+            arrays.push_back(std::move(array));
+          });
+    } else {
+      objects = nb::steal(PySequence_Tuple(texts.ptr()));
+      if (!objects.is_valid()) throw nb::python_error();
+      views = object_views(objects);
+    }
+  }
+
+  // Refuses bytes that are not UTF-8, which the CPU's loops may run past the end of.
+  void check_utf8() const {
+    for (size_t i = 0; i < views.size(); i++) {
+      const bool is_str = !objects.is_none() && PyUnicode_Check(PyTuple_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i)));
+      if (!is_str && !utf8_is_valid(reinterpret_cast<const uint8_t*>(views[i].data()), views[i].size()))
+        raise("TextError", "texts[" + std::to_string(i) + "] is not UTF-8");
+    }
+  }
+};
+
+}  // namespace tokenweir

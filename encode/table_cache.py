@@ -1,0 +1,299 @@
+"""Tokenizers kept in files as they lie in memory, so that one that was loaded before is there in milliseconds.
+
+A file has what was read from a tokenizer's files, and the tables that were made of it (core/base/table_file.h). It holds
+for the files it was made from, each known by path, size, times and inode, and for the code that made it. What is damaged,
+stale or another user's is passed over and made again, so the cache only saves time. Nothing locks: a file appears whole,
+by renaming, and whoever comes last wins.
+
+Kept are byte-level and character BPE, the models that take long to build, from files of half a megabyte and more. GGUF
+files are left out: nobody would want gigabytes hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import struct
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from tokenweir.encode import _core
+from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.formats import find_in_folder, gguf
+from tokenweir.encode.formats.folder import beside
+from tokenweir.encode.spec import BPE, Model, RankBPE, TokenizerSpec
+
+MIN_BYTES = 1 << 19
+"""Of the tokenizer's files; what is smaller is built as fast as it is found."""
+
+MAX_KEPT = 32
+"""Files in the cache's folder; the oldest go first."""
+
+MIN_AGE_NS = 2_000_000_000
+"""A file that was changed less than this before it was read may change again without a change of its time."""
+
+_MAX_BYTES = 1 << 31
+_MAGIC = b"tokenweir tables"
+_PREAMBLE = struct.Struct("<16sQQQ24x")  # magic, bytes of the head, checksums of head and tables
+
+
+class Source(msgspec.Struct, frozen=True, array_like=True):
+    """A file that a tokenizer is read from, and how to tell that it is still the same.
+
+    Attributes:
+        path: The file.
+        state: Size, time of change of content and of anything, inode and device; None if there is no such file.
+
+    """
+
+    path: str
+    state: tuple[int, int, int, int, int] | None
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """The file as it is now."""
+        try:
+            found = path.stat()
+        except OSError:
+            return cls(str(path), None)
+        return cls(str(path), (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev))
+
+
+class _Head(msgspec.Struct, frozen=True, array_like=True):
+    """What a file says before its tables, as msgpack."""
+
+    key: str
+    code: str
+    sources: tuple[Source, ...]
+    digest: str
+    spec: TokenizerSpec  # without the tokens and merges, which are among the tables
+
+
+class Kept(NamedTuple):
+    """A tokenizer from the cache.
+
+    Attributes:
+        spec: What its files said.
+        tables: What was made of it.
+
+    """
+
+    spec: TokenizerSpec
+    tables: _core.KeptTables
+
+
+class Origin(NamedTuple):
+    """What a tokenizer was read from: enough to have it again in another process.
+
+    Attributes:
+        path: The file or folder.
+        pattern: What `Tokenizer.from_file` was given.
+        special_tokens: The same.
+        digest: The SHA-256 of its files.
+
+    """
+
+    path: str
+    pattern: str | None
+    special_tokens: tuple[tuple[str, int], ...] | None
+    digest: str
+
+
+class Entry:
+    """The files of one tokenizer, and its place in the cache; to be made before they are read.
+
+    Attributes:
+        sources: All files that reading it may look at.
+        from_cache: The tokenizer was found there.
+
+    """
+
+    from_cache = False
+
+    def __init__(self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None) -> None:
+        """Find the files.
+
+        Raises:
+            TokenizerFileError: A folder has no tokenizer file, or several.
+
+        """
+        path = Path(os.path.abspath(path))
+        file = find_in_folder(path) if path.is_dir() else path
+        self.sources = tuple(map(Source.at, [file, *beside(file)]))
+        self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()))
+        self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()
+        self._path = cache_folder() / f"{self._key}.tables"
+        self._started = time.time_ns()
+        self._known_digest: str | None = None  # of the files as they were then
+
+    def find(self, *, verify: bool = False) -> Kept | None:
+        """What is kept of the tokenizer; None if there is nothing that holds.
+
+        Args:
+            verify: Read the tokenizer's files and compare their hash, rather than trust their times.
+
+        """
+        try:
+            block = _read_own(self._path)
+            magic, size, head_sum, tables_sum = _PREAMBLE.unpack(block.memory[: _PREAMBLE.size].tobytes())
+            start = _PREAMBLE.size + _padded(size)
+            head, tables = block.memory[_PREAMBLE.size : start], block.memory[start:]
+            if magic != _MAGIC or (head_sum, tables_sum) != (_core.checksum(head), _core.checksum(tables)):
+                return None
+            found = _decoder().decode(head[:size].data)
+            if (found.key, found.code, found.sources) != (self._key, _code(), self.sources):
+                return None
+            if verify and found.digest != self._hash():
+                return None
+            kept = _core.KeptTables(block, start)
+            self._known_digest = found.digest
+            self.from_cache = True
+            return Kept(replace(found.spec, model=_with_tables(found.spec.model, kept)), kept)
+        except (OSError, ValueError, struct.error, msgspec.DecodeError, TokenizerFileError):
+            return None
+
+    def keep(self, spec: TokenizerSpec, model: _core.Model, tokens: _core.TokenBytes) -> None:
+        """Keep a tokenizer that has just been read; a failure to do so is none of the caller's."""
+        with suppress(OSError):
+            if not self._worth_keeping():
+                return
+            bare, ids, merges = _parts(spec.model)
+            tables = None if ids is None else _core.keep_tables(ids, merges, model, tokens)
+            digest = None if tables is None else self.digest()
+            if bare is None or tables is None or digest is None:
+                return
+            head = _Head(self._key, _code(), self.sources, digest, replace(spec, model=bare))
+            encoded = msgspec.msgpack.encode(head)
+            if _decoder().decode(encoded) != head:
+                return
+            padded = np.zeros(_padded(len(encoded)), np.uint8)
+            padded[: len(encoded)] = np.frombuffer(encoded, np.uint8)
+            preamble = _PREAMBLE.pack(_MAGIC, len(encoded), _core.checksum(padded), _core.checksum(tables))
+            _make_room(self._path.parent)
+            store(self._path, preamble, padded.data, tables.data)
+
+    def origin(self) -> Origin | None:
+        """What the tokenizer was read from, if that is still there; None also for a GGUF file, which may be huge."""
+        try:
+            digest = self.digest() if self._holds() and not self._is_gguf() else None
+        except OSError:
+            digest = None
+        return None if digest is None else Origin(*self._given, digest)
+
+    def digest(self) -> str | None:
+        """The SHA-256 of the names and contents of the files that there are; None if they have changed.
+
+        Raises:
+            OSError: One of them cannot be read.
+
+        """
+        if self._known_digest is None:
+            digest = self._hash()
+            self._known_digest = digest if self._holds() else None
+        return self._known_digest
+
+    def _holds(self) -> bool:
+        return all(Source.at(Path(source.path)) == source for source in self.sources)
+
+    def _is_gguf(self) -> bool:
+        return gguf.is_gguf(Path(self.sources[0].path))
+
+    def _hash(self) -> str:
+        digest = hashlib.sha256()
+        for source in self.sources:
+            if source.state is not None:
+                content = Path(source.path).read_bytes()
+                digest.update(f"{Path(source.path).name}\0{len(content)}\0".encode(errors="surrogateescape"))
+                digest.update(content)
+        return digest.hexdigest()
+
+    def _worth_keeping(self) -> bool:
+        states = [source.state for source in self.sources if source.state is not None]
+        if sum(size for size, *_ in states) < MIN_BYTES or self._is_gguf():
+            return False
+        return all(max(changed, any_change) < self._started - MIN_AGE_NS for _, changed, any_change, *_ in states)
+
+
+def _padded(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def _read_own(path: Path) -> _core.TableBlock:
+    """A file's content, if the file is this user's, whom alone it lets write."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+    with open(descriptor, "rb", buffering=0) as file:
+        state = os.fstat(descriptor)
+        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
+        if not (own and stat.S_ISREG(state.st_mode) and _PREAMBLE.size <= state.st_size <= _MAX_BYTES):
+            raise OSError(f"{path} is not to be trusted")
+        block = _core.TableBlock(state.st_size)
+        rest = block.memory.data
+        while rest:
+            if not (n := file.readinto(rest)):
+                raise OSError(f"{path} is cut short")
+            rest = rest[n:]
+        return block
+
+
+def _parts(model: Model) -> tuple[Model | None, _core.TokenIds | _core.RankIds | None, _core.Merges | None]:
+    """A model without its tables, and these; None where it is not of a kind that is kept."""
+    match model:
+        case RankBPE(ranks):
+            ids = ranks if isinstance(ranks, _core.RankIds) else _core.RankIds(dict(ranks))
+            return replace(model, ranks={}), ids, None
+        case BPE():
+            tokens = model.vocab if isinstance(model.vocab, _core.TokenIds) else _core.TokenIds(dict(model.vocab))
+            merges = model.merges if isinstance(model.merges, _core.Merges) else _core.Merges(model.merges)
+            return replace(model, vocab={}, merges=[]), tokens, merges
+        case _:
+            return None, None, None
+
+
+def _with_tables(model: Model, kept: _core.KeptTables) -> Model:
+    match model:
+        case RankBPE():
+            return replace(model, ranks=kept.ids)
+        case BPE():
+            return replace(model, vocab=kept.ids, merges=kept.merges)
+        case _:
+            raise TokenizerFileError(f"a {type(model).__name__} model is not kept")
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[_Head]:
+    return msgspec.msgpack.Decoder(_Head)
+
+
+@cache
+def _code() -> str:
+    """What stands for the code that reads and builds: its files' sizes and times, and the compiled core's."""
+    states = []
+    folders = [os.path.dirname(__file__)]
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith((".py", ".so", ".pyd")):
+                    found = entry.stat()
+                    states.append((entry.name, found.st_size, found.st_mtime_ns))
+    states.sort()
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()
+
+
+def _make_room(folder: Path) -> None:
+    with suppress(OSError):  # somebody else removed them
+        files = sorted(folder.glob("*.tables"), key=lambda file: file.stat().st_mtime_ns)
+        for file in files[: len(files) - MAX_KEPT + 1]:
+            file.unlink(missing_ok=True)
