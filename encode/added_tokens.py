@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram
-from tokenweir.encode.vocabulary import token_ids
+from tokenweir.encode.vocabulary import ranked_tokens, token_ids
 
 _USER_DEFINED = 4  # the type of a SentencePiece piece
 
@@ -63,8 +63,8 @@ def with_real_ids(
     """
     if isinstance(model, RankBPE):
         tokens = tuple(tokens)
-        given_ids = {t.id for t in tokens}
-        return _with_given_ids(tokens, {r: repr(token) for token, r in model.ranks.items() if r in given_ids})
+        found = ranked_tokens(model, {t.id for t in tokens if t.id is not None})
+        return _with_given_ids(tokens, {rank: repr(token) for rank, token in found.items()})
     vocab = token_ids(model) if vocab is None else vocab
     size = len(vocab)
     if isinstance(model, SentencePiece):

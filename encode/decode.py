@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
@@ -57,9 +57,23 @@ class DecodeStream(_core.DecodeStream):
     ) -> None:
         check_byte_fallback(byte_fallback)
         super().__init__(tokenizer.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")
+        self._given = tokenizer, skip_special_tokens, byte_fallback
 
     def copy(self) -> DecodeStream:
         """Return an independent stream in the same state."""
         other = DecodeStream.__new__(DecodeStream)
         _core.DecodeStream.__init__(other, self)
+        other._given = self._given
         return other
+
+    def __reduce__(self) -> tuple[Callable[..., DecodeStream], tuple[object, ...]]:
+        return _restored, (*self._given, self.state())
+
+
+def _restored(
+    tokenizer: Tokenizer, skip_special_tokens: bool, byte_fallback: ByteFallback, state: bytes
+) -> DecodeStream:
+    """The stream of a pickle."""
+    stream = DecodeStream(tokenizer, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
+    stream.restore(state)
+    return stream

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tokenweir.encode import _core
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Side = Literal["left", "right"]
 
@@ -91,6 +96,46 @@ class Ragged:
         rows = np.full((len(self), width), pad_id, np.int32)
         rows[mask] = self.ids[(begins[:, None] + column)[mask]]
         return rows, mask.astype(np.int32)
+
+    def to_arrow(self) -> pyarrow.LargeListArray:
+        """As an Arrow array of large lists of int32, which shares the memory; takes pyarrow.
+
+        Other libraries of Arrow's take a `Ragged` itself, by `__arrow_c_array__`.
+        """
+        import pyarrow
+
+        return pyarrow.array(self)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Capsules of Arrow's C data interface; a large list of int32, whatever schema is asked for."""
+        ids = np.ascontiguousarray(self.ids, np.int32)
+        return _core.ragged_to_arrow(ids, np.ascontiguousarray(self.offsets, np.int64))
+
+    @classmethod
+    def from_arrow(cls, array: object) -> Ragged:
+        """Take lists of ids from any library of Arrow's.
+
+        Args:
+            array: Lists or large lists of int32 without nulls, as an array or in chunks. The ids of an array are not
+                copied; those of several chunks are.
+
+        Raises:
+            TypeError: It is no array of Arrow's.
+            ValueError: It is of something else, or has a null.
+
+        """
+        if not hasattr(array, "__arrow_c_array__") and not hasattr(array, "__arrow_c_stream__"):
+            raise TypeError(f"from_arrow takes an Arrow array, not {type(array).__name__}")
+        rows: list[Ragged] = []
+        for ids, ends in _core.ragged_from_arrow(array):
+            offsets = ends.astype(np.int64, copy=False)
+            rows.append(cls(ids[offsets[0] : offsets[-1]], offsets - offsets[0] if offsets[0] else offsets))
+        if len(rows) == 1:
+            return rows[0]
+        starts = np.cumsum([0, *(len(row.ids) for row in rows)])
+        shifted = [row.offsets[1:] + start for row, start in zip(rows, starts, strict=False)]
+        all_ids = np.concatenate([np.zeros(0, np.int32), *(row.ids for row in rows)])
+        return cls(all_ids, np.concatenate([np.zeros(1, np.int64), *shifted]))
 
     def __repr__(self) -> str:
         return f"Ragged({len(self)} texts, {len(self.ids)} ids)"

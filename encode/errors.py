@@ -9,6 +9,7 @@ TokenweirError
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
 ├── ContextLengthError          (ValueError)           a prompt and an answer that do not fit into the engine's context
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
+├── CorpusError                 (OSError, ValueError)  input or output files of `encode-files` that are not as they should be
 ├── StateError                  (ValueError)           a saved state that is damaged, or belongs to something else
 ├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
 └── DeviceError                 (RuntimeError)         a GPU that is missing or failed
@@ -66,6 +67,10 @@ class ContextLengthError(TokenweirError, ValueError):
 
 class ProtocolError(TokenweirError, ValueError):
     """A message on the wire that breaks the protocol."""
+
+
+class CorpusError(TokenweirError, OSError, ValueError):
+    """An input of `encode-files` that cannot be read or encoded, or an output folder that has something else."""
 
 
 class StateError(TokenweirError, ValueError):

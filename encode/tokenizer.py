@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tokenweir.encode import formats, text_chunks
+from tokenweir.encode import _core, formats, text_chunks
 from tokenweir.encode.added_tokens import inferred_end_ids, is_control, own_control_texts, with_real_ids, with_roles
 from tokenweir.encode.build import build_core
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback
+from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
@@ -23,12 +23,25 @@ from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions
 from tokenweir.encode.post_process import affixes_of, trim_offsets
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
+from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.text_chunks import TextChunk
+from tokenweir.encode.texts import Texts, for_core
 from tokenweir.encode.vocabulary import token_ids, written_token_ids
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_DEFAULT = Path(__file__).parent / "data"
+
+_MAX_REOPENED = 8
+"""Tokenizers that a process keeps of those that it got by unpickling, so that the next task finds its own at once."""
 
 
 class Tokenizer:
     """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
+
+    A pickle of one that was read from files has their path and their hash, and each process that unpickles it reads them,
+    once; so they must be there, and be the same. Any other is pickled whole.
 
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
     `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
@@ -57,7 +70,7 @@ class Tokenizer:
 
     """
 
-    def __init__(self, spec: TokenizerSpec) -> None:
+    def __init__(self, spec: TokenizerSpec, *, _tables: _core.KeptTables | None = None) -> None:
         if not isinstance(spec, TokenizerSpec):
             hint = f": write Tokenizer.from_file({str(spec)!r})" if isinstance(spec, str | Path) else ""
             raise TypeError(f"Tokenizer() takes a TokenizerSpec, not {type(spec).__name__}{hint}")
@@ -65,7 +78,8 @@ class Tokenizer:
         named = None if isinstance(spec.model, RankBPE) else self._token_ids  # what ranks are called is seldom asked
         self.added_tokens = with_real_ids(with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
-        self.core = build_core(spec, self.added_tokens, own_controls)
+        self.core = build_core(spec, self.added_tokens, own_controls, _tables)
+        self._files: Entry | None = None
         self._encoder = self.core.encoder
         self.model = self.core.model
         self.token_table = self.core.tokens
@@ -91,6 +105,7 @@ class Tokenizer:
             eos = min(self.eos_ids, default=None)
         self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
         self._usual = self._given()
+        self._encoder.set_usual(*self._usual[1:])
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -101,6 +116,8 @@ class Tokenizer:
         *,
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        cache: bool = True,
+        verify: bool = False,
     ) -> Tokenizer:
         """Read a tokenizer.json, SentencePiece model, tiktoken rank file, tekken.json, GGUF file, or a model folder.
 
@@ -112,6 +129,11 @@ class Tokenizer:
             pattern: The pre-tokenizer's pattern, for a rank file of which it is not known (known are OpenAI's, and those of
                 Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
             special_tokens: Text to id, for such a rank file.
+            cache: A large BPE tokenizer that was loaded before is taken from the cache on disk, as it lay in memory, if no
+                file has changed since by its size, times and inode; otherwise it is read, and kept there. The cache is in
+                the folder that TOKENWEIR_CACHE names, else `~/.cache/tokenweir`.
+            verify: Trust no times: what the cache has must have been made of files with the SHA-256 of those that are
+                there now.
 
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
@@ -122,7 +144,15 @@ class Tokenizer:
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
-        return cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens))
+        files = Entry(Path(path), pattern, special_tokens)
+        if cache and (kept := files.find(verify=verify)):
+            tokenizer = cls(kept.spec, _tables=kept.tables)
+        else:
+            tokenizer = cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens))
+            if cache:
+                files.keep(tokenizer.spec, tokenizer.model, tokenizer.token_table)
+        tokenizer._files = files
+        return tokenizer
 
     @classmethod
     def from_pretrained(cls, name: str, *, revision: str = "main") -> Tokenizer:
@@ -180,7 +210,7 @@ class Tokenizer:
     @classmethod
     def default(cls) -> Tokenizer:
         """The embedded vocabulary: about 8,000 byte-level tokens, for demonstrations and tests."""
-        return cls.from_file(Path(__file__).parent / "data")
+        return cls.from_file(_DEFAULT)
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken]) -> Tokenizer:
         """Return a copy that has more added tokens.
@@ -201,11 +231,17 @@ class Tokenizer:
             by_content[token.content] = token
         return Tokenizer(replace(self.spec, added_tokens=tuple(by_content.values())))
 
-    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
-        return Tokenizer, (self.spec,)
+    def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[object, ...]]:
+        origin = None if self._files is None else self._files.origin()
+        if origin is None:
+            return Tokenizer, (self.spec,)
+        if origin.path == str(_DEFAULT):  # which lies elsewhere on another machine
+            return _default, ()
+        return _reopened, (origin,)
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 
+    @_core.usual_encode
     def encode(
         self,
         text: str,
@@ -213,7 +249,7 @@ class Tokenizer:
         guarded: Sequence[int] = (),
         **options: Unpack[EncodeOptions],
     ) -> list[int]:
-        """Encode one text.
+        """Encode one text; one of 1 MiB or more on several threads (`encode_batch([text], threads=1)` keeps it to one).
 
         Args:
             text: The text.
@@ -228,6 +264,7 @@ class Tokenizer:
         parse_special, prefix, suffix = self._given(**options) if options else self._usual
         return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
+    @_core.usual_encode_array
     def encode_array(
         self,
         text: str,
@@ -272,7 +309,7 @@ class Tokenizer:
 
     def encode_batch(
         self,
-        texts: Iterable[str],
+        texts: Texts,
         *,
         threads: int | None = None,
         guarded: Sequence[Sequence[int]] = (),
@@ -281,27 +318,55 @@ class Tokenizer:
         """Encode many texts on several threads.
 
         Args:
-            texts: The texts.
+            texts: Strings, or bytes that are UTF-8; a numpy array of either; or an Arrow array of them, whole or in chunks,
+                which is read where it lies.
             threads: At most so many; None means as many as the machine has and the work is worth.
             guarded: For every text the offsets that `encode` takes; empty means none anywhere.
             options: As in `encode`.
 
         Raises:
-            TextError: If a text has a lone surrogate; the message says which.
-            ValueError: If `guarded` has not as many entries as there are texts.
+            TextError: If a text has a lone surrogate or is not UTF-8; the message says which.
+            ValueError: If `guarded` has not as many entries as there are texts, or an Arrow array is not one of strings or
+                has a null.
 
         """
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
-        if isinstance(texts, str):
-            raise TypeError("texts must be several texts, not one str: write encode_batch([text])")
-        if not isinstance(texts, Iterable):
-            raise TypeError(f"texts must be several texts, not {type(texts).__name__}")
-        texts = list(texts)
-        if len(guarded) not in (0, len(texts)):
-            raise ValueError(f"guarded has {len(guarded)} entries for {len(texts)} texts")
+        given = for_core(texts)
         parse_special, prefix, suffix = self._given(**options) if options else self._usual
-        return Ragged(*self._encoder.encode_batch(texts, parse_special, guarded, threads or 0, prefix, suffix))
+        return Ragged(*self._encoder.encode_batch(given, parse_special, guarded, threads or 0, prefix, suffix))
+
+    def encode_table(
+        self,
+        table: pyarrow.Table,
+        column: str,
+        *,
+        into: str = "input_ids",
+        threads: int | None = None,
+        **options: Unpack[EncodeOptions],
+    ) -> pyarrow.Table:
+        """Encode a column of an Arrow table; neither texts nor ids are copied.
+
+        Args:
+            table: A `pyarrow.Table` or `RecordBatch`.
+            column: The name of a column of strings without nulls.
+            into: The name of the new column, a large list of int32, which comes last.
+            threads: As for `encode_batch`.
+            options: As in `encode`.
+
+        Returns:
+            A table with the columns of `table` and the new one.
+
+        Raises:
+            KeyError: If there is no such column.
+            TextError: If a text is not UTF-8.
+            ValueError: If the column has a null or is not one of strings, or there is a column `into`.
+
+        """
+        if into in table.schema.names:
+            raise ValueError(f"the table has a column {into!r} already")
+        ids = self.encode_batch(table.column(column), threads=threads, **options)
+        return table.append_column(into, ids.to_arrow())
 
     def count(
         self,
@@ -417,6 +482,37 @@ class Tokenizer:
         """
         return [self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback) for ids in rows]
 
+    def decode_with_offsets(
+        self,
+        ids: Ids,
+        *,
+        skip_special_tokens: bool = True,
+        byte_fallback: ByteFallback = "eager",
+    ) -> tuple[str, list[int]]:
+        """Decode ids to text, and tell where in the text each begins.
+
+        Options are those of `decode`. A step of a stream an id: about 0.1 µs.
+
+        Returns:
+            What `decode` gives, and for each id the place of the first character that has something of it. So ids that
+            share a character begin at the same place, and one that decodes to nothing begins where the next does. Bytes
+            that are no text count to the id that shows it.
+
+        Raises:
+            TokenIdError: For an id outside the vocabulary.
+
+        """
+        stream = DecodeStream(self, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
+        text = ""
+        starts = []
+        try:
+            for token_id in as_sequence(ids):
+                starts.append(len(text))
+                text += stream.step(token_id)
+        except TypeError:
+            raise not_ids(ids) from None
+        return text + stream.flush(), starts
+
     def decode_bytes(self, ids: Ids) -> bytes:
         """The `token_bytes` of the tokens one after the other, control tokens included.
 
@@ -504,3 +600,21 @@ class Tokenizer:
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)
         return None if token is None else self.token_to_id(token)
+
+
+@lru_cache(maxsize=1)
+def _default() -> Tokenizer:
+    return Tokenizer.default()
+
+
+@lru_cache(maxsize=_MAX_REOPENED)
+def _reopened(origin: Origin) -> Tokenizer:
+    """The tokenizer of a pickle."""
+    special_tokens = None if origin.special_tokens is None else dict(origin.special_tokens)
+    tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens)
+    if tokenizer._files is None or tokenizer._files.origin() != origin:
+        raise TokenizerFileError(
+            f"{origin.path}: these are not the files that the pickled tokenizer was read from; to pickle one whole, make it by"
+            " Tokenizer.from_spec(tokenizer.spec)"
+        )
+    return tokenizer

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import assert_never
 
 from tokenweir.encode import _core
 from tokenweir.encode.spec import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
 
 Mapping.register(_core.TokenIds)
+Mapping.register(_core.RankIds)
 Sequence.register(_core.Merges)
 
 
@@ -36,6 +37,13 @@ def written_token_ids(model: Model) -> Mapping[str, int]:
     if not isinstance(model, RankBPE):
         return token_ids(model)
     return {text: rank for token, rank in model.ranks.items() if (text := _text(token)) is not None}
+
+
+def ranked_tokens(model: RankBPE, ids: Collection[int]) -> Mapping[int, bytes]:
+    """The tokens that have one of the ids, by id."""
+    if isinstance(model.ranks, _core.RankIds):
+        return model.ranks.tokens([i for i in ids if abs(i) < 1 << 62])
+    return {rank: token for token, rank in model.ranks.items() if rank in ids}
 
 
 def _text(token: bytes) -> str | None:

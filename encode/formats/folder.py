@@ -39,6 +39,14 @@ CHANGING_CLASSES = frozenset(
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
+def beside(path: Path) -> list[Path]:
+    """Every file that reading `path` may look at besides, whether it is there or not."""
+    folder = path.parent
+    names = ("tokenizer_config.json", "generation_config.json", "config.json", "chat_template.jinja")
+    more = [*folder.glob("tokenization_*.py"), *(folder / "additional_chat_templates").glob("*.jinja")]
+    return [*(folder / name for name in names), *sorted(more)]
+
+
 def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = True) -> TokenizerSpec:
     """Complete `spec` with the files of its folder that exist.
 

@@ -76,8 +76,8 @@ def read(
     )
 
 
-def _ranks(data: bytes) -> dict[bytes, int]:
-    if (read := _core.read_ranks(data)) is not None:
+def _ranks(data: bytes) -> Mapping[bytes, int]:
+    if (read := _core.RankIds.read(data)) is not None:
         return read
     ranks: dict[bytes, int] = {}  # an unusual file, or a bad one, of which this says what is wrong
     seen: set[int] = set()

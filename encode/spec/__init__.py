@@ -4,10 +4,9 @@
 post_processor, decoder, added_tokens. Every reader in `formats/` fills one, and `Tokenizer` is built from nothing else.
 
 The components are tagged `msgspec` structs whose tags and fields are those of HuggingFace's tokenizer.json, so that
-its reader decodes straight into them and an unknown component is refused with its JSON path.
+its reader decodes straight into them and an unknown component is refused with its JSON path. Their annotations are no
+strings, which msgspec would compile one by one: 2 ms of the first load.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 

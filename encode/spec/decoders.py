@@ -1,7 +1,5 @@
 """Decoders: how tokens become text."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from tokenweir.encode.spec.normalizers import Replace
@@ -56,7 +54,7 @@ class SentencePieceDecoder(Struct, frozen=True, tag="SentencePieceDecoder", kw_o
 class DecoderSequence(Struct, frozen=True, tag="Sequence"):
     """Decoders applied one after the other, each to the list of tokens."""
 
-    decoders: tuple[Decoder, ...]
+    decoders: tuple["Decoder", ...]
 
 
 SingleDecoder = (

@@ -1,7 +1,5 @@
 """Models: how pieces become ids."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

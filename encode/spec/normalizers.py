@@ -1,7 +1,5 @@
 """Normalizers, by HuggingFace's names."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from tokenweir.encode.spec.values import Pattern
@@ -90,7 +88,7 @@ class SentencePieceNormalizer(Struct, frozen=True, tag="SentencePieceNormalizer"
 class NormalizerSequence(Struct, frozen=True, tag="Sequence"):
     """Normalizers applied one after the other."""
 
-    normalizers: tuple[Normalizer, ...]
+    normalizers: tuple["Normalizer", ...]
 
 
 SingleNormalizer = (

@@ -1,20 +1,10 @@
 """Post-processors: what goes around the ids, and what becomes of the offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from tokenweir.encode.spec.pre_tokenizers import ByteLevel
-
-
-class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
-    """Special tokens around one sequence (`single`); the template for pairs is read and never used."""
-
-    single: tuple[Mapping[str, Mapping[str, str | int]], ...]
-    pair: tuple[Mapping[str, Mapping[str, str | int]], ...] = ()
-    special_tokens: Mapping[str, SpecialTokenIds] = {}
 
 
 class SpecialTokenIds(Struct, frozen=True):
@@ -23,6 +13,14 @@ class SpecialTokenIds(Struct, frozen=True):
     id: str
     ids: tuple[int, ...]
     tokens: tuple[str, ...] = ()
+
+
+class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
+    """Special tokens around one sequence (`single`); the template for pairs is read and never used."""
+
+    single: tuple[Mapping[str, Mapping[str, str | int]], ...]
+    pair: tuple[Mapping[str, Mapping[str, str | int]], ...] = ()
+    special_tokens: Mapping[str, SpecialTokenIds] = {}
 
 
 class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
@@ -44,7 +42,7 @@ class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
 class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):
     """Post-processors applied one after the other."""
 
-    processors: tuple[PostProcessor, ...]
+    processors: tuple["PostProcessor", ...]
 
 
 SinglePostProcessor = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing

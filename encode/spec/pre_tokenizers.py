@@ -1,7 +1,5 @@
 """Pre-tokenizers, by HuggingFace's names."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct
@@ -91,7 +89,7 @@ class CharDelimiterSplit(Struct, frozen=True, tag="CharDelimiterSplit"):
 class PreTokenizerSequence(Struct, frozen=True, tag="Sequence"):
     """Pre-tokenizers, each applied inside the pieces of the one before."""
 
-    pretokenizers: tuple[PreTokenizer, ...]
+    pretokenizers: tuple["PreTokenizer", ...]
 
 
 SinglePreTokenizer = (

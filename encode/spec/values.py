@@ -1,7 +1,5 @@
 """What several components are made of."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct

@@ -188,6 +188,26 @@ def test_arrays_that_are_not_ids(tok):
         tok.decode(np.zeros((1, 2), np.int64))
 
 
+@given(ids_of_any_kind, st.booleans())
+@settings(max_examples=100)
+def test_offsets_go_with_the_whole_decode(tok, ids, skip):
+    text, starts = tok.decode_with_offsets(ids, skip_special_tokens=skip)
+    assert text == tok.decode(ids, skip_special_tokens=skip)
+    assert len(starts) == len(ids)
+    assert starts == sorted(starts)
+    assert all(start <= len(text) for start in starts)
+
+
+@pytest.mark.parametrize("name", ["llama-3.1", "gemma"])
+def test_offsets_of_decoding_are_those_of_encoding(data, name):
+    tok = Tokenizer.from_file(data(f"tokenizers/{name}/tokenizer.json"))
+    text = "ab na\xefve \U0001f600 \u65e5\u672c \u4f60\u597d\u9f98 12345"
+    ids, offsets = tok.encode_with_offsets(text, add_special_tokens=False)
+    assert tok.decode_with_offsets(np.array(ids)) == (text, [start for start, _ in offsets])
+    with pytest.raises(TypeError, match=r"decode\(\) takes token ids, not str"):
+        tok.decode_with_offsets("ab")
+
+
 def test_both_byte_fallback_modes_are_one_for_bytes(tok):
     ids = [0xE4, 0xBD, 0x61]
     assert tok.decode(ids, byte_fallback="huggingface") == tok.decode(ids) == "\ufffda"

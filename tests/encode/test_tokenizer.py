@@ -206,7 +206,7 @@ def test_lone_surrogates(tok, method):
 def test_lone_surrogates_in_a_batch(tok):
     with pytest.raises(TextError, match=r"^texts\[1\] has a lone surrogate U\+D800 at character 0$"):
         tok.encode_batch(["a", "\ud800"])
-    with pytest.raises(TypeError, match=r"^texts\[0\] must be str, not NoneType$"):
+    with pytest.raises(TypeError, match=r"^texts\[0\] must be str or bytes, not NoneType$"):
         tok.encode_batch([None])
 
 
@@ -282,13 +282,15 @@ from tokenweir.encode.tokenizer import Tokenizer
 
 tok = Tokenizer.default()
 text = "after the fork " * 5000
-expected = tok.encode(text)
+long = text * 20
+expected, expected_long = tok.encode(text), tok.encode_array(long).tolist()
 stop = threading.Event()
 busy = threading.Thread(target=lambda: [tok.encode_batch([text] * 4) for _ in iter(stop.is_set, True)])
 busy.start()
 for _ in range(5):
     if not (child := os.fork()):
         fine = tok.encode(text) == expected and tok.encode_batch([text] * 4, threads=3)[3].tolist() == expected
+        fine = fine and tok.encode_array(long).tolist() == expected_long
         os._exit(0 if fine and tok.decode(expected) == text else 1)
     assert os.waitpid(child, 0)[1] == 0
 stop.set()
@@ -453,7 +455,7 @@ def test_lists_of_tokens_and_ids(tok):
         (lambda tok: tok.count(None), "text must be str, not NoneType"),
         (lambda tok: tok.encode_batch("text"), "texts must be several texts, not one str: write encode_batch([text])"),
         (lambda tok: tok.encode_batch(None), "texts must be several texts, not NoneType"),
-        (lambda tok: tok.encode_batch(["a", None]), "texts[1] must be str, not NoneType"),
+        (lambda tok: tok.encode_batch(["a", None]), "texts[1] must be str or bytes, not NoneType"),
         (lambda tok: tok.decode("text"), "decode() takes token ids, not str; encode() takes text"),
         (lambda tok: tok.decode(""), "decode() takes token ids, not str; encode() takes text"),
         (lambda tok: tok.decode(5), "ids must be a sequence of int, not int"),

@@ -156,10 +156,13 @@ def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Diff
 def texts_by_kind(
     data: Path, seed: str, reference: Reference, fuzz: int, every: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """The texts, by kind; of the corpora only every n-th line and, if n > 1, no large file whole."""
+    """The texts, by kind; of the corpora only every n-th line and, if n > 1, the beginnings instead of the whole."""
     corpora = [path.read_bytes().decode() for path in sorted((data / "corpora").rglob("*.*"))]
     yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
-    yield "corpora whole", [text for text in corpora if every == 1 or len(text) < 20_000]
+    if every == 1:
+        yield "corpora whole", corpora
+    else:
+        yield "beginnings of corpora", [text[:2000] for text in corpora]
     vectors = (data / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
     yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
     yield "code points by 64", adversarial.every_code_point()[::every]

@@ -17,7 +17,7 @@ def flag(metadata: Metadata, key: str, otherwise: bool) -> bool:
 
 
 def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
-    """Roles that no key gives fall to llama.cpp's ids, if these are no ordinary tokens."""
+    """Give each role that no key names the id that llama.cpp gives it, unless that is an ordinary token."""
     found = {
         role: token_id
         for role, token_id in roles.items()

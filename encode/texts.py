@@ -1,0 +1,46 @@
+"""Texts in the forms that callers have them: lists, numpy arrays, Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+
+class ArrowStrings(Protocol):
+    """An Arrow array of strings, from any library: what has `__arrow_c_array__`."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+
+
+class ArrowStringChunks(Protocol):
+    """The same in chunks: what has `__arrow_c_stream__`."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+Texts = Iterable[str | bytes] | ArrowStrings | ArrowStringChunks
+"""What is encoded at once: str, or bytes that are UTF-8, in any iterable or a numpy array, or strings of Arrow."""
+
+
+def for_core(texts: Texts) -> object:
+    """The texts as the core takes them: a list, or what Arrow's interface has.
+
+    Raises:
+        TypeError: They are one text, or none.
+        ValueError: A numpy array has more than one dimension.
+
+    """
+    if isinstance(texts, str | bytes):
+        kind = type(texts).__name__
+        raise TypeError(f"texts must be several texts, not one {kind}: write encode_batch([text])")
+    if hasattr(texts, "__arrow_c_array__") or hasattr(texts, "__arrow_c_stream__"):
+        return texts
+    if isinstance(texts, np.ndarray):
+        if texts.ndim != 1:
+            raise ValueError(f"an array of texts has one dimension, not {texts.ndim}")
+        return texts.tolist()
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"texts must be several texts, not {type(texts).__name__}")
+    return list(texts)
