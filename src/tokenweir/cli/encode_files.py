@@ -1,0 +1,158 @@
+"""`tokenweir encode-files`: a corpus in files to shards of token ids."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from tokenweir.cli.options import (
+    FROM_ENVIRONMENT,
+    json_option,
+    load_template,
+    load_tokenizer,
+    template_option,
+    tokenizer_option,
+)
+from tokenweir.cli.terminal import styled
+
+if TYPE_CHECKING:
+    from tokenweir.corpus.run import Progress
+    from tokenweir.corpus.shards import Format
+
+
+@click.command(context_settings=FROM_ENVIRONMENT)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True, help="The shards' folder."
+)
+@tokenizer_option
+@click.option(
+    "--format",
+    "shard_format",
+    type=click.Choice(["parquet", "npy", "megatron"]),
+    default="parquet",
+    show_default=True,
+    help="parquet: a row a document; npy: ids and offsets; megatron: .bin and .idx.",
+)
+@click.option("--column", metavar="NAME", help="The column or field. Default: text, or with --chat messages.")
+@click.option("--chat", is_flag=True, help="Documents are lists of messages; the chat template renders them.")
+@template_option
+@click.option(
+    "--loss-mask", is_flag=True, help="With --chat: also write what {% generation %} marks, 1 for each such id."
+)
+@click.option("--plain", is_flag=True, help="Text that looks like an added token is text; none is matched.")
+@click.option("--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around.")
+@click.option("--add-eos", is_flag=True, help="End every document with the end token.")
+@click.option(
+    "--part-size", metavar="MB", type=click.IntRange(1), default=64, show_default=True, help="MB of input a shard."
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes. Default: one a core.")
+@json_option
+def encode_files(
+    files: tuple[Path, ...],
+    output: Path,
+    tokenizer: Path | None,
+    shard_format: str,
+    column: str | None,
+    chat: bool,
+    template: Path | None,
+    loss_mask: bool,
+    plain: bool,
+    no_special_tokens: bool,
+    add_eos: bool,
+    part_size: int,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Encode FILES (Parquet, Arrow, JSONL, or text with a document a line) to shards in a folder, on all cores.
+
+    A run that was stopped or killed goes on when the same command is given again, and ends with the same shards.
+    """
+    from tokenweir.corpus.documents import DocumentEncoder
+    from tokenweir.corpus.run import encode_files as run
+    from tokenweir.encode.options import EncodeOptions
+
+    for given, flag in ((template is not None, "--template"), (loss_mask, "--loss-mask")):
+        if given and not chat:
+            raise click.UsageError(f"{flag} goes with --chat")
+    for given, flag in ((plain, "--plain"), (no_special_tokens, "--no-special-tokens"), (add_eos, "--add-eos")):
+        if given and chat:
+            raise click.UsageError(f"{flag} does not go with --chat: the template writes all special tokens")
+    tok = load_tokenizer(tokenizer)
+    options = EncodeOptions(add_special_tokens=not no_special_tokens, parse_special=not plain)
+    if add_eos:
+        options["add_eos"] = True
+    encoder = DocumentEncoder(
+        tok,
+        column or ("messages" if chat else "text"),
+        options,
+        load_template(template, tok) if chat else None,
+        loss_mask,
+    )
+    bar = _Bar()
+    try:
+        found = run(
+            files,
+            output,
+            encoder,
+            format=cast("Format", shard_format),
+            part_bytes=part_size << 20,
+            workers=workers,
+            report=bar.show,
+        )
+    except KeyboardInterrupt:
+        bar.end()
+        click.echo("stopped; the same command goes on", err=True)
+        raise
+    bar.end()
+    if as_json:
+        summary = {"documents": found.documents, "tokens": found.tokens, "shards": found.shards}
+        sys.stdout.write(json.dumps(summary) + "\n")
+    else:
+        click.echo(f"{found.documents:,} documents, {found.tokens:,} tokens, {found.shards:,} shards in {output}")
+
+
+class _Bar:
+    """Progress on stderr with rate and time left, while a person watches; else a line every half a minute."""
+
+    EVERY = 30.0
+
+    def __init__(self) -> None:
+        self._begun = self._said = time.monotonic()
+        self._live = styled(sys.stderr)
+
+    def show(self, progress: Progress) -> None:
+        """Show how far a run is."""
+        now = time.monotonic()
+        if not self._live and now - self._said < self.EVERY:
+            return
+        self._said = now
+        line = describe(progress, now - self._begun)
+        click.echo(f"\r\x1b[2K{line}" if self._live else line, err=True, nl=not self._live)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._live:
+            click.echo("\r\x1b[2K", err=True, nl=False)
+
+
+def describe(progress: Progress, seconds: float) -> str:
+    """How far a run is, in a line.
+
+    Args:
+        progress: What the run reports.
+        seconds: Since it began.
+
+    """
+    share = progress.done / progress.total if progress.total else 1.0
+    line = f"{share:4.0%}  {progress.done / 1e6:,.0f} of {progress.total / 1e6:,.0f} MB  {progress.tokens:,} tokens"
+    rate = (progress.done - progress.resumed) / seconds if seconds > 0 else 0.0
+    if rate == 0:
+        return line
+    left = round((progress.total - progress.done) / rate)
+    return f"{line}  {rate / 1e6:,.1f} MB/s  {left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left"

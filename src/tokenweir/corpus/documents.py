@@ -1,0 +1,125 @@
+"""Rows to ids: texts, or conversations through a chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tokenweir.corpus.inputs import Part, place, read_columns
+from tokenweir.encode.encoded import Ragged
+from tokenweir.encode.errors import CorpusError, TemplateError, TextError
+from tokenweir.encode.options import EncodeOptions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tokenweir.encode.tokenizer import Tokenizer
+    from tokenweir.templates.chat_template import ChatTemplate
+
+
+class Batch(NamedTuple):
+    """Some documents.
+
+    Attributes:
+        ids: Their ids.
+        mask: uint8, 1 for every id that a model learns to generate; None if nobody asked.
+
+    """
+
+    ids: Ragged
+    mask: NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True)
+class DocumentEncoder:
+    """Makes ids of the parts of a corpus; pickled once for every process.
+
+    Attributes:
+        tokenizer: The tokenizer.
+        column: The column with texts, or with lists of messages.
+        options: How texts are encoded.
+        template: Renders the messages; None if there are texts.
+        loss_mask: Also say what a model learns to generate.
+
+    """
+
+    tokenizer: Tokenizer
+    column: str
+    options: EncodeOptions = field(default_factory=EncodeOptions)
+    template: ChatTemplate | None = None
+    loss_mask: bool = False
+
+    def encode(self, part: Part) -> Iterator[Batch]:
+        """Encode a part, batch by batch.
+
+        Raises:
+            CorpusError: A document is missing, or cannot be encoded; says where.
+
+        """
+        columns = [self.column] if self.template is None else [self.column, "tools"]
+        for values, first in read_columns(part, columns):
+            texts = values[self.column]
+            if self.template is not None:
+                yield self._conversations(texts, values.get("tools"), part, first)
+                continue
+            try:
+                yield Batch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None)
+            except (TypeError, ValueError) as error:
+                number, why = self._culprit(texts)
+                if why is None:
+                    raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
+                raise CorpusError(f"{place(part, first + number)}: {self.column!r}: {why}") from error
+
+    def _culprit(self, texts: Any) -> tuple[int, str | None]:
+        """The first text that cannot be encoded, and why."""
+        for number, text in enumerate(texts.to_pylist() if hasattr(texts, "to_pylist") else texts):
+            if text is None:
+                return number, "is missing or null"
+            try:
+                self.tokenizer.encode_batch([text], threads=1)
+            except TextError as error:
+                return number, str(error).removeprefix("texts[0] ")
+            except TypeError:
+                return number, f"is {type(text).__name__}, not a text"
+        return 0, None
+
+    def _conversations(self, messages: Any, tools: Any, part: Part, first: int) -> Batch:
+        rows: list[list[int]] = []
+        masks: list[list[int]] = []
+        given = zip(_plain(messages), _plain(tools) if tools is not None else [None] * len(messages), strict=True)
+        for number, (conversation, schemas) in enumerate(given, first):
+            try:
+                row, mask = self._conversation(conversation, schemas)
+            except (TemplateError, TextError) as error:
+                raise CorpusError(f"{place(part, number)}: {error}") from error
+            rows.append(row)
+            masks.append(mask)
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        ids = np.fromiter((i for row in rows for i in row), np.int32, int(offsets[-1]))
+        mask_values = (
+            np.fromiter((i for mask in masks for i in mask), np.uint8, int(offsets[-1])) if self.loss_mask else None
+        )
+        return Batch(Ragged(ids, offsets), mask_values)
+
+    def _conversation(self, messages: Any, tools: Any) -> tuple[list[int], list[int]]:
+        assert self.template is not None
+        if not isinstance(messages, list):
+            raise TemplateError(f"{self.column!r} is {type(messages).__name__}, not a list of messages")
+        prompt = self.template.render(
+            messages, tools=tools or None, add_generation_prompt=False, find_generated=self.loss_mask
+        )
+        return prompt.encode_with_mask(self.tokenizer) if self.loss_mask else (prompt.encode(self.tokenizer), [])
+
+
+def _plain(values: Any) -> list[Any]:
+    """Values as JSON has them: Arrow gives every struct all fields, and null for those that it lacks."""
+    return [_without_nulls(value) for value in values.to_pylist()] if hasattr(values, "to_pylist") else values
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None or name == "content"}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,286 @@
+"""Input files: how they are cut into parts, and what is in one.
+
+A part is read by itself: whole row groups of a Parquet file, whole record batches of an Arrow file, or the lines of a text
+or JSONL file that begin in a range of bytes. The cut depends on nothing but the files and the size that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from tokenweir.encode.errors import CorpusError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+KINDS = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "text",
+    ".text": "text",
+}
+"""What a file is, by its name's ending."""
+
+BATCH_BYTES = 8 << 20
+"""What is read, encoded and written at a time, about."""
+
+
+class Input(msgspec.Struct, frozen=True):
+    """A file as it was when the run began.
+
+    Attributes:
+        path: The file, absolute.
+        size: In bytes.
+        mtime_ns: When it was changed last.
+
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def at(cls, path: Path) -> Input:
+        """The file as it is now."""
+        found = path.stat()
+        return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Refuse a file that is no longer the same.
+
+        Raises:
+            CorpusError: It has changed.
+
+        """
+        if Input.at(Path(self.path)) != self:
+            raise CorpusError(f"{self.path}: has changed since the run began")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of an input.
+
+    Attributes:
+        number: Of the parts of all inputs.
+        input: Where it is from.
+        start: The first row group, record batch or byte.
+        stop: One past the last one.
+        size: Bytes of the file, about; all parts of a file have its size together.
+
+    """
+
+    number: int
+    input: Input
+    start: int
+    stop: int
+    size: int
+
+    @property
+    def kind(self) -> str:
+        """What it is a part of: one of the values of `KINDS`."""
+        return KINDS[Path(self.input.path).suffix.lower()]
+
+
+def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
+    """Cut files into parts of about `part_bytes`.
+
+    Raises:
+        CorpusError: A file is of no known kind, cannot be read, or is there twice.
+
+    """
+    parts: list[Part] = []
+    seen: set[str] = set()
+    for path in paths:
+        if path.suffix.lower() not in KINDS:
+            raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
+        try:
+            file = Input.at(path)
+            if file.path in seen:
+                raise CorpusError(f"{path}: is there twice")
+            seen.add(file.path)
+            for start, stop, size in _cuts(path, file.size, part_bytes):
+                parts.append(Part(len(parts), file, start, stop, size))
+        except (OSError, ValueError) as error:
+            if isinstance(error, CorpusError):
+                raise
+            raise CorpusError(f"{path}: {error}") from error
+    return parts
+
+
+def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
+    """(start, stop, bytes) of every part; an empty file has one, so that it has a shard too."""
+    kind = KINDS[path.suffix.lower()]
+    if kind == "parquet":
+        from pyarrow import parquet
+
+        metadata = parquet.ParquetFile(path).metadata
+        yield from _grouped(
+            [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)], size, part_bytes
+        )
+    elif kind == "arrow":
+        import pyarrow
+
+        with pyarrow.memory_map(str(path)) as source:
+            batches = pyarrow.ipc.open_file(source).num_record_batches
+        yield from _grouped([size // max(1, batches)] * batches, size, part_bytes)
+    else:
+        for start in range(0, max(size, 1), part_bytes):
+            stop = min(start + part_bytes, size)
+            yield start, stop, stop - start
+
+
+def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
+    """Neighbouring groups of rows, as many as have the size together; the file's own size is shared out."""
+    total = sum(sizes) or 1
+    start = together = given = 0
+    for i, each in enumerate(sizes):
+        together += each
+        if together >= part_bytes or i + 1 == len(sizes):
+            share = size - given if i + 1 == len(sizes) else size * together // total
+            yield start, i + 1, share
+            start, together, given = i + 1, 0, given + share
+    if not sizes:
+        yield 0, 0, size
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Read what the columns have, batch by batch.
+
+    Args:
+        part: The part.
+        columns: The first must be there; of a JSONL or text file with others only what is there.
+
+    Yields:
+        A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of the batch's
+        first row or line in its part.
+
+    Raises:
+        CorpusError: A column is not there, or a line is not JSON or lacks it; says which.
+
+    """
+    match part.kind:
+        case "parquet":
+            yield from _parquet(part, columns)
+        case "arrow":
+            yield from _arrow(part, columns)
+        case "jsonl":
+            yield from _json_lines(part, columns)
+        case _:
+            for lines, first in _line_batches(part):
+                yield {columns[0]: lines}, first
+
+
+def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(part.input.path)
+    wanted = _present(file.schema_arrow.names, columns, part)
+    groups = range(part.start, part.stop)
+    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
+    size = sum(file.metadata.row_group(i).total_byte_size for i in groups)
+    batch_rows = max(1, min(1 << 16, rows * BATCH_BYTES // max(1, size)))
+    first = 0
+    for batch in file.iter_batches(batch_rows, row_groups=list(groups), columns=wanted, use_threads=False):
+        yield {name: _strings(batch.column(name)) for name in wanted}, first
+        first += batch.num_rows
+
+
+def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+    import pyarrow
+
+    with pyarrow.memory_map(part.input.path) as source:
+        reader = pyarrow.ipc.open_file(source)
+        wanted = _present(reader.schema.names, columns, part)
+        first = 0
+        for i in range(part.start, part.stop):
+            batch = reader.get_batch(i).select(wanted)
+            step = max(1, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes))
+            for at in range(0, batch.num_rows, step):
+                some = batch.slice(at, step)
+                yield {name: _strings(some.column(name)) for name in wanted}, first
+                first += some.num_rows
+
+
+def _present(names: Iterable[str], columns: Sequence[str], part: Part) -> list[str]:
+    names = list(names)
+    if columns[0] not in names:
+        raise CorpusError(f"{part.input.path}: has no column {columns[0]!r}; it has {', '.join(names)}")
+    return [name for name in columns if name in names]
+
+
+def _strings(array: pyarrow.Array) -> pyarrow.Array:
+    """The array, or if it is one of codes, what they stand for."""
+    import pyarrow
+
+    return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
+
+
+def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+    fields: list[tuple[str, type, Any]] = [(f"f{i}", object, None) for i in range(len(columns))]
+    row = msgspec.defstruct("row", fields, rename={f"f{i}": name for i, name in enumerate(columns)})
+    decoder = msgspec.json.Decoder(row)
+    for lines, first in _line_batches(part):
+        found: dict[str, list[Any]] = {name: [] for name in columns}
+        for number, line in enumerate(lines, first):
+            try:
+                values = decoder.decode(line)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise CorpusError(f"{place(part, number)}: {error}") from error
+            for i, name in enumerate(columns):
+                found[name].append(getattr(values, f"f{i}"))
+        yield found, first
+
+
+def _line_batches(part: Part) -> Iterator[tuple[list[bytes], int]]:
+    """The lines that begin in a part, without their line feeds, and the number of the first of each batch."""
+    with open(part.input.path, "rb") as file:
+        _first_line(file, part)
+        first = 0
+        while lines := _some_lines(file, part.stop):
+            yield lines, first
+            first += len(lines)
+
+
+def _first_line(file: BinaryIO, part: Part) -> int:
+    """Go to the first line that begins in a part; where it begins."""
+    if part.start > 0:
+        file.seek(part.start - 1)
+        file.readline()
+    return file.tell()
+
+
+def _some_lines(file: BinaryIO, stop: int) -> list[bytes]:
+    lines = []
+    begin = at = file.tell()
+    while at < min(stop, begin + BATCH_BYTES) and (line := file.readline()):
+        lines.append(line.removesuffix(b"\n"))
+        at += len(line)
+    return lines
+
+
+def place(part: Part, number: int) -> str:
+    """Where a row is, for a message."""
+    match part.kind:
+        case "parquet":
+            return f"{part.input.path}: row {number} from row group {part.start} on"
+        case "arrow":
+            return f"{part.input.path}: row {number} from record batch {part.start} on"
+        case _:
+            with open(part.input.path, "rb") as file:
+                left = _first_line(file, part)
+                file.seek(0)
+                before = 0
+                while chunk := file.read(min(left, 1 << 20)):
+                    before += chunk.count(b"\n")
+                    left -= len(chunk)
+            return f"{part.input.path}: line {before + number + 1}"

@@ -1,0 +1,135 @@
+"""What a folder of shards remembers: what is to be done, and which shards are whole.
+
+A manifest is a file of JSON lines, one for the run and one for each shard, which is added when the shard's files have their
+names. A line that is cut short was never there. While a run writes into a folder, no other can.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from tokenweir.corpus.inputs import Input
+from tokenweir.corpus.shards import TEMPORARY
+from tokenweir.encode.cache import store
+from tokenweir.encode.errors import CorpusError
+
+NAME = "manifest.jsonl"
+
+
+class RunHeader(msgspec.Struct, frozen=True):
+    """What decides the bytes of all shards.
+
+    Attributes:
+        version: Of the manifest and of the shards.
+        inputs: The files.
+        tokenizer: The hash of what ids mean and of how texts become ids.
+        settings: The command's options.
+
+    """
+
+    version: int
+    inputs: tuple[Input, ...]
+    tokenizer: str
+    settings: Mapping[str, str | int | bool | None]
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """A shard that is whole.
+
+    Attributes:
+        part: The number of the part that it was made of.
+        files: Names and sizes.
+        documents: How many.
+        tokens: How many ids.
+
+    """
+
+    part: int
+    files: dict[str, int]
+    documents: int
+    tokens: int
+
+
+class Manifest:
+    """The manifest of a folder that this process writes into.
+
+    Attributes:
+        shards: Those that are whole, by the number of their part.
+
+    """
+
+    def __init__(self, folder: Path, header: RunHeader) -> None:
+        """Begin in a new folder, or go on where a run with the same header was.
+
+        Raises:
+            CorpusError: Another process writes into the folder, or it has the shards of another run.
+
+        """
+        self._folder = folder
+        self._path = folder / NAME
+        self.shards: dict[int, Shard] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock: IO[str] = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise CorpusError(f"{folder}: another run is writing into it") from error
+        self._header = header
+        try:
+            if self._path.exists():
+                self._read()
+            for left in folder.glob(f"{TEMPORARY}*"):
+                left.unlink(missing_ok=True)
+            self._rewrite()
+            self._file: IO[bytes] = open(self._path, "ab", buffering=0)  # noqa: SIM115
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def add(self, shard: Shard) -> None:
+        """Remember a shard whose files have their names."""
+        self.shards[shard.part] = shard
+        self._file.write(msgspec.json.encode(shard) + b"\n")
+        os.fsync(self._file.fileno())
+
+    def close(self, *, finished: bool) -> None:
+        """Let others write into the folder; when all is done, put the shards in order first."""
+        self._file.close()
+        if finished:
+            self._rewrite()
+        self._lock.close()
+
+    def _read(self) -> None:
+        first, *lines = self._path.read_bytes().split(b"\n")
+        try:
+            if msgspec.json.decode(first, type=RunHeader) != self._header:
+                raise CorpusError(
+                    f"{self._folder}: has shards of other files, options or another tokenizer: choose another folder"
+                )
+        except msgspec.MsgspecError as error:
+            raise CorpusError(f"{self._path}: is no manifest: {error}") from error
+        for line in lines[:-1]:  # what has no line feed behind it was cut short
+            try:
+                shard = msgspec.json.decode(line, type=Shard)
+            except msgspec.MsgspecError:
+                continue
+            if all(_size(self._folder / name) == size for name, size in shard.files.items()):
+                self.shards[shard.part] = shard
+
+    def _rewrite(self) -> None:
+        shards = [msgspec.json.encode(shard) for _, shard in sorted(self.shards.items())]
+        store(self._path, b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

@@ -1,0 +1,216 @@
+"""A run: parts to shards, in as many processes as there are cores."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.util import find_spec
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tokenweir.corpus.documents import DocumentEncoder
+from tokenweir.corpus.inputs import KINDS, Part, plan
+from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
+from tokenweir.corpus.shards import WRITERS, Format
+from tokenweir.encode.errors import CorpusError
+from tokenweir.encode.options import EncodeOptions
+
+VERSION = 1
+"""Raise it with any change of the shards' bytes or of how inputs are cut."""
+
+_USUAL_OPTIONS = EncodeOptions(add_special_tokens=True, add_bos=None, add_eos=None, parse_special=True)
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        done: Bytes of the inputs in shards that are whole.
+        total: Bytes of all inputs.
+        resumed: Bytes in shards of an earlier run.
+        documents: How many documents are in shards.
+        tokens: How many ids they have.
+        shards: How many shards are whole.
+
+    """
+
+    done: int
+    total: int
+    resumed: int
+    documents: int
+    tokens: int
+    shards: int
+
+
+def encode_files(
+    paths: Sequence[Path],
+    folder: Path,
+    encoder: DocumentEncoder,
+    *,
+    format: Format = "parquet",
+    part_bytes: int = 64 << 20,
+    workers: int | None = None,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> Progress:
+    """Encode files to shards in a folder; what an earlier run with the same files and options has done is kept.
+
+    The shards are the same however many processes there are, and however often a run was killed and begun again. Memory
+    is bounded: a process has `inputs.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
+
+    Args:
+        paths: Parquet, Arrow, JSONL or text files.
+        folder: Where shards go, one a part, and the manifest.
+        encoder: What makes ids of documents.
+        format: Of the shards.
+        part_bytes: How large a part of an input is, about.
+        workers: Processes; None: as many as there are cores to run on. With one, this process does the work.
+        report: Is called at the beginning and whenever a shard is whole.
+
+    Raises:
+        CorpusError: An input cannot be read or encoded, the folder has something else, or pyarrow is needed and not
+            installed. Shards that are whole stay.
+
+    """
+    _check_installed(paths, format)
+    parts = plan(paths, part_bytes)
+    inputs = tuple({part.input.path: part.input for part in parts}.values())
+    settings: dict[str, str | int | bool | None] = {
+        "column": encoder.column,
+        "format": format,
+        "loss_mask": encoder.loss_mask,
+        "options": msgspec.json.encode(_USUAL_OPTIONS | encoder.options, order="sorted").decode(),
+        "part_bytes": part_bytes,
+        "template": None if encoder.template is None else hashlib.sha256(encoder.template.source.encode()).hexdigest(),
+    }
+    manifest = Manifest(folder, RunHeader(VERSION, inputs, _fingerprint(encoder), settings))
+    finished = False
+    try:
+        left = [part for part in parts if part.number not in manifest.shards]
+        total = sum(part.size for part in parts)
+        resumed = total - sum(part.size for part in left)
+        done = resumed
+
+        def progress() -> Progress:
+            shards = manifest.shards.values()
+            documents, tokens = sum(shard.documents for shard in shards), sum(shard.tokens for shard in shards)
+            return Progress(done, total, resumed, documents, tokens, len(shards))
+
+        report(progress())
+        workers = min(len(left), workers or _cores())
+        with _shards(left, folder, encoder, format, workers) as shards:
+            for part, shard in shards:
+                manifest.add(shard)
+                done += part.size
+                report(progress())
+        for file in inputs:
+            file.check()
+        finished = True
+        return progress()
+    finally:
+        manifest.close(finished=finished)
+
+
+def _check_installed(paths: Sequence[Path], format: Format) -> None:
+    kinds = {KINDS.get(path.suffix.lower()) for path in paths}
+    if (format == "parquet" or kinds & {"parquet", "arrow"}) and find_spec("pyarrow") is None:
+        raise CorpusError("Parquet and Arrow files need pyarrow: pip install '.[arrow]'")
+
+
+def _cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _fingerprint(encoder: DocumentEncoder) -> str:
+    """What stands for a tokenizer: its ids' meaning, and the ids of some texts."""
+    tokenizer = encoder.tokenizer
+    samples = ["Hello, world!\n  naïve café 12345", "你好，世界 \U0001f600", *tokenizer.control_texts[:100]]
+    ids = [tokenizer.encode(text, **encoder.options) for text in samples]
+    return hashlib.sha256(repr((tokenizer.token_table.digest(), len(tokenizer.token_table), ids)).encode()).hexdigest()
+
+
+def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Part) -> Shard:
+    part.input.check()
+    writer = WRITERS[format](folder, f"part-{part.number:05d}", encoder.tokenizer.vocab_size, masks=encoder.loss_mask)
+    try:
+        for batch in encoder.encode(part):
+            writer.write(batch)
+    except (OSError, ValueError) as error:
+        if isinstance(error, CorpusError):
+            raise
+        raise CorpusError(f"{part.input.path}: {error}") from error
+    part.input.check()
+    return Shard(part.number, writer.close(), writer.documents, writer.tokens)
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+_work: tuple[DocumentEncoder, Path, Format]  # of a process that serves a run
+
+
+@contextmanager
+def _shards(
+    parts: Sequence[Part], folder: Path, encoder: DocumentEncoder, format: Format, workers: int
+) -> Iterator[Iterator[tuple[Part, Shard]]]:
+    """The shards of parts as they become whole; leaving ends the processes."""
+    if workers <= 1:
+        yield ((part, _make_shard(encoder, folder, format, part)) for part in parts)
+        return
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),  # a fork would have the threads' locks, but not the threads
+        initializer=_begin,
+        initargs=(encoder, folder, format),
+    )
+    try:
+        yield _in_pool(pool, parts, workers)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[Part], workers: int) -> Iterator[tuple[Part, Shard]]:
+    waiting = iter(parts)
+    running: dict[Future[Shard], Part] = {}
+    try:
+        while True:
+            for part in waiting:
+                running[pool.submit(_serve, part)] = part
+                if len(running) > workers:  # one waits, so that no process does
+                    break
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    except BrokenProcessPool as error:
+        raise CorpusError("a process ended by itself, perhaps for want of memory; the same command goes on") from error
+
+
+def _begin(encoder: DocumentEncoder, folder: Path, format: Format) -> None:
+    """Make a process ready."""
+    global _work
+    _work = encoder, folder, format
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process ends this one
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End when the run's process is killed, which no queue would tell."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+
+def _serve(part: Part) -> Shard:
+    encoder, folder, format = _work
+    return _make_shard(encoder, folder, format, part)

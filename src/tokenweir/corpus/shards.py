@@ -1,0 +1,214 @@
+"""Shards: the ids of one part, in one of three formats, written batch by batch."""
+
+from __future__ import annotations
+
+import os
+import struct
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.corpus.documents import Batch
+from tokenweir.encode.encoded import Ragged
+
+Format = Literal["parquet", "npy", "megatron"]
+
+TEMPORARY = ".tmp-"
+"""What the names of files begin with that are not whole."""
+
+
+def id_type(vocab_size: int) -> np.dtype[Any]:
+    """The smallest type that Megatron reads and that has room for all ids."""
+    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
+
+
+class ShardWriter(ABC):
+    """Writes one shard under temporary names, and renames its files when it is whole.
+
+    Attributes:
+        documents: How many were written.
+        tokens: How many ids they have.
+
+    """
+
+    def __init__(self, folder: Path, name: str, vocab_size: int, *, masks: bool) -> None:
+        """Begin a shard.
+
+        Args:
+            folder: Where it goes.
+            name: What its files are called, before the ending.
+            vocab_size: Number of ids.
+            masks: Every batch has a loss mask.
+
+        """
+        self._folder, self._name = folder, name
+        self._type, self._masks = id_type(vocab_size), masks
+        self._files: list[str] = []
+        self.documents = self.tokens = 0
+        self._begin()
+
+    def write(self, batch: Batch) -> None:
+        """Add documents."""
+        self.documents += len(batch.ids)
+        self.tokens += len(batch.ids.ids)
+        self._write(batch.ids, batch.mask)
+
+    def close(self) -> dict[str, int]:
+        """Finish the shard; its files' names and sizes."""
+        self._end()
+        sizes = {}
+        for name in self._files:
+            temporary = self._temporary(name)
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+                sizes[name] = os.fstat(file.fileno()).st_size
+        for name in self._files:
+            os.replace(self._temporary(name), self._folder / name)
+        return sizes
+
+    def _temporary(self, name: str) -> Path:
+        return self._folder / f"{TEMPORARY}{os.getpid()}-{name}"
+
+    def _path(self, ending: str) -> Path:
+        """The temporary path of a file of the shard."""
+        self._files.append(self._name + ending)
+        return self._temporary(self._files[-1])
+
+    @abstractmethod
+    def _begin(self) -> None: ...
+
+    @abstractmethod
+    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None: ...
+
+    @abstractmethod
+    def _end(self) -> None: ...
+
+
+class ParquetShard(ShardWriter):
+    """`NAME.parquet`: a row a document, with `input_ids` and, if asked for, `loss_mask`."""
+
+    def _begin(self) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        fields = [("input_ids", pyarrow.large_list(pyarrow.int32()))]
+        if self._masks:
+            fields.append(("loss_mask", pyarrow.large_list(pyarrow.uint8())))
+        self._schema = pyarrow.schema(fields)
+        self._writer = parquet.ParquetWriter(self._path(".parquet"), self._schema, compression="zstd")
+
+    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None:
+        import pyarrow
+
+        columns = [ids.to_arrow()]
+        if mask is not None:
+            columns.append(pyarrow.LargeListArray.from_arrays(columns[0].offsets, pyarrow.array(mask)))
+        self._writer.write_table(pyarrow.table(columns, schema=self._schema))
+
+    def _end(self) -> None:
+        self._writer.close()
+
+
+_FORMAT: Any = np.lib.format  # which has no types
+
+
+class _Npy:
+    """An array of one dimension in numpy's format, written bit by bit."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115
+        self._dtype, self._size = dtype, 0
+        self._header()
+
+    def write(self, values: NDArray[Any]) -> None:
+        self._file.write(values.astype(self._dtype, copy=False).data)
+        self._size += len(values)
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._header()
+        self._file.close()
+
+    def _header(self) -> None:
+        """The header, which numpy pads so that a number of any length fits into it."""
+        descr = _FORMAT.dtype_to_descr(self._dtype)
+        _FORMAT.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": (self._size,)})
+
+
+class NpyShard(ShardWriter):
+    """`NAME.ids.npy`, all ids one after the other, and `NAME.offsets.npy`, int64[n + 1]: where each document begins.
+
+    `NAME.loss_mask.npy` is uint8, one for each id.
+    """
+
+    def _begin(self) -> None:
+        self._ids = _Npy(self._path(".ids.npy"), self._type)
+        self._offsets = _Npy(self._path(".offsets.npy"), np.dtype(np.int64))
+        self._mask = _Npy(self._path(".loss_mask.npy"), np.dtype(np.uint8)) if self._masks else None
+        self._offsets.write(np.zeros(1, np.int64))
+
+    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None:
+        self._ids.write(ids.ids)
+        self._offsets.write(ids.offsets[1:] + (self.tokens - len(ids.ids)))
+        if self._mask is not None and mask is not None:
+            self._mask.write(mask)
+
+    def _end(self) -> None:
+        for file in (self._ids, self._offsets, self._mask):
+            if file is not None:
+                file.close()
+
+
+_MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # of types, in an index
+
+
+class _Indexed:
+    """A `.bin` and the `.idx` beside it, as Megatron-LM's indexed datasets have them."""
+
+    def __init__(self, data: Path, index: Path, dtype: np.dtype[Any]) -> None:
+        self._data: BinaryIO = open(data, "wb")  # noqa: SIM115
+        self._index, self._dtype = index, dtype
+        self._sizes: list[NDArray[np.int32]] = []
+
+    def write(self, values: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+        self._data.write(values.astype(self._dtype, copy=False).data)
+        self._sizes.append(np.diff(offsets).astype(np.int32))
+
+    def close(self) -> None:
+        self._data.close()
+        sizes = np.concatenate([np.zeros(0, np.int32), *self._sizes])
+        ends = np.cumsum(sizes, dtype=np.int64) * self._dtype.itemsize
+        with open(self._index, "wb") as file:
+            file.write(b"MMIDIDX\x00\x00" + struct.pack("<QB", 1, _MEGATRON_CODES[self._dtype.name]))
+            file.write(struct.pack("<QQ", len(sizes), len(sizes) + 1))
+            file.write(sizes.astype("<i4").data)
+            file.write(
+                (ends - sizes * np.int64(self._dtype.itemsize)).astype("<i8").data
+            )  # where each begins, in bytes
+            file.write(np.arange(len(sizes) + 1, dtype="<i8").data)  # a document is one sequence
+
+
+class MegatronShard(ShardWriter):
+    """`NAME.bin` and `NAME.idx`; loss masks are a dataset of their own, `NAME_loss_mask.bin` and `.idx`."""
+
+    def _begin(self) -> None:
+        self._ids = _Indexed(self._path(".bin"), self._path(".idx"), self._type)
+        self._mask = None
+        if self._masks:
+            self._mask = _Indexed(self._path("_loss_mask.bin"), self._path("_loss_mask.idx"), np.dtype(np.uint8))
+
+    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None:
+        self._ids.write(ids.ids, ids.offsets)
+        if self._mask is not None and mask is not None:
+            self._mask.write(mask, ids.offsets)
+
+    def _end(self) -> None:
+        self._ids.close()
+        if self._mask is not None:
+            self._mask.close()
+
+
+WRITERS: dict[Format, type[ShardWriter]] = {"parquet": ParquetShard, "npy": NpyShard, "megatron": MegatronShard}
