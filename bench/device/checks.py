@@ -1,0 +1,104 @@
+"""What is right comes before what is fast: documents compared with the CPU, the tests, and compute-sanitizer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+from device.clock import Bench, Numbers, check_ids, same_ids
+from device.peers import GPT2
+from report import DATA, ROOT
+from texts import TEXTS
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu import GpuEncoder
+
+sys.path.append(str(ROOT / "tests" / "oracles"))
+from adversarial import strings
+
+VOCABULARIES = (
+    GPT2,
+    "openai/cl100k_base.tiktoken",
+    "openai/o200k_base.tiktoken",
+    "llama-3.1/tokenizer.json",
+    "qwen3/tokenizer.json",
+)
+LANGUAGES = ("English", "Chinese", "Japanese", "chat")
+DOCUMENTS = 1_000_000
+AT_ONCE = 20_000
+
+
+def correct(bench: Bench) -> Numbers:
+    """A million documents, half of them adversarial and half passages of real texts: how many have other ids than on the CPU."""
+    numbers: Numbers = {}
+    for name in VOCABULARIES:
+        tok = Tokenizer.from_file(DATA / "tokenizers" / name)
+        encoder = GpuEncoder(tok, device=bench.device)
+        count = 40 if bench.smoke else DOCUMENTS // len(VOCABULARIES)
+        differ = 0
+        for texts in _documents(tok, name, count):
+            got, wanted = encoder.encode_batch(texts).to_host(), tok.encode_batch(texts)
+            wrong = (
+                [] if same_ids(got, wanted) else [i for i in range(len(texts)) if got[i].tolist() != wanted[i].tolist()]
+            )
+            if wrong and not differ:
+                print(f"{name}: {texts[wrong[0]]!r} has other ids", file=sys.stderr)
+            differ += len(wrong)
+        reasons: Counter[str] = encoder.stats.on_cpu
+        numbers[name] = {
+            "documents": f"{encoder.stats.documents:,}",
+            "MB": encoder.stats.bytes / 1e6,
+            "other ids": str(differ),
+            "left to the CPU": "; ".join(f"{n:,}: {reason}" for reason, n in reasons.items()) or "none",
+        }
+    return numbers
+
+
+def _documents(tok: Tokenizer, seed: str, count: int) -> Iterator[list[str]]:
+    special = [token.content for token in tok.added_tokens]
+    real = ["".join(TEXTS[language]()) for language in LANGUAGES]
+    for first in range(0, count, AT_ONCE):
+        rng, size = Random(f"{seed} {first}"), min(AT_ONCE, count - first)
+        groups = strings(size // 2, seed=f"{seed} {first}", special_tokens=special).values()
+        texts = [text for group in groups for text in group][: size // 2]
+        while len(texts) < size:
+            text = rng.choice(real)
+            begin = rng.randrange(len(text))
+            texts.append(text[begin : begin + rng.randrange(400)])
+        rng.shuffle(texts)
+        yield texts
+
+
+def check(bench: Bench) -> Numbers:
+    """The tests on the device, and a batch of 64 KB under each tool of compute-sanitizer, without CuPy's pool."""
+    tests = ["tests/gpu/test_ragged.py"] if bench.smoke else ["tests/gpu"]
+    environment = os.environ if bench.smoke else {**os.environ, "REQUIRE_GPU": "1"}
+    programs = {"tests": [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]}
+    if sanitizer := shutil.which("compute-sanitizer"):
+        once = [sys.executable, str(ROOT / "bench" / "gpu.py"), "--once"]
+        for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
+            programs[tool] = [sanitizer, "--tool", tool, "--error-exitcode", "1", *once]
+    numbers: Numbers = {}
+    for name, program in programs.items():
+        run = subprocess.run(program, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
+        lines = (run.stdout + run.stderr).strip().splitlines() or [""]
+        numbers[name] = {"status": str(run.returncode), "its last line": lines[-1].strip("= ").replace("|", "/")}
+        if run.returncode:
+            print("\n".join(lines[-60:]), file=sys.stderr)
+    return numbers
+
+
+def once() -> None:
+    """A batch of 64 KB in both modes, for compute-sanitizer to watch: each array has memory of its own."""
+    import cupy
+
+    cupy.cuda.set_allocator(None)
+    tok = Tokenizer.from_file(DATA / "tokenizers" / GPT2)
+    texts = ["".join(TEXTS[language]())[:1024] for language in ("English", "Chinese", "code") for _ in range(16)]
+    check_ids(tok, GpuEncoder(tok), texts)
+    GpuEncoder(tok, mode="blockbpe").encode_batch(texts)

@@ -1,0 +1,91 @@
+"""What the GPU encoder is measured beside: libraries on the CPU, each in a process of its own with as many cores as threads."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import cycle, islice
+from multiprocessing import get_context
+from statistics import median
+from typing import Any, NamedTuple
+
+import peers
+import tiktoken
+import tokenizers
+from report import DATA
+from texts import TEXTS
+
+from tokenweir.encode.tokenizer import Tokenizer
+
+GPT2, CL100K = "gpt2/tokenizer.json", "openai/cl100k_base.tiktoken"
+
+READ = {
+    GPT2: {
+        "tiktoken": "openai/gpt2.tiktoken",
+        "tokenizers": GPT2,
+        "gigatoken": GPT2,
+        "fastokens": GPT2,
+        "tokenweir": GPT2,
+    },
+    CL100K: {"tiktoken": CL100K, "gigatoken": CL100K, "fastokens": CL100K, "tokenweir": CL100K},
+}
+"""For each vocabulary the libraries that read it, ours on the CPU among them, and from which file."""
+
+
+class Batch(NamedTuple):
+    """So many texts of so many bytes each."""
+
+    language: str
+    n: int
+    size: int
+
+
+def median_seconds(run: Callable[[], object], most: int) -> float:
+    """Median wall time of a run, of as many as take two seconds and at most so many; the first is left out if it can be."""
+    times: list[float] = []
+    while sum(times) < 2 and len(times) <= most:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return median(times[1:] or times)
+
+
+def batch_texts(batch: Batch) -> list[str]:
+    """Texts of about so many bytes each, all different while the corpus lasts."""
+    data = "".join(TEXTS[batch.language]()).encode()
+    places = islice(cycle(range(0, len(data) - batch.size, batch.size)), batch.n)
+    return [data[place : place + batch.size].decode("utf-8", "ignore") for place in places]
+
+
+def peer_seconds(library: str, path: str, threads: int, batches: Sequence[Batch], repeats: int) -> list[float]:
+    """Median wall time of a library for each batch, of as many runs as take two seconds; in a process of its own."""
+    os.environ["RAYON_NUM_THREADS"] = str(threads)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    file = DATA / "tokenizers" / path
+    run: Callable[[list[str]], object]
+    if library == "tiktoken":
+        spec: Any = Tokenizer.from_file(file).spec
+        pattern, ranks = spec.pre_tokenizer.pattern.Regex, dict(spec.model.ranks)
+        encoding = tiktoken.Encoding(path, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+        run = partial(encoding.encode_ordinary_batch, num_threads=threads)
+    elif library == "tokenizers":
+        run = partial(tokenizers.Tokenizer.from_file(str(file)).encode_batch_fast, add_special_tokens=False)
+    else:
+        peer = peers.LIBRARIES[library](file, threads)
+        if peer is None:
+            raise ValueError(f"{library} does not read {path}")
+        run = peer.batch
+    return [median_seconds(partial(run, batch_texts(batch)), repeats) for batch in batches]
+
+
+def beside(threads: Sequence[int], vocabulary: str, batches: Sequence[Batch], repeats: int) -> dict[str, list[float]]:
+    """Seconds for each batch of the peers that read a vocabulary, and of our own CPU, by their numbers of threads."""
+    seconds = {}
+    for library, path in READ[vocabulary].items():
+        for n in threads:
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                seconds[f"{library}, {n}"] = pool.submit(peer_seconds, library, path, n, batches, repeats).result()
+    return seconds

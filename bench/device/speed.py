@@ -1,0 +1,221 @@
+"""How fast: the device and its kernels, end to end by what comes in, beside the peers, and what the choices cost."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from random import Random
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from device.clock import Bench, Numbers, check_ids, on_device, rates
+from device.peers import CL100K, GPT2, beside
+from report import DATA
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu import GpuEncoder, encoder
+from tokenweir.gpu.blockbpe import BlockBpeBatch
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.exact import ExactBatch
+
+LANGUAGES = ("English", "Chinese", "code")
+BATCHES = {"1024 x 2 KB": (1024, 2048), "64 x 4 KB": (64, 4096), "1 x 4 KB": (1, 4096), "64 MB": (1024, 65536)}
+COUNTS, LENGTHS = (1, 16, 256, 1024, 4096), (16, 256, 2048, 16384, 65536)
+
+
+def device(bench: Bench) -> Numbers:
+    """The device alone: copies from the host and back, and what a launch costs."""
+    size = 1 << (10 if bench.smoke else 28)
+    pinned, pageable = bench.device.pinned(size), np.zeros(size, np.uint8)
+    there = bench.device.to_device(pageable)
+    on_it = bench.device.empty(1024, np.int32), bench.device.zeros(2, np.int64)
+    numbers = {
+        "from pinned memory, GB/s": size / bench.seconds(lambda: bench.device.to_device(pinned)) / 1e9,
+        "from pageable memory, GB/s": size / bench.seconds(lambda: bench.device.to_device(pageable)) / 1e9,
+        "to the host, GB/s": size / bench.seconds(lambda: bench.device.to_host(there)) / 1e9,
+        "a launch and its end, us": bench.seconds(lambda: _pad(bench.device, on_it)) * 1e6,
+        "1,000 launches, us each": bench.seconds(lambda: [_pad(bench.device, on_it) for _ in range(1000)]) * 1e3,
+    }
+    return {name: {bench.device.name: value} for name, value in numbers.items()}
+
+
+def _pad(device: Device, arrays: tuple[Any, Any]) -> None:
+    rows, offsets = arrays
+    scalars = (np.int64(1), np.int64(1), np.int32(0), np.int32(0), np.int32(0))
+    device.launch("pad_rows", 1, 256, rows, offsets, *scalars, rows, rows)
+
+
+def kernels(bench: Bench) -> Numbers:
+    """Microseconds of exact mode's kernels, cl100k."""
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    numbers: Numbers = {}
+    for name, (n, size) in BATCHES.items():
+        for language in LANGUAGES:
+            times = bench.kernel_milliseconds(partial(ExactBatch, tok), bench.texts(language, n, size))
+            numbers[f"{name}, {language}"] = {
+                **{kernel: value * 1e3 for kernel, value in times.items()},
+                "all": sum(times.values()) * 1e3,
+            }
+    return numbers
+
+
+def ends(bench: Bench) -> Numbers:
+    """GB/s of exact mode, cl100k, by texts and bytes a text: from what comes in to ids on the device, and from text that
+    already lies there.
+    """
+    import pyarrow
+
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    made = GpuEncoder(tok, device=bench.device)
+    alone = ExactBatch(tok, bench.device)
+    numbers: Numbers = {}
+    sizes = [(n, length) for length in LENGTHS for n in COUNTS]
+    for language in LANGUAGES[:2]:
+        for n, length in sizes[:: 12 if bench.smoke else 1]:
+            texts = bench.texts(language, n, length)
+            check_ids(tok, made, texts)
+            given: dict[str, Any] = {
+                "str": texts,
+                "bytes": [text.encode() for text in texts],
+                "Arrow": pyarrow.array(texts),
+            }
+            text, offsets = on_device(bench.device, texts)
+            seconds = {name: bench.seconds(partial(made.encode_batch, value)) for name, value in given.items()}
+            seconds["on the device"] = bench.seconds(
+                partial(alone.encode, text, offsets, parse_special=True, guards=None)
+            )
+            numbers[f"{n} x {length}, {language}"] = {
+                **rates(texts, seconds),
+                "Arrow, us": seconds["Arrow"] * 1e6,
+            }
+    return numbers
+
+
+def peers_gpt2(bench: Bench) -> Numbers:
+    """GB/s of batches, GPT-2's vocabulary, beside the libraries, whose number is that of their threads."""
+    return _beside_peers(bench, GPT2)
+
+
+def peers_cl100k(bench: Bench) -> Numbers:
+    """GB/s of batches, cl100k, beside the libraries, whose number is that of their threads."""
+    return _beside_peers(bench, CL100K)
+
+
+def _beside_peers(bench: Bench, vocabulary: str) -> Numbers:
+    import pyarrow
+
+    tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
+    exact, blockbpe = GpuEncoder(tok, device=bench.device), GpuEncoder(tok, mode="blockbpe", device=bench.device)
+    alone = ExactBatch(tok, bench.device), BlockBpeBatch(tok, bench.device)
+    batches = {
+        f"{name}, {language}": bench.batch(language, n, length)
+        for name, (n, length) in BATCHES.items()
+        for language in LANGUAGES
+    }
+    peers = beside(bench.threads, vocabulary, list(batches.values()), bench.repeats)
+    numbers: Numbers = {}
+    for place, (name, batch) in enumerate(batches.items()):
+        texts = bench.texts(*batch)
+        text, offsets = on_device(bench.device, texts)
+        check_ids(tok, exact, texts)
+        ours = {
+            f"{mode}, on the device": bench.seconds(partial(one.encode, text, offsets, parse_special=True, guards=None))
+            for mode, one in zip(("exact", "blockbpe"), alone, strict=True)
+        }
+        arrow = pyarrow.array(texts)
+        ours |= {
+            "blockbpe, str": bench.seconds(partial(blockbpe.encode_batch, texts)),
+            "str": bench.seconds(partial(exact.encode_batch, texts)),
+            "Arrow": bench.seconds(partial(exact.encode_batch, arrow)),
+        }
+        theirs = {library: times[place] for library, times in peers.items()}
+        others = {library: taken for library, taken in theirs.items() if not library.startswith("tokenweir")}
+        best = min(others, key=others.__getitem__)
+        numbers[name] = {
+            **rates(texts, {**ours, **theirs}),
+            "Arrow / best": f"{others[best] / ours['Arrow']:.2f} ({best})",
+        }
+    return numbers
+
+
+def sweep(bench: Bench) -> Numbers:
+    """GB/s of 64 MB from bytes, cl100k, by the blocks that merge (`workers`) and the MiB of a step."""
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    numbers: Numbers = {}
+    before = encoder.STEP_BYTES
+    try:
+        for language in LANGUAGES:
+            texts = bench.texts(language, *BATCHES["64 MB"])
+            data = [text.encode() for text in texts]
+            for workers in (128, 512, 2048):
+                made = GpuEncoder(tok, device=bench.device, workers=workers)
+                row = numbers.setdefault(f"{language}, {workers} workers", {})
+                for step in (8, 32, 128):
+                    encoder.STEP_BYTES = step << 20
+                    check_ids(tok, made, texts)
+                    row[f"{step} MiB"] = rates(texts, {"": bench.seconds(partial(made.encode_batch, data))})[""]
+    finally:
+        encoder.STEP_BYTES = before
+    return numbers
+
+
+def pieces(bench: Bench) -> Numbers:
+    """Milliseconds for a text that is one piece, cl100k: the GPU, whatever its length, beside our own CPU."""
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    made = GpuEncoder(tok, device=bench.device)
+    numbers: Numbers = {}
+    for kind, letters in (("a", "a"), ("acgt", "acgt"), ("letters", "abcdefghijklmnopqrstuvwxyz")):
+        for size in (256,) if bench.smoke else (256, 4096, 16384, 65535):
+            texts = ["".join(Random(1).choices(letters, k=size))]
+            check_ids(tok, made, texts)
+            numbers[f"{kind}, {size:,} bytes"] = {
+                "GPU": bench.seconds(partial(made.encode_batch, texts)) * 1e3,
+                "CPU": bench.seconds(partial(tok.encode_batch, texts)) * 1e3,
+            }
+    return numbers
+
+
+def power(bench: Bench) -> Numbers:
+    """64 MB again and again for five seconds, cl100k, from bytes: speed, power, energy, and memory that CuPy's pool took."""
+    import cupy
+
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    numbers: Numbers = {}
+    for language in LANGUAGES:
+        texts = [text.encode() for text in bench.texts(language, *BATCHES["64 MB"])]
+        cupy.get_default_memory_pool().free_all_blocks()
+        made = GpuEncoder(tok, device=bench.device)
+        with _watts() as watts:
+            begin, done = time.perf_counter(), 0
+            while time.perf_counter() - begin < (0 if bench.smoke else 5) or not done:
+                made.encode_batch(texts)
+                done += sum(map(len, texts))
+            bench.device.synchronize()
+            taken = time.perf_counter() - begin
+        row: dict[str, float | str] = {"GB/s": done / taken / 1e9}
+        if watts:
+            row |= {"watts": mean(watts), "joules a GB": mean(watts) * taken / (done / 1e9)}
+        numbers[language] = row | {"pool, MB": cupy.get_default_memory_pool().total_bytes() / 1e6}
+    return numbers
+
+
+@contextmanager
+def _watts() -> Iterator[list[float]]:
+    """What the board draws, five times a second; nothing where nvidia-smi is not there."""
+    watts: list[float] = []
+    if shutil.which("nvidia-smi") is None:
+        yield watts
+        return
+    query = ("nvidia-smi", "--query-gpu=power.draw", "--format=csv,noheader,nounits", "-lms", "200")
+    with subprocess.Popen(query, stdout=subprocess.PIPE, text=True) as sampler:
+        try:
+            yield watts
+        finally:
+            sampler.terminate()
+            said, _ = sampler.communicate()
+    watts += [float(line) for line in said.split() if line.replace(".", "", 1).isdigit()]

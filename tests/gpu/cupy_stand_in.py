@@ -1,0 +1,183 @@
+"""The installed CuPy as if there were one GPU: `CupyDevice` and all that is built on it run, without a device.
+
+Only what touches a device is replaced, name by name, so what CuPy does not have is not here either. Sources are compiled
+by the real NVRTC; what runs is the kernels of the shim. Arrays are stricter than CuPy's: they take nothing of the host's
+but by `set`, and go there by `asnumpy` alone. New memory holds random bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+from shim_device import ShimDevice
+
+MEMORY = 80 << 30
+NAME = "NVIDIA Stand-in"
+_ALIGNMENT = 512  # of what CuPy's pool hands out
+
+
+class StandInArray:
+    """A one-dimensional array of the device."""
+
+    __slots__ = ("host",)
+
+    def __init__(self, host: np.ndarray) -> None:
+        self.host = host
+
+    size = property(lambda self: self.host.size)
+    shape = property(lambda self: self.host.shape)
+    dtype = property(lambda self: self.host.dtype)
+    nbytes = property(lambda self: self.host.nbytes)
+    data = property(lambda self: SimpleNamespace(ptr=self.host.ctypes.data))
+
+    def set(self, values: np.ndarray, stream: Any = None) -> None:
+        if not isinstance(values, np.ndarray) or (values.dtype, values.shape) != (self.dtype, self.shape):
+            raise TypeError(f"set takes a numpy array of {self.shape} {self.dtype}")
+        self.host[...] = values
+
+    def view(self, dtype: Any) -> StandInArray:
+        return StandInArray(self.host.view(dtype))
+
+    def reshape(self, *shape: int) -> StandInArray:
+        return StandInArray(self.host.reshape(*shape))
+
+    def tolist(self) -> list[Any]:
+        return self.host.tolist()
+
+    def __len__(self) -> int:
+        return len(self.host)
+
+    def __getitem__(self, part: slice) -> StandInArray:
+        if not isinstance(part, slice):
+            raise TypeError(f"only slices, not {type(part).__name__}")
+        return StandInArray(self.host[part])
+
+    def __setitem__(self, part: slice, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            raise TypeError("CuPy takes no numpy array here")
+        self.host[part] = value.host if isinstance(value, StandInArray) else value
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError("CuPy converts nothing to numpy by itself: asnumpy")
+
+
+def _empty(n: int, dtype: Any = float) -> StandInArray:
+    size = int(n) * np.dtype(dtype).itemsize
+    memory = np.random.default_rng(size).integers(0, 256, size + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    return StandInArray(memory[begin : begin + size].view(dtype))
+
+
+def _zeros(n: int, dtype: Any = float) -> StandInArray:
+    array = _empty(n, dtype)
+    array.host[:] = 0
+    return array
+
+
+class _Stream:
+    """All streams are one: a call ends when its work is done."""
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class _Device(_Stream):
+    def __init__(self, _number: int | None = None) -> None: ...
+
+
+class _Event:
+    def record(self, _stream: Any = None) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...]) -> None:
+    """Replace what touches a device in the installed CuPy.
+
+    Args:
+        replace: `monkeypatch.setattr`, or `setattr` for good.
+        sources: Files of kernels that can be loaded.
+
+    Raises:
+        ImportError: CuPy is not installed.
+
+    """
+    import cupy
+    import cupyx
+
+    shim = ShimDevice(sources)
+    real = cupy.cuda.runtime
+
+    class Refused(cupy.cuda.driver.CUDADriverError):
+        def __init__(self) -> None:
+            RuntimeError.__init__(self, "CUDA_ERROR_INVALID_VALUE: invalid argument")
+
+        def __str__(self) -> str:
+            return "CUDA_ERROR_INVALID_VALUE: invalid argument"
+
+    class Module:
+        def load(self, cubin: bytes) -> None:
+            if not cubin.startswith(b"\x7fELF"):
+                raise Refused
+
+        def get_function(self, name: str) -> Callable[..., None]:
+            def launch(grid: tuple[int], block: tuple[int], args: tuple[Any, ...], **_: Any) -> None:
+                blocks, threads = max(1, grid[0]), max(1, block[0])  # as CuPy has it
+                if threads > 1024 or blocks >= 1 << 31:
+                    raise Refused
+                if wrong := [arg for arg in args if not isinstance(arg, StandInArray | np.generic)]:
+                    raise TypeError(f"Unsupported type {type(wrong[0])}")
+                shim.launch(
+                    name, blocks, threads, *(arg.host if isinstance(arg, StandInArray) else arg for arg in args)
+                )
+
+            return launch
+
+    runtime = SimpleNamespace(
+        CUDARuntimeError=real.CUDARuntimeError,
+        driverGetVersion=lambda: 13000,
+        runtimeGetVersion=lambda: 13020,
+        getDeviceCount=lambda: 1,
+        getDevice=lambda: 0,
+        getDeviceProperties=lambda _: {"name": NAME.encode(), "major": 9, "minor": 0},
+        memGetInfo=lambda: (MEMORY, MEMORY),
+    )
+    pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
+    stream = _Stream()
+    for owner, names in (
+        (
+            cupy,
+            {
+                "empty": _empty,
+                "zeros": _zeros,
+                "asnumpy": lambda array: array.host.copy(),
+                "get_default_memory_pool": lambda: pool,
+            },
+        ),
+        (cupyx, {"empty_pinned": lambda n, dtype: np.empty(n, dtype)}),
+        (
+            cupy.cuda,
+            {
+                "runtime": runtime,
+                "Device": _Device,
+                "Stream": _Stream,
+                "Event": _Event,
+                "Module": Module,
+                "get_current_stream": lambda: stream,
+                "get_elapsed_time": lambda _begin, _end: 0.001,
+                "set_allocator": lambda _=None: None,
+            },
+        ),
+    ):
+        for name, value in names.items():
+            replace(owner, name, value)
