@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,7 +17,14 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates import analysis, limits
 from tokenweir.templates.continuation import append_tag, cut_at_tag
-from tokenweir.templates.environment import ChatEnvironment, as_template_error, compile_tree
+from tokenweir.templates.environment import (
+    GENERATION_BEGINS,
+    GENERATION_ENDS,
+    ChatEnvironment,
+    GenerationEnvironment,
+    as_template_error,
+    compile_tree,
+)
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
 from tokenweir.templates.marked_environment import MarkedEnvironment
@@ -40,6 +47,32 @@ from tokenweir.templates.tool_styles import shown_tools
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]")
 
+_EXAMPLE = (
+    {"role": "user", "content": "?"},
+    {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": "...",
+        "tool_calls": [{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}],
+    },
+)
+_EXAMPLE_TOOLS = (
+    {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "description": "",
+            "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": ""}}},
+        },
+    },
+)
+
+
+_GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
+
+_MAX_UNPICKLED = 32
+"""Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
+
 
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
@@ -58,8 +91,7 @@ class ChatTemplate:
         control_tokens: The control tokens known to the template.
         variables: The variables that the template reads, `messages` and the special tokens included.
         content_format: `"parts"` if the template loops over content parts, else `"string"`.
-        reasoning: The style of the thinking that the source shows, such as `"think"`; None if it shows none.
-        tool_style: Likewise the style of the tool calls, such as `"hermes"`.
+        marks_generation: The source says by `{% generation %}` what a model generates.
 
     """
 
@@ -93,6 +125,14 @@ class ChatTemplate:
         self.source = source
         self.name = name
         self.special_tokens = dict(special_tokens or {})
+        control_tokens = None if control_tokens is None else tuple(control_tokens)
+        extra_roles = tuple(extra_roles)
+        self._given = (
+            ("control_tokens", control_tokens),
+            ("guard", guard),
+            ("extra_roles", extra_roles),
+            ("clock", clock),
+        )
         if len(source) > limits.MAX_SOURCE:
             raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
         try:
@@ -104,12 +144,11 @@ class ChatTemplate:
                 "parts" if analysis.iterates_over_content(tree) else "string"
             )
             self._takes_argument_text = analysis.takes_argument_text(tree)
+            self.marks_generation = _GENERATION.search(source) is not None
             literals = analysis.literals(parts)
             self._template = compile_tree(_environment(), tree, self._filename)
         except Exception as error:  # Jinja and the Python compiler can fail in many ways
             raise as_template_error(error, self._filename) from error
-        self.reasoning = shown_reasoning(source)
-        self.tool_style = shown_tools(source)
         characters: frozenset[str] = frozenset()
         known = control_tokens is not None
         if control_tokens is None:
@@ -123,6 +162,9 @@ class ChatTemplate:
             self._guard = Guard(self.control_tokens, characters=characters, exempt=tags, literals=literals, known=known)
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
+
+    def __reduce__(self) -> tuple[Callable[..., ChatTemplate], tuple[object, ...]]:
+        return _compiled, (type(self), self.source, tuple(self.special_tokens.items()), self.name, self._given)
 
     @classmethod
     def from_file(
@@ -178,6 +220,16 @@ class ChatTemplate:
         options.setdefault("control_tokens", tokenizer.control_texts)
         return cls(source, name=name, **options)
 
+    @cached_property
+    def reasoning(self) -> str | None:
+        """The style of the thinking that the template shows, such as `"think"`; None if it shows none."""
+        return shown_reasoning(self._shown)
+
+    @cached_property
+    def tool_style(self) -> str | None:
+        """Likewise the style of the tool calls, such as `"hermes"`."""
+        return shown_tools(self._shown)
+
     def render(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -186,6 +238,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         documents: Sequence[Mapping[str, Any]] | None = None,
         continue_final_message: bool | str = False,
+        find_generated: bool = False,
         **variables: Any,
     ) -> Prompt:
         """Render a conversation.
@@ -199,6 +252,8 @@ class ChatTemplate:
             documents: For templates that quote from documents.
             continue_final_message: End inside the last message so that the model goes on with it: True continues its
                 `content`, a string names another field.
+            find_generated: Also find what the template has between `{% generation %}` and `{% endgeneration %}`, for
+                `Prompt.generated`; it renders once more.
             **variables: The template's own, such as `enable_thinking`; see `ChatTemplate.variables`.
 
         Raises:
@@ -211,6 +266,10 @@ class ChatTemplate:
             raise TemplateError("chat_template is not a variable: a template is never taken from a request")
         if continue_final_message and add_generation_prompt:
             raise TemplateError("continue_final_message and add_generation_prompt exclude each other")
+        if find_generated and continue_final_message:
+            raise TemplateError("continue_final_message and find_generated exclude each other")
+        if find_generated and not self.marks_generation:
+            raise TemplateError(f"{self._filename} has no {{% generation %}}, which says what a model generates")
         field = "content" if continue_final_message is True else continue_final_message or None
         if add_generation_prompt is None:
             add_generation_prompt = field is None
@@ -236,9 +295,12 @@ class ChatTemplate:
         }
         trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}
 
+        def prompt(text: str, guarded: tuple[int, ...] = ()) -> Prompt:
+            generated = self._generated(text, conversation, untrusted | trusted) if find_generated else ()
+            return Prompt(text, guarded, self.control_tokens, self._guard, generated)
+
         if self._guard is None or not self._guard.concerns(texts):
-            plain = self._run(self._template, conversation, field, untrusted | trusted)
-            return Prompt(plain, (), self.control_tokens, self._guard)
+            return prompt(self._run(self._template, conversation, field, untrusted | trusted))
         marked_conversation = [_mark_message(message, field, self._guard) for message in conversation]
         marked_untrusted = {name: self._guard.mark(value) for name, value in untrusted.items()}
         plain = self._run(self._template, conversation, field, untrusted | trusted)
@@ -249,16 +311,57 @@ class ChatTemplate:
                 f"{self._filename} looks into text that has one of {' '.join(sorted(self._guard.characters))}, so it "
                 "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
             )
-        return Prompt(plain, guarded, self.control_tokens, self._guard)
+        return prompt(plain, guarded)
+
+    def _generated(
+        self, plain: str, conversation: list[Message], variables: Mapping[str, Any]
+    ) -> tuple[tuple[int, int], ...]:
+        """The stretches of a rendered text that the template marks, by a rendering that shows them."""
+        stretches: list[tuple[int, int]] = []
+        parts: list[str] = []
+        length, open_at, depth = 0, 0, 0
+        shown = self._run(self._shown_template, conversation, None, variables)
+        for part in re.split(f"([{GENERATION_BEGINS}{GENERATION_ENDS}])", shown):
+            if part == GENERATION_BEGINS:
+                open_at = open_at if depth else length
+                depth += 1
+            elif part == GENERATION_ENDS:
+                depth -= 1
+                if depth == 0 and open_at < length:
+                    stretches.append((open_at, length))
+            else:
+                parts.append(part)
+                length += len(part)
+        if depth or "".join(parts) != plain:
+            raise TemplateError(
+                f"{self._filename} looks into what it generates, so it cannot be told where that ends up"
+            )
+        return tuple(stretches)
+
+    @cached_property
+    def _shown_template(self) -> jinja2.Template:
+        """The template that shows what it marks as generated."""
+        return self._compiled_in(_generation_environment())
 
     @cached_property
     def _blind_template(self) -> jinja2.Template:
         """The template that does not see marks."""
-        environment = _marked_environment()
+        return self._compiled_in(_marked_environment())
+
+    def _compiled_in(self, environment: ChatEnvironment) -> jinja2.Template:
         try:
             return compile_tree(environment, environment.parse(self.source), self._filename)
         except Exception as error:
             raise as_template_error(error, self._filename) from error
+
+    @cached_property
+    def _shown(self) -> str:
+        """The source, and what it writes of a call: some templates build their markup of parts."""
+        unknown: dict[str, Any] = dict.fromkeys({"bos_token", "eos_token"} - self.special_tokens.keys(), "")
+        try:
+            return f"{self.source}\0{self.render(_EXAMPLE, tools=_EXAMPLE_TOOLS, **unknown).text}"
+        except TemplateError:
+            return self.source
 
     @property
     def _filename(self) -> str:
@@ -278,9 +381,26 @@ class ChatTemplate:
         return text if field is None else cut_at_tag(text, final)
 
 
+@lru_cache(maxsize=_MAX_UNPICKLED)
+def _compiled(
+    kind: type[ChatTemplate],
+    source: str,
+    special_tokens: tuple[tuple[str, str], ...],
+    name: str,
+    given: tuple[tuple[str, Any], ...],
+) -> ChatTemplate:
+    """The template of a pickle."""
+    return kind(source, special_tokens=dict(special_tokens), name=name, **dict(given))
+
+
 @cache
 def _environment() -> ChatEnvironment:
     return ChatEnvironment()
+
+
+@cache
+def _generation_environment() -> GenerationEnvironment:
+    return GenerationEnvironment()
 
 
 @cache

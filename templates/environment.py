@@ -23,6 +23,7 @@ from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext, Macro, markup_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from tokenweir.encode.errors import TemplateError
@@ -53,6 +54,17 @@ class Generation(Extension):
         return caller()
 
 
+GENERATION_BEGINS, GENERATION_ENDS = "\ufdde", "\ufddf"
+"""What stands around a body in a rendering that shows where they are; noncharacters, which no other text there has."""
+
+
+class ShownGeneration(Generation):
+    """The same with a mark before the body and one after it."""
+
+    def _body(self, caller: Macro) -> str:
+        return f"{GENERATION_BEGINS}{caller()}{GENERATION_ENDS}"
+
+
 _SHORT = 256  # characters of a text that no filter takes long for
 
 
@@ -65,6 +77,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
 
     concat = staticmethod(limits.join)  # what joins the output, and the text of macros and blocks
     intercepted_binops = frozenset({"+", "*", "**", "%"})
+    generation: type[Generation] = Generation
 
     @property
     def rewriting(self) -> NodeTransformer:
@@ -75,7 +88,7 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
-            extensions=[BoundedSource, Generation, "jinja2.ext.loopcontrols"],
+            extensions=[BoundedSource, self.generation, "jinja2.ext.loopcontrols"],
             cache_size=0,
             finalize=_shown,
         )
@@ -107,6 +120,11 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
                 return getattr(obj, attribute)
         elif (kind is str and attribute in _OF_TEXT) or (kind is LoopContext and attribute in _OF_LOOPS):
             return getattr(obj, attribute)
+        elif kind is Namespace and attribute[:1] != "_":
+            try:
+                return getattr(obj, attribute)
+            except AttributeError:
+                return self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -137,6 +155,11 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             if isinstance(subject, list | tuple):  # whose methods for reading compare every item
                 limits.spend(len(subject))
                 limits.looked_through(subject)
+        elif function is Namespace and not args:
+            limits.spend(1 + len(kwargs) // 4)
+            for scope in _SCOPES:
+                kwargs.pop(scope, None)
+            return Namespace(**kwargs)
         elif kind is LoopContext:  # loop(children) of a recursive loop
             args = (limits.counted(args[0]), *args[1:])
         elif kind is Macro:
@@ -153,6 +176,12 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
     def call_method(self, method: BuiltinMethodType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a method of a string."""
         return method(*args, **kwargs)
+
+
+class GenerationEnvironment(ChatEnvironment):
+    """The environment in which a template shows what it marks as generated."""
+
+    generation = ShownGeneration
 
 
 _SCOPES = ("_loop_vars", "_block_vars")  # which Jinja passes on with every call
@@ -247,13 +276,13 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def limited(*args: Any, **kwargs: Any) -> Any:
         subject = given = args[first]
         if type(subject) is str and len(subject) < _SHORT and len(args) == alone and not kwargs:
-            return limits.result(function(*args))
+            return function(*args)  # a short text, or a list of its characters
         if isinstance(subject, Iterator) or (lazy and isinstance(subject, Collection)):
             subject = limits.counted(subject)
         elif isinstance(subject, Collection):
             if by_item or not isinstance(subject, list | tuple | dict | str):
                 limits.spend(len(subject))
-            if not shallow and not isinstance(subject, str):
+            if not (shallow or isinstance(subject, str) or (name == "dictsort" and len(args) == alone and not kwargs)):
                 limits.looked_through(subject)
         if name == "join" and subject:  # its size counts
             subject = limits.looked_through(list(limits.counted(subject)))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import islice
 from time import thread_time
 from typing import TypeVar
 
@@ -32,6 +33,7 @@ MAX_BITS = 1 << 14  # bits of a whole number
 _BYTES_A_STEP = 256
 _ITEMS_A_STEP = 4  # of lists, which may hold as many numbers or short texts
 _STEPS_A_LOOK = 2048  # at the clock
+_PIECES = 1024  # of a text that are collected before their length is checked; each has been charged for
 _WIDTHS = frozenset({"batch", "center", "expandtabs", "indent", "ljust", "rjust", "slice", "tojson", "zfill"})
 _BACKWARDS = frozenset({"rfind", "rindex", "rsplit", "rpartition", "strip", "lstrip", "rstrip"})
 _SLOW = frozenset({"forceescape", "pprint", "striptags", "title", "truncate", "unescape", "urlencode", "urlize"}) | {
@@ -118,12 +120,14 @@ def join(pieces: Iterable[str]) -> str:
     """Like `"".join(pieces)`, but stops at `MAX_LENGTH` characters instead of collecting more."""
     parts: list[str] = []
     length = 0
-    for number, piece in enumerate(pieces, 1):
-        length += len(piece)
-        if length > MAX_LENGTH or number & 1023 == 0:
-            _check_length(length)
-            spend(128)
-        parts.append(piece)
+    ahead = iter(pieces)
+    while some := list(islice(ahead, _PIECES)):
+        length += sum(map(len, some))
+        _check_length(length)
+        parts += some
+        if len(some) < _PIECES:
+            break
+        spend(_PIECES // 8)
     return text_made("".join(parts))
 
 
@@ -176,13 +180,10 @@ def weigh(value: object) -> tuple[int, int]:
         SecurityError: More than a value may have.
 
     """
-    items = characters = 0
+    items, characters = 0, len(value) if isinstance(value, str) else 0
     open_values = [value]
     while open_values:
         one = open_values.pop()
-        if isinstance(one, str):
-            characters += len(one)
-            continue
         if isinstance(one, dict):
             inner: Collection[object] = (*one, *one.values())
         elif isinstance(one, list | tuple):
@@ -192,8 +193,12 @@ def weigh(value: object) -> tuple[int, int]:
         items += len(inner)
         spend(1 + len(inner) // 2)
         _check_items(items)
+        for item in inner:
+            if isinstance(item, str):
+                characters += len(item)
+            elif type(item) is not int:
+                open_values.append(item)
         _check_length(characters)
-        open_values += inner
     _check_length(characters)
     spend(characters // _BYTES_A_STEP)
     return items, characters

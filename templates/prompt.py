@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -35,6 +36,7 @@ class Prompt:
         guarded: Offsets, ascending, of the characters of user text over which no control token may match.
         control_tokens: The control tokens that the template was told of or that its source shows.
         guard: The guard that found `guarded`; None if the template has none.
+        generated: Ascending (start, end) of the characters that a model is to generate, if `render` was asked to find them.
 
     """
 
@@ -42,6 +44,7 @@ class Prompt:
     guarded: tuple[int, ...] = ()
     control_tokens: tuple[str, ...] = ()
     guard: Guard | None = field(default=None, compare=False, repr=False)
+    generated: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -80,6 +83,29 @@ class Prompt:
         """
         self.check(tokenizer)
         return tokenizer.encode(self.text, add_special_tokens=False, guarded=self.guarded)
+
+    def encode_with_mask(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+        """Turn the prompt into ids, and say which a model learns to generate.
+
+        Args:
+            tokenizer: The model's tokenizer.
+
+        Returns:
+            The ids of `encode`, and for each 1 if it covers a character of `generated`, else 0: what transformers gives
+            for `return_assistant_tokens_mask`.
+
+        Raises:
+            TemplateError: As for `check`.
+
+        """
+        self.check(tokenizer)
+        encoded = tokenizer.encode_with_offsets(self.text, add_special_tokens=False, guarded=self.guarded)
+        ends = [end for _, end in self.generated]
+        mask = []
+        for start, end in encoded.offsets:
+            at = bisect_right(ends, start)  # the first stretch that ends after the id's first character
+            mask.append(int(start < end and at < len(ends) and self.generated[at][0] < end))
+        return encoded.ids, mask
 
     def check(self, tokenizer: Tokenizer) -> None:
         """Check that the guard watches for all control tokens of a tokenizer; for encoders other than `encode`.

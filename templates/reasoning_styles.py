@@ -46,7 +46,11 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
         enders: Texts that end the thinking without a closer and stay: what begins a tool call or an answer. They count
             where they are first on their line or an object or a tag follows, so that thinking may mention them.
         token_enders: The same as control tokens, which count wherever they stand.
-        shows: Texts all of which a template has that shows the style; where there are none, its marks show it.
+        framed: The answer itself stands between tags that are not control tokens alone. They are cut out of a text whose
+            thinking is left in the answer, too.
+        separate: Whether the thinking gets a channel of its own. Otherwise it is answer, without the tags and wrappers.
+        shows: Texts all of which a template has, or writes, that shows the style; where there are none, its marks show
+            it.
         unlike: Texts that no template of the style has.
 
     Raises:
@@ -67,6 +71,8 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
     envelope: tuple[str, ...] = ()
     enders: tuple[str, ...] = ()
     token_enders: tuple[str, ...] = ()
+    framed: bool = False
+    separate: bool = True
     shows: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 
@@ -151,8 +157,16 @@ STYLES: dict[str, ReasoningStyle] = {
             unmatched_closer="drop",
             wrappers=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
             token_enders=("<|open|>tools<|sep|>",),
+            framed=True,
+            shows=("<|open|>think<|sep|>",),
         ),
-        _pair("minimax-m3", "<mm:think>", "</mm:think>", unmatched_closer="drop"),
+        _pair(
+            "minimax-m3",
+            "<mm:think>",
+            "</mm:think>",
+            unmatched_closer="drop",
+            token_enders=("]<]minimax[>[<tool_call>",),
+        ),
         _pair("longcat", "<longcat_think>", "</longcat_think>", enders=("<longcat_tool_call>",)),
         _pair("apertus", "<|inner_prefix|>", "<|inner_suffix|>"),
         _pair("solar-open2", "<|think:start|>", "<|think:end|>", token_enders=("<|tool_call:start|>",)),
@@ -163,6 +177,7 @@ STYLES: dict[str, ReasoningStyle] = {
             tokens=("<|think|>", "<|content|>", "<|tool_calls|>"),
             unmatched_closer="drop",
             wrappers=("<|begin|>assistant", "<|content|>", "<|tool_calls|>"),
+            framed=True,
             shows=("assistant<|think|>", "assistant<|content|>"),
         ),
         ReasoningStyle(
@@ -227,7 +242,7 @@ STYLES: dict[str, ReasoningStyle] = {
             "think",
             "<think>",
             "</think>",
-            enders=("<tool_call>", "<minimax:tool_call>"),
+            enders=("<tool_call>", "<minimax:tool_call>", "<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"),
             token_enders=("<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<｜tool▁calls▁begin｜>"),
         ),
     )
@@ -290,9 +305,9 @@ def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
     return style if isinstance(style, ReasoningStyle) else named_style(style, "reasoning style", STYLES, FAMILIES)
 
 
-def shown_reasoning(source: str) -> str | None:
-    """Name the style that a template's source shows: a mark of it stands there, and a wrapper if it shares its tags."""
-    return next((style.name for style in STYLES.values() if _shows(source, style)), None)
+def shown_reasoning(text: str) -> str | None:
+    """Name the style that a template's text shows: a mark of it stands there, and a wrapper if it shares its tags."""
+    return next((style.name for style in STYLES.values() if _shows(text, style)), None)
 
 
 def content_tags(source: str) -> tuple[str, ...]:

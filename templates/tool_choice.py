@@ -1,7 +1,9 @@
-"""`tool_choice` and `parallel_tool_calls`: passed to a template that reads them, and refused where nobody would hear.
+"""`tool_choice`: enforced by an engine that can be held to a JSON schema, told by a template that reads it, or refused.
 
-A template can only tell the model. So a choice that it does not read would be dropped without a word, and the answer
-would look as if the model had been asked; only "none" can be had from every template, by not showing the tools.
+A choice that nobody hears would be dropped without a word, and the answer would look as if the model had been asked. An
+engine that honours a schema is certain: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the
+model has for calls, and has no thinking, which the schema would not allow. A template can only tell the model. "none" can
+be had from every template, by not showing the tools.
 """
 
 from __future__ import annotations
@@ -9,74 +11,137 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
 
 ToolChoice = str | Mapping[str, Any]  # "auto", "none", "required", or one function as OpenAI's clients name it
 Tools = Sequence[Mapping[str, Any]]
 
+CALL_LIST = "xlam"
+"""The tool style of an answer that fits `HeardChoice.json_schema`."""
+
+_NO_THINKING = {"enable_thinking": False, "thinking": False}
+
+
+class HeardChoice(Struct, frozen=True):
+    """A choice of tools that is honoured.
+
+    Attributes:
+        tools: The tools to show. One function is asked for by showing no other one and requiring a call.
+        variables: For `ChatTemplate.render`.
+        json_schema: What the engine is to hold the answer to; None if the model is left to its own markup.
+
+    """
+
+    tools: Tools | None
+    variables: dict[str, Any] = {}
+    json_schema: dict[str, Any] | None = None
+
 
 def honour_tool_choice(
-    template: ChatTemplate, tools: Tools | None, tool_choice: ToolChoice | None, parallel_tool_calls: bool | None
-) -> tuple[Tools | None, dict[str, Any]]:
-    """What to render so that the model hears of a choice.
+    template: ChatTemplate,
+    tools: Tools | None,
+    tool_choice: ToolChoice | None,
+    parallel_tool_calls: bool | None,
+    *,
+    forces: bool = False,
+) -> HeardChoice:
+    """Find out who honours a choice, and what it takes.
 
     Args:
         template: The model's template.
         tools: The functions that the model may call.
         tool_choice: "auto" or None leaves it to the model; "none", "required", or one function:
             `{"type": "function", "function": {"name": ...}}`, or with the name beside the type.
-        parallel_tool_calls: Whether an answer may have several calls; None leaves it to the model.
-
-    Returns:
-        The tools to show, and variables for `ChatTemplate.render`. One function is asked for by showing no other one and
-        requiring a call.
+        parallel_tool_calls: Whether an answer may have several calls; None leaves it to the model. A template is told if
+            it reads this, and a schema limited; else it is the decoder that ends the answer after the first call.
+        forces: Whether the engine can be held to a JSON schema.
 
     Raises:
-        TemplateError: The choice is none of these, names no tool, or is one that the template does not read.
+        TemplateError: The choice is none of these, names no tool, or is one that neither engine nor template hears.
 
     """
     reads_choice = "tool_choice" in template.variables
     if tool_choice == "none" and not (tools and reads_choice):
-        return None, {}
+        return HeardChoice(None)
     variables: dict[str, Any] = {}
-    if tools and parallel_tool_calls is not None:
-        if "parallel_tool_calls" in template.variables:
-            variables["parallel_tool_calls"] = parallel_tool_calls
-        elif not parallel_tool_calls:
-            raise TemplateError(_unheard(template, "parallel_tool_calls=False"))
+    if tools and parallel_tool_calls is not None and "parallel_tool_calls" in template.variables:
+        variables["parallel_tool_calls"] = parallel_tool_calls
     if tool_choice is None or tool_choice == "auto":
-        return tools, variables
+        return HeardChoice(tools, variables)
     if tool_choice == "none":
-        return tools, variables | {"tool_choice": "none"}
+        return HeardChoice(tools, variables | {"tool_choice": "none"})
     name = None if tool_choice == "required" else _name(tool_choice)
-    shown = [tool for tool in tools or () if name is None or _function_name(tool) == name]
+    shown = [tool for tool in tools or () if name is None or _field(tool, "name") == name]
     if not shown:
         what = (
             f"names {name!r}, which is none of the {len(tools or ())} tools" if name else "requires a call of no tools"
         )
         raise TemplateError(f"tool_choice {what}")
-    if not reads_choice:
-        raise TemplateError(_unheard(template, f"tool_choice={tool_choice!r}"))
-    return shown, variables | {"tool_choice": "required"}
+    if reads_choice:
+        variables["tool_choice"] = "required"
+    elif not forces:
+        raise TemplateError(
+            f"tool_choice={tool_choice!r} cannot be honoured: the engine is not known to hold an answer to a JSON schema, "
+            f"and the chat template {template.name!r} does not read it"
+        )
+    if not forces:
+        return HeardChoice(shown, variables)
+    one = name is not None or parallel_tool_calls is False
+    return HeardChoice(shown, _NO_THINKING | variables, call_list_schema(shown, one=one))
+
+
+def call_list_schema(tools: Tools, *, one: bool) -> dict[str, Any]:
+    """Describe a list of calls of some functions, of at least one; of `one` only if that is true.
+
+    References within a function's parameters are led to where these stand in the whole.
+    """
+    definitions: dict[str, Any] = {}
+    calls = []
+    for number, tool in enumerate(tools):
+        parameters = _field(tool, "parameters") or {"type": "object"}
+        place = f"call{number}"
+        led = _lead(parameters, f"#/$defs/{place}")
+        if led != parameters:
+            definitions[place] = led
+            led = {"$ref": f"#/$defs/{place}"}
+        calls.append(
+            {
+                "type": "object",
+                "properties": {"name": {"type": "string", "enum": [_field(tool, "name")]}, "arguments": led},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+        )
+    schema: dict[str, Any] = {"type": "array", "items": {"anyOf": calls} if len(calls) > 1 else calls[0], "minItems": 1}
+    if one:
+        schema["maxItems"] = 1
+    return schema | ({"$defs": definitions} if definitions else {})
+
+
+def _lead(schema: Any, root: str) -> Any:
+    """Copy a schema whose references begin at `root`."""
+    if isinstance(schema, Mapping):
+        return {
+            key: root + value[1:]
+            if key == "$ref" and isinstance(value, str) and value.startswith("#")
+            else _lead(value, root)
+            for key, value in schema.items()
+        }
+    return [_lead(item, root) for item in schema] if isinstance(schema, list | tuple) else schema
 
 
 def _name(tool_choice: ToolChoice) -> str:
     """The function that a choice names."""
-    name = _function_name(tool_choice)
+    name = _field(tool_choice, "name")
     if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "function" and isinstance(name, str) and name:
         return name
     raise TemplateError(f"tool_choice {tool_choice!r} is not auto, none, required or one function")
 
 
-def _function_name(value: object) -> object:
-    """The name in a tool's description or in a choice; both write it with a `function` around it or without."""
+def _field(value: object, field: str) -> Any:
+    """A field of a tool's description or of a choice; both write it with a `function` around it or without."""
     function = value.get("function", value) if isinstance(value, Mapping) else None
-    return function.get("name") if isinstance(function, Mapping) else None
-
-
-def _unheard(template: ChatTemplate, what: str) -> str:
-    return (
-        f"{what} cannot be honoured: the chat template {template.name!r} does not read it, and nothing else would tell the "
-        "model"
-    )
+    return function.get(field) if isinstance(function, Mapping) else None

@@ -18,6 +18,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         grammar: How calls are written within a block: "json", or another that `stream/decode/parsers/tools.py` knows.
             The fields that only some grammar needs may stand in a subclass.
         opens: Texts that begin a block of calls.
+        doubtful: Those of them that may begin something else as well. A call after one has a name and arguments, and what
+            is none is no broken call.
         closes: The text that ends a block; empty if a block ends with its last call.
         call_opens: The text before each call in a block, if there is one.
         call_closes: The text after each call, if there is one.
@@ -26,14 +28,17 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         objects: Whether calls may be such objects.
         lists: Whether a block may be a list of such objects.
         bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
+        strewn: Whether calls without an opening text may stand anywhere in the answer.
+        answers: Texts that may stand right after an opening text and say that no call follows, but text.
         separators: What may stand between two objects outside a list, the empty text for nothing.
         tails: Texts that may follow the arguments and are markup too.
-        name_keys: The keys of the name in an object.
+        name_keys: The keys of the name in an object; none where the name itself is the key of the arguments.
         argument_keys: The keys of the arguments in an object.
         tokens: Control tokens. A vocabulary that has them all, and none of `unlike`, is taken to use the style.
         others: More texts of the markup that may be control tokens.
         unlike: Texts that no template or vocabulary of the style has: another style with the same opening text has.
-        shows: Texts all of which a template has that shows the style; where there are none, one of `opens` shows it.
+        shows: Texts all of which a template has, or writes, that shows the style; where there are none, one of `opens`
+            shows it.
 
     Raises:
         ValueError: Nothing opens a block, or the header has no group `name`.
@@ -43,6 +48,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     name: str
     grammar: str = "json"
     opens: tuple[str, ...]
+    doubtful: tuple[str, ...] = ()
     closes: str = ""
     call_opens: str = ""
     call_closes: str = ""
@@ -50,6 +56,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     objects: bool = True
     lists: bool = False
     bare: str = ""
+    strewn: bool = False
+    answers: tuple[str, ...] = ()
     separators: tuple[str, ...] = ()
     tails: tuple[str, ...] = ()
     name_keys: tuple[str, ...] = ("name",)
@@ -62,7 +70,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
-        return (*self.opens, self.closes, self.call_opens, self.call_closes, *self.tails, *self.tokens, *self.others)
+        calls = (self.call_opens, self.call_closes, *self.answers, *self.tails)
+        return (*self.opens, self.closes, *calls, *self.tokens, *self.others)
 
     def __post_init__(self) -> None:
         """Refuse a style that no text could have."""
@@ -88,7 +97,10 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         key_opens: The text before a parameter's name.
         key_closes: The texts after it, each with what says of what type the value is.
         value_opens: The text before a value; empty if the key's end is.
-        value_closes: The text after a value.
+        value_closes: The text after a value; `{}` in it stands for the parameter's name.
+        verbatim: Two texts that may stand round a value in which `value_closes` is nothing but text, or none.
+        nests: The text before the tags within a value: `<KEY>` begins a member of an object that `</KEY>` ends, and
+            `<item>` an element of an array. Empty if values have no tags of their own.
         trims: A line end at the beginning of a value and one at its end are no part of it.
 
     Raises:
@@ -104,13 +116,16 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     key_closes: tuple[tuple[str, ValueKind], ...]
     value_opens: str = ""
     value_closes: str
+    verbatim: tuple[str, ...] = ()
+    nests: str = ""
     trims: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
         keys = (self.key_opens, *(text for text, _ in self.key_closes))
-        return (*super().marks, *self.name_ends, self.name_tail, *keys, self.value_opens, self.value_closes)
+        values = (self.value_opens, self.value_closes, *self.verbatim, self.nests)
+        return (*super().marks, *self.name_ends, self.name_tail, *keys, *values)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,6 +136,8 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
             or not self.value_closes
         ):
             raise ValueError(f"tool style {self.name!r}: a tag of names, keys or values is empty")
+        if len(self.verbatim) not in (0, 2):
+            raise ValueError(f"tool style {self.name!r}: verbatim {self.verbatim} is no pair of texts")
         if not (self.call_closes or self.closes):
             raise ValueError(f"tool style {self.name!r}: nothing ends a call")
 

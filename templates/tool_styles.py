@@ -103,7 +103,6 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             others=("<|tool_call_argument_begin|>",),
         ),
-        # SGLang's kimik3_detector.py.
         ParameterStyle(
             name="kimi-k3",
             opens=("<|open|>tools<|sep|>",),
@@ -144,6 +143,21 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             "</minimax:tool_call>",
             "",
             tokens=("<minimax:tool_call>", "</minimax:tool_call>"),
+        ),
+        # Its template builds the markup of parts. Unions of a string and others stay strings, as in llama.cpp's parser.
+        ParameterStyle(
+            name="minimax-m3",
+            opens=("]<]minimax[>[<tool_call>",),
+            closes="]<]minimax[>[</tool_call>",
+            call_opens=']<]minimax[>[<invoke name="',
+            call_closes="]<]minimax[>[</invoke>",
+            name_ends=('">',),
+            key_opens="]<]minimax[>[<",
+            key_closes=((">", "schema"),),
+            value_closes="]<]minimax[>[</{}>",
+            nests="]<]minimax[>[",
+            tokens=("]<]minimax[>[",),
+            others=("<item>", "</item>"),
         ),
         # SGLang's step3_detector.py.
         ParameterStyle(
@@ -218,7 +232,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             closes="<|tool_call_end|>",
             lists=True,
             tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
-            shows=("<|tool_list_start|>",),
+            shows=("List of tools: ",),  # some templates of the family write no calls
         ),
         # vLLM's olmo3_tool_parser.py.
         LiteralStyle(
@@ -237,17 +251,20 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<|tool_call:begin|>", "<|tool_call:end|>"),
             others=("<|tool_call:name|>", "<|tool_call:args|>"),
         ),
-        # vLLM's gigachat3_tool_parser.py.
         ToolStyle(
             name="gigachat3",
-            opens=("function call<|role_sep|>\n", "<|function_call|>"),
+            # The first model begins a turn of another role; GigaChat 3.1 has a token of its own.
+            opens=(
+                "<|message_sep|>\n\nfunction call<|role_sep|>\n",
+                "function call<|role_sep|>\n",
+                "<|function_call|>",
+            ),
             tokens=("<|role_sep|>", "<|message_sep|>"),
         ),
         # vLLM's phi4mini_tool_parser.py.
         ToolStyle(name="phi4-functools", opens=("functools",), lists=True),
         # vLLM's granite_20b_fc_tool_parser.py.
         ToolStyle(name="granite-20b-fc", opens=("<function_call>",), separators=("", "<function_call>")),
-        # SGLang's minicpm5_detector.py.
         ParameterStyle(
             name="minicpm5",
             opens=('<function name="',),
@@ -257,6 +274,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             key_opens='<param name="',
             key_closes=(('">', "schema"),),
             value_closes="</param>",
+            verbatim=("<![CDATA[", "]]>"),
         ),
         ToolStyle(
             name="plamo3",
@@ -324,6 +342,16 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             objects=False,
             unlike=("<parameter=",),
         ),
+        # Its template opens every answer with `>>>`, so an answer begins with `all` and a line end, or with a call.
+        ToolStyle(
+            name="functionary-v3.2",
+            opens=(">>>",),
+            doubtful=(">>>",),
+            answers=("all\n",),
+            header=r"(?P<name>[A-Za-z_][\w.-]*)\n\s*",
+            objects=False,
+            shows=(">>>${recipient}",),
+        ),
         _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
         # vLLM's llama4_pythonic_tool_parser.py and pythonic_tool_parser.py; or an answer that is a list of calls.
         LiteralStyle(
@@ -334,13 +362,51 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             bare="[",
             tokens=("<|python_start|>", "<|python_end|>"),
         ),
-        ToolStyle(name="llama3", opens=("<|python_tag|>",), bare="{", separators=(";", ""), tokens=("<|python_tag|>",)),
+        ToolStyle(
+            name="llama3",
+            opens=("<|python_tag|>",),
+            bare="{",
+            strewn=True,
+            separators=(";", ""),
+            tokens=("<|python_tag|>",),
+            shows=('{"name": function name, "parameters": dictionary of argument name and its value}',),
+        ),
+        # Its template has the list alone, and vLLM's xlam_tool_parser.py the rest.
+        ToolStyle(
+            name="xlam",
+            opens=("```json", "[TOOL_CALLS]", "<tool_call>"),
+            doubtful=("```json",),
+            lists=True,
+            bare="[",
+            objects=False,
+            tails=("```", "</tool_call>"),
+            shows=("make calls in a single JSON array",),
+        ),
+        ToolStyle(
+            name="command-r-plus",
+            opens=("Action:\n```json\n", "Action: ```json\n"),
+            closes="```",
+            lists=True,
+            name_keys=("tool_name",),
+            argument_keys=("parameters",),
+            shows=("Write 'Action:' followed by a json-formatted list of actions",),
+        ),
+        ToolStyle(
+            name="apertus",
+            opens=("<|tools_prefix|>",),
+            closes="<|tools_suffix|>",
+            lists=True,
+            name_keys=(),
+            argument_keys=(),
+            tokens=("<|tools_prefix|>", "<|tools_suffix|>"),
+        ),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""
 
 TOOL_FAMILIES: dict[str, str] = {
     "gpt-oss": "harmony",
+    "functionary-v3.1": "functionary",
     "deepseek-r1": "deepseek",
     "deepseek-v3": "deepseek",
     "deepseek-v31": "deepseek",
@@ -391,10 +457,26 @@ def tool_style_of(style: str | ToolStyle) -> ToolStyle:
     return style if isinstance(style, ToolStyle) else named_style(style, "tool style", TOOL_STYLES, TOOL_FAMILIES)
 
 
-def shown_tools(source: str) -> str | None:
-    """Name the style that a template's source shows: an opening text stands there, and nothing of another style."""
+def shown_tools(text: str) -> str | None:
+    """Name the style that a template's text shows: an opening text stands there, and nothing of another style."""
     for style in TOOL_STYLES.values():
-        shown = all(text in source for text in style.shows) if style.shows else any(t in source for t in style.opens)
-        if shown and not any(text in source for text in style.unlike):
+        shown = all(mark in text for mark in style.shows) if style.shows else any(mark in text for mark in style.opens)
+        if shown and not any(mark in text for mark in style.unlike):
             return style.name
     return None
+
+
+def style_of_answer(shown: str | None, tools: object) -> str | None:
+    """Choose how to look for calls in an answer.
+
+    Args:
+        shown: The style that the template shows.
+        tools: The request's tools.
+
+    Returns:
+        The style, "auto" where none is shown. Without tools None, unless every answer of the style has markup.
+
+    """
+    if tools:
+        return shown or "auto"
+    return shown if shown is not None and TOOL_STYLES[shown].answers else None

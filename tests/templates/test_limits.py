@@ -129,6 +129,7 @@ def test_each_render_has_the_whole_budget(monkeypatch):
         (" " * (1 << 18) + "x", "chat template 'default' is longer than 262144 characters"),
         ("{{ ''.__class__.__mro__ }}", "access to attribute '__class__' of 'str' object is unsafe"),
         ("{{ messages.append(1) }}", "access to attribute 'append' of 'list' object is unsafe"),
+        ("{{ namespace(a=1).__class__.__mro__ }}", "access to attribute '__class__' of 'Namespace' object is unsafe"),
         ("{% include 'x' %}", "no loader for this environment"),
     ],
 )
@@ -159,6 +160,16 @@ def test_sandbox(source, message):
             "{{ {'b': 'é', 'a': 1} | tojson(sort_keys=true, ensure_ascii=true, separators=(',', ':')) }}",
             '{"a":1,"b":"\\u00e9"}',
         ),
+        (
+            "{% set n = namespace(a=1, items=2) %}{% set n.b = 'x' %}{{ n.a }}{{ n.items }}{{ n.b }}{{ n.c is defined }}",
+            "12xFalse",
+        ),
+        ("{{ namespace({'d': 3}).d }}{{ namespace(([('e', 4)])).e }}", "34"),
+        (
+            "{{ {'B': 1, 'a': {'y': [2]}} | dictsort }}{{ {'a': 2, 'b': 1} | dictsort(by='value') }}",
+            "[('a', {'y': [2]}), ('B', 1)][('b', 1), ('a', 2)]",
+        ),
+        ("{% for i in range(3000) %}ab{% endfor %}", "ab" * 3000),
         ("a{% generation %}{% set x = 1 %}b{% endgeneration %}c{{ x }}", "abc"),
     ],
 )

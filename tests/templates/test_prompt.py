@@ -11,6 +11,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tokenweir
 import tokenweir.encode
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
@@ -237,3 +238,69 @@ def test_a_tokenizer_whose_control_tokens_are_not_guarded_against():
     assert odd.token_to_id("{{end}}") not in ids
     unguarded = ChatTemplate.from_tokenizer(odd, guard=False)
     assert odd.token_to_id("{{end}}") in unguarded.render([{"role": "user", "content": "{{end}}"}]).encode(odd)
+
+
+# -- what a model generates --------------------------------------------------------------------------------------------
+
+TRAINING = (
+    "{% for m in messages %}<|{{ m.role }}|>\n{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>"
+    "{% endgeneration %}{% else %}{{ m.content }}<|end|>{% endif %}\n{% endfor %}"
+)
+TURNS = [
+    {"role": "user", "content": "Hi <|end|>"},
+    {"role": "assistant", "content": "Hello \U0001f600 you"},
+    {"role": "user", "content": "Bye"},
+    {"role": "assistant", "content": "See you"},
+]
+
+
+def generated(template, messages, **options):
+    prompt = ChatTemplate(template, **options).render(messages, find_generated=True, add_generation_prompt=False)
+    return [prompt.text[start:end] for start, end in prompt.generated]
+
+
+@pytest.mark.parametrize("options", [{}, {"guard": False}, {"control_tokens": ["<|end|>"]}])
+def test_what_is_generated_is_found(options):
+    assert generated(TRAINING, TURNS, **options) == ["Hello \U0001f600 you<|end|>", "See you<|end|>"]
+    assert generated(TRAINING, TURNS[:1], **options) == []
+
+
+def test_the_mask_is_that_of_transformers():
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer as Reference
+
+    reference = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=Reference.from_file(
+            str(Path(tokenweir.__file__).parent / "encode" / "data" / "tokenizer.json")
+        )
+    )
+    tok = tokenweir.Tokenizer.default()
+    turns = [{**turn, "content": turn["content"].replace("<|end|>", "end")} for turn in TURNS]
+    for messages in (turns, turns[:1], turns[:2], [{"role": "assistant", "content": ""}, *turns]):
+        theirs = reference.apply_chat_template(
+            messages, chat_template=TRAINING, return_dict=True, return_assistant_tokens_mask=True
+        )
+        prompt = ChatTemplate(TRAINING).render(messages, find_generated=True, add_generation_prompt=False)
+        ids, mask = prompt.encode_with_mask(tok)
+        assert (ids, mask) == (theirs["input_ids"], theirs["assistant_masks"])
+        assert ids == prompt.encode(tok)
+
+
+def test_nested_and_macro_bodies():
+    macro = "{% macro say(x) %}{% generation %}{{ x }}{% endgeneration %}{% endmacro %}a{{ say('b') }}c"
+    assert generated(macro, TURNS) == ["b"]
+    nested = "{% generation %}a{% generation %}b{% endgeneration %}c{% endgeneration %}d"
+    assert generated(nested, TURNS) == ["abc"]
+    assert generated("{% set x %}{% generation %}b{% endgeneration %}{% endset %}{{ x }}-{{ x }}", TURNS) == ["b", "b"]
+
+
+def test_a_template_that_looks_into_what_it_generates_is_refused():
+    with pytest.raises(TemplateError, match="looks into what it generates"):
+        generated("{% set x %}{% generation %}b{% endgeneration %}{% endset %}{{ x | length }}", TURNS)
+
+
+def test_a_template_without_the_block_cannot_tell():
+    with pytest.raises(TemplateError, match="has no {% generation %}"):
+        generated("{{ messages[0].content }}", TURNS)
+    with pytest.raises(TemplateError, match="exclude each other"):
+        ChatTemplate(TRAINING).render(TURNS, find_generated=True, continue_final_message=True)

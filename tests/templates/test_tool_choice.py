@@ -1,12 +1,13 @@
-"""A choice of tools reaches the template that reads it, and is refused by others."""
+"""A choice of tools reaches the engine or the template that hears it, and is refused where none does."""
 
 from __future__ import annotations
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import ChatTemplate
-from tokenweir.templates.tool_choice import honour_tool_choice
+from tokenweir.templates.tool_choice import call_list_schema, honour_tool_choice
 
 DEAF = ChatTemplate("{{ tools | length if tools else 0 }}")
 HEARING = ChatTemplate(
@@ -16,8 +17,9 @@ TOOLS = [{"type": "function", "function": {"name": name}} for name in ("a", "b")
 
 
 def rendered(template, tool_choice, parallel=None, tools=TOOLS):
-    shown, variables = honour_tool_choice(template, tools, tool_choice, parallel)
-    return template.render([], tools=shown, **variables).text
+    heard = honour_tool_choice(template, tools, tool_choice, parallel)
+    assert heard.json_schema is None
+    return template.render([], tools=heard.tools, **heard.variables).text
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,8 @@ def test_a_template_that_reads_the_choice_is_given_it(choice, parallel, text):
 
 
 @pytest.mark.parametrize(
-    ("choice", "parallel", "text"), [(None, None, "2"), ("auto", True, "2"), ("none", None, "0"), ("none", True, "0")]
+    ("choice", "parallel", "text"),
+    [(None, None, "2"), ("auto", True, "2"), ("auto", False, "2"), ("none", None, "0"), ("none", True, "0")],
 )
 def test_what_every_template_can_honour(choice, parallel, text):
     assert rendered(DEAF, choice, parallel) == text
@@ -45,9 +48,8 @@ def test_what_every_template_can_honour(choice, parallel, text):
 @pytest.mark.parametrize(
     ("choice", "parallel", "message"),
     [
-        ("required", None, "tool_choice='required' cannot be honoured: the chat template 'default' does not read it"),
+        ("required", None, "tool_choice='required' cannot be honoured: the engine is not known to hold an answer to a"),
         ({"type": "function", "name": "a"}, None, "cannot be honoured"),
-        ("auto", False, "parallel_tool_calls=False cannot be honoured"),
         ({"type": "function", "name": "c"}, None, "tool_choice names 'c', which is none of the 2 tools"),
         ("always", None, "tool_choice 'always' is not auto, none, required or one function"),
         ({"type": "function"}, None, "is not auto, none, required or one function"),
@@ -63,3 +65,67 @@ def test_without_tools():
     assert rendered(DEAF, "none", False, tools=None) == "0"
     with pytest.raises(TemplateError, match="^tool_choice requires a call of no tools$"):
         rendered(DEAF, "required", tools=None)
+
+
+# -- an engine that can be held to a schema ----------------------------------------------------------------------------
+
+WEATHER = {
+    "name": "weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"at": {"$ref": "#/$defs/place"}, "$ref": {"type": "integer"}},
+        "required": ["at"],
+        "additionalProperties": False,
+        "$defs": {
+            "place": {"type": "object", "properties": {"next": {"$ref": "#/$defs/place"}, "x": {"type": "number"}}}
+        },
+    },
+}
+CALLS = [{"type": "function", "function": WEATHER}, {"type": "function", "function": {"name": "now"}}]
+
+
+@pytest.mark.parametrize("template", [DEAF, HEARING])
+@pytest.mark.parametrize(
+    ("choice", "parallel", "names", "most"),
+    [
+        ("required", None, ["weather", "now"], None),
+        ("required", False, ["weather", "now"], 1),
+        ({"type": "function", "name": "now"}, None, ["now"], 1),
+    ],
+)
+def test_an_engine_is_held_to_a_list_of_calls(template, choice, parallel, names, most):
+    heard = honour_tool_choice(template, CALLS, choice, parallel, forces=True)
+    items = heard.json_schema["items"].get("anyOf", [heard.json_schema["items"]])
+    assert [item["properties"]["name"]["enum"] for item in items] == [[name] for name in names]
+    assert heard.json_schema.get("maxItems") == most
+    assert (heard.variables["enable_thinking"], heard.variables["thinking"]) == (False, False)
+    assert heard.variables.get("tool_choice") == ("required" if template is HEARING else None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "fits"),
+    [
+        ([{"name": "weather", "arguments": {"at": {"x": 1, "next": {"x": 2}}}}], True),
+        ([{"name": "weather", "arguments": {"at": {"x": 1, "next": {"x": "2"}}}}], False),
+        ([{"name": "weather", "arguments": {"at": {}, "y": 1}}], False),
+        ([{"name": "now", "arguments": {"anything": 1}}, {"name": "weather", "arguments": {"at": {}}}], True),
+        ([{"name": "now"}], False),
+        ([{"name": "else", "arguments": {}}], False),
+        ([], False),
+        ({"name": "now", "arguments": {}}, False),
+    ],
+)
+def test_what_fits_the_schema_of_a_list_of_calls(calls, fits):
+    schema = call_list_schema(CALLS, one=False)
+    Draft202012Validator.check_schema(schema)
+    assert Draft202012Validator(schema).is_valid(calls) is fits
+
+
+def test_references_lead_to_where_the_parameters_stand():
+    schema = call_list_schema(CALLS, one=True)
+    place = schema["items"]["anyOf"][0]["properties"]["arguments"]["$ref"]
+    assert place == "#/$defs/call0"
+    parameters = schema["$defs"]["call0"]
+    assert parameters["properties"]["at"]["$ref"] == "#/$defs/call0/$defs/place"
+    assert parameters["properties"]["$ref"] == {"type": "integer"}  # a property, and no reference
+    assert WEATHER["parameters"]["properties"]["at"] == {"$ref": "#/$defs/place"}
