@@ -8,8 +8,7 @@ both ways give the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Callable, Sequence
 from typing import Unpack
 
 import numpy as np
@@ -22,7 +21,14 @@ from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, settings_of
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter, plain
-from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, make_splitter, shown_texts, styles_named
+from tokenweir.stream.decode.parsers.detection import (
+    Styles,
+    find_splitter,
+    frame_of,
+    make_splitter,
+    shown_texts,
+    styles_named,
+)
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings
@@ -60,6 +66,7 @@ class ChatDecoder:
 
         """
         self._tokenizer = tokenizer
+        self._options = options
         self._settings = settings_of(tokenizer, **options)
         self._stops = StopStrings(self._settings.stop, include=self._settings.include_stop)
         self.reset(prompt_ids)
@@ -98,7 +105,16 @@ class ChatDecoder:
         )
         scope = SCOPES[settings.stop_scope] if settings.stop else frozenset()
         meter = ThinkingMeter(settings.thinking_budget, settings.max_tokens)
-        self._router = Router(self._detok, scope, settings.strip, settings.index, meter, self.channel)
+        self._answer = self._detok.answer
+        self._router = Router(
+            self._answer,
+            scope,
+            settings.strip,
+            settings.index,
+            meter,
+            self.channel,
+            one_call=not settings.parallel_tool_calls,
+        )
         self._aligner = Aligner(tokenizer) if settings.alignment else None
         self._prompt_tokens = len(prompt_ids)
         self.finished = False
@@ -121,10 +137,12 @@ class ChatDecoder:
     def copy(self) -> ChatDecoder:
         """Return an independent decoder in the same state, for an answer that branches."""
         self._show_unseen()
-        other = copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other._detok = self._detok.copy()
         other._splitter = self._splitter.copy() if self._splitter else None
-        other._router = self._router.over(other._detok)
+        other._answer = other._detok.answer
+        other._router = self._router.over(other._answer)
         other._aligner = self._aligner.copy() if self._aligner else None
         other._link()
         return other
@@ -165,17 +183,23 @@ class ChatDecoder:
             raise StateError(f"the state is damaged: {error}") from error
         return decoder
 
+    def __reduce__(self) -> tuple[Callable[..., ChatDecoder], tuple[object, ...]]:
+        return _unpickled, (type(self), self._tokenizer, self.state(), self._options)
+
     def _restore(self, said: DecoderState) -> None:
         settings = self._settings
         found = styles_named(self._tokenizer, *said.styles)
         thinking, calls = settings.reasoning, settings.tool_style
-        styles = Styles(found.thinking if thinking == "auto" else thinking, found.calls if calls == "auto" else calls)
+        if thinking is None:
+            thinking = frame_of(self._tokenizer)
+        elif thinking == "auto":
+            thinking = found.thinking
+        styles = Styles(thinking, found.calls if calls is None or calls == "auto" else calls)
         self._begin((), make_splitter(styles, settings.tool_schemas), styles)
         self._detok.restore(said.core)
         if self._splitter is not None:
             self._splitter.restore(said.splitter)
         self._router.restore(said.router)
-        self._detok.limit = self._router.thinking.next_limit()
         if self._aligner is not None:
             self._aligner.restore(said.aligner)
         self._prompt_tokens, self.finished, self.ignored = said.prompt_tokens, said.finished, said.ignored
@@ -210,10 +234,10 @@ class ChatDecoder:
             ids = id_list(ids)
         if logprobs is not None or not self._bare:
             return self._feed(ids, logprobs)
-        text, taken, place, given = self._core_feed(ids, 0)
+        text, taken, place, given, whole_tag = self._core_feed(ids, 0)
         if given is None and place == len(ids):
             return [self._make(text, taken, self._index)] if text else []
-        self._go_on(ids, text, taken, place, given)
+        self._go_on(ids, text, taken, place, given, whole_tag)
         return self._deliver()
 
     def finish(self, reason: FinishReason | str | None = None) -> list[Delta]:
@@ -232,7 +256,7 @@ class ChatDecoder:
         """
         if reason is None:
             most = self._settings.max_tokens
-            reason = FinishReason.LENGTH if most is not None and self._detok.count >= most else FinishReason.STOP
+            reason = FinishReason.LENGTH if most is not None and self._answer.count >= most else FinishReason.STOP
         ended_by = finish_reason(reason)
         if not self.finished:
             self._end(ended_by)
@@ -244,7 +268,7 @@ class ChatDecoder:
         """Do as `feed` does, whatever the state."""
         if logprobs is not None and len(logprobs) != len(ids):
             raise EngineError(f"the engine gave {len(logprobs)} logprobs with {len(ids)} ids")
-        before = self._detok.count
+        before = self._answer.count
         try:
             if self.finished:
                 self.ignored += len(ids)
@@ -252,20 +276,22 @@ class ChatDecoder:
                 self._end(FinishReason.LENGTH)
                 self.ignored += len(ids)
             else:
-                self._go_on(ids, "", [], 0, None)
+                self._go_on(ids, "", [], 0, None, False)
         finally:
             if self._aligner is not None:
-                self._aligner.add(self._detok.count - before, logprobs)
+                self._aligner.add(self._answer.count - before, logprobs)
         return self._deliver()
 
-    def _go_on(self, ids: list[int], text: str, taken: list[int], place: int, given: str | None) -> None:
+    def _go_on(
+        self, ids: list[int], text: str, taken: list[int], place: int, given: str | None, whole_tag: bool
+    ) -> None:
         """Go on after the core has taken the ids before `place`, up to the end of the ids or of the answer."""
         self._bare = False  # should one raise, there are deltas to give
         while True:
             if text:
                 self._router.emit(text, taken)
             if given is not None:
-                self._split(given)
+                self._split(given, whole_tag)
             elif place < len(ids):
                 self._take(ids, place)
                 place += 1
@@ -274,7 +300,7 @@ class ChatDecoder:
                 return
             if place == len(ids):
                 return
-            text, taken, place, given = self._core_feed(ids, place)
+            text, taken, place, given, whole_tag = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
         """Take an id that the core does not: one that may end the answer, or that is no int."""
@@ -284,7 +310,7 @@ class ChatDecoder:
             id_list(ids)  # raises the error that says what is no id
             raise
         settings, detok = self._settings, self._detok
-        if token_id not in settings.ends or detok.count + 1 < settings.min_tokens:
+        if token_id not in settings.ends or self._answer.count + 1 < settings.min_tokens:
             self._split(detok.step(token_id))
             return
         stop_reason = settings.ends[token_id]
@@ -296,25 +322,25 @@ class ChatDecoder:
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
-    def _split(self, text: str) -> None:
+    def _split(self, text: str, whole_tag: bool = False) -> None:
         """Send text out; end the answer if it ends with that, by a stop or the number of its ids."""
-        self._route(text)
+        self._route(text, whole_tag)
         if self._router.stopped:
             self._end(FinishReason.STOP)
-        elif self._limited and self._detok.count == self._settings.max_tokens:
+        elif self._limited and self._answer.count == self._settings.max_tokens:
             self._end(FinishReason.LENGTH)
         else:
             if self._limited:
                 self._check_budget()
             self._settle()
 
-    def _route(self, text: str) -> None:
-        """Send text through the splitter, and its pieces on."""
+    def _route(self, text: str, whole_tag: bool = False) -> None:
+        """Send text, or a tag that the splitter's passage knows, through the splitter, and its pieces on."""
         splitter = self._splitter
         if splitter is None:
             self._router.route([plain(text, ANSWER)], ANSWER)
         else:
-            self._router.route(splitter.feed(text), splitter.channel)
+            self._router.route(splitter.cross(text) if whole_tag else splitter.feed(text), splitter.channel)
 
     def _show_unseen(self) -> None:
         """Show the splitter the text that has passed."""
@@ -329,13 +355,14 @@ class ChatDecoder:
         if splitter is not None:
             goes_on = goes_on and router.goes_on(splitter.channel)
         self._make = router.make
+        if self._limited:
+            self._detok.limit = router.thinking.next_limit()
         self._fast.open(splitter, goes_on)
 
     def _check_budget(self) -> None:
         """Report, once, that the budget of thinking is spent while thinking goes on."""
-        if self._router.thinking.spends(self._detok.count) and self.channel is REASONING:
+        if self._router.thinking.spends(self._answer.count) and self.channel is REASONING:
             self._router.thinking.spend()
-            self._detok.limit = self._router.thinking.next_limit()
             if self._settings.on_thinking_spent is not None:
                 self._settings.on_thinking_spent(self._settings.index)
 
@@ -343,23 +370,23 @@ class ChatDecoder:
 
     def _end(self, reason: FinishReason, stop_reason: str | int | None = None, last: int | None = None) -> None:
         """Give what is held, each stage's through those after it, and then `Finish`; id `last` gives no text."""
-        detok, router = self._detok, self._router
+        answer, router = self._answer, self._router
         if not router.stopped:
-            self._route(detok.flush())
+            self._route(self._detok.flush())
             if self._splitter is not None and not router.stopped:
                 router.route(self._splitter.finish(), self._splitter.channel)
         channel = self.channel
         if router.stopped:
-            reason, stop_reason, channel = FinishReason.STOP, detok.matched, router.channel
+            reason, stop_reason, channel = FinishReason.STOP, answer.matched, router.channel
         else:
             router.release()
         if reason is FinishReason.STOP and stop_reason is None and router.called:
             reason = FinishReason.TOOL_CALLS
         router.count_thinking(channel is REASONING)
         if last is not None:
-            detok.skip(last)
-        rest = detok.finish()
-        usage = Usage(self._prompt_tokens, detok.count, router.thinking.tokens(detok.passed))
+            answer.add([last], "")
+        rest = answer.finish()
+        usage = Usage(self._prompt_tokens, answer.count, router.thinking.tokens(answer.passed))
         router.out.append(Finish(reason, stop_reason, usage, rest, self._settings.index))
         self.finished = True
         self._fast.close()
@@ -371,3 +398,8 @@ class ChatDecoder:
             out = merge(out)
         self._bare = self._plain and not self.finished
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]
+
+
+def _unpickled(kind: type[ChatDecoder], tokenizer: Tokenizer, state: bytes, options: DecoderOptions) -> ChatDecoder:
+    """The decoder of a pickle."""
+    return kind.from_state(tokenizer, state, **options)

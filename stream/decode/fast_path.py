@@ -29,7 +29,7 @@ class FastPath:
             self.close()
         elif passage is not self._known or passage.scanner is not None:
             self._known = passage
-            self._detok.let_pass(passage.until, passage.scanner, passage.held)
+            self._detok.let_pass(passage)
 
     def close(self) -> None:
         """Let nothing pass."""

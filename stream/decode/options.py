@@ -73,6 +73,7 @@ class DecoderOptions(OutputOptions, total=False):
         reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
         tool_schemas: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a
             style writes arguments in another form than JSON.
+        parallel_tool_calls: Whether an answer may have several calls. False ends it when its first one is whole.
         max_tokens: End after so many ids, with reason "length" unless the last one is an end.
         min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
         ignore_eos: End tokens do not end the answer.
@@ -85,6 +86,7 @@ class DecoderOptions(OutputOptions, total=False):
     stop: Iterable[str]
     reasoning_style: str | ReasoningStyle | None
     tool_schemas: Tools | None
+    parallel_tool_calls: bool
     max_tokens: int | None
     min_tokens: int
     ignore_eos: bool
@@ -114,6 +116,7 @@ class Settings(Struct, frozen=True):
     reasoning: ReasoningStyle | Literal["auto"] | None
     tool_style: ToolStyle | Literal["auto"] | None
     tool_schemas: ToolSchemas
+    parallel_tool_calls: bool
     max_tokens: int | None
     min_tokens: int
     include_stop: bool
@@ -142,6 +145,7 @@ def settings_of(
     reasoning_style: str | ReasoningStyle | None = None,
     tool_style: str | ToolStyle | None = None,
     tool_schemas: Tools | None = None,
+    parallel_tool_calls: bool = True,
     max_tokens: int | None = None,
     min_tokens: int = 0,
     ignore_eos: bool = False,
@@ -172,6 +176,7 @@ def settings_of(
         reasoning=thinking_style(reasoning, reasoning_style),
         tool_style=calls_style(tool_style),
         tool_schemas=tool_schemas_of(tool_schemas),
+        parallel_tool_calls=parallel_tool_calls,
         max_tokens=max_tokens,
         min_tokens=min_tokens,
         include_stop=include_stop,

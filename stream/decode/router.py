@@ -1,4 +1,7 @@
-"""Pieces to deltas: those of the answer and the thinking through the stops, with their ids, and what of it was thinking."""
+"""Pieces to what goes out: through the stops, with their ids, and what of it was thinking.
+
+A `Router` makes deltas, for `ChatDecoder`. A `ChunkRouter` makes the chunks of the async stages, by the same rules.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from tokenweir.encode import _core
+from tokenweir.stream.decode.chunk import Chunk
 from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, Piece, Saved
 from tokenweir.stream.decode.thinking_budget import ThinkingMeter
 from tokenweir.stream.events import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
@@ -19,7 +25,7 @@ class Router(Saved):
         channel: Of the text that went out last.
         malformed: Why that text, which began as a tool call, is none.
         called: Whether a whole tool call has been given.
-        stopped: Whether a stop string has ended the text.
+        stopped: Whether a stop string has ended the text, or the only call that there may be.
         make: Makes a delta of more text of `channel`, from the text, its ids and the index.
         thinking: Counts the ids of thinking.
         out: The deltas that have been made and not yet been taken.
@@ -27,7 +33,7 @@ class Router(Saved):
     """
 
     __slots__ = (
-        "_at", "_call", "_detok", "_index", "_scope", "_searches", "_strip",
+        "_answer", "_at", "_call", "_index", "_one_call", "_scope", "_searches", "_strip",
         "called", "channel", "make", "malformed", "out", "stopped", "thinking",
     )  # fmt: skip
 
@@ -44,25 +50,29 @@ class Router(Saved):
 
     def __init__(
         self,
-        detok: _core.Detokenizer,
+        answer: _core.AnswerText,
         scope: frozenset[Channel],
         strip: bool,
         index: int,
         thinking: ThinkingMeter,
         channel: Channel,
+        *,
+        one_call: bool = False,
     ) -> None:
         """Begin on a channel.
 
         Args:
-            detok: What knows the ids; all text that it gives comes back to it here.
+            answer: What knows the ids; all text that was added to it comes back to it here.
             scope: The channels on which stops count; none where there are no stops.
             strip: Leave thinking out.
             index: The index of the deltas.
             thinking: Counts the ids of thinking.
             channel: Where the answer begins.
+            one_call: The first whole call ends the answer.
 
         """
-        self._detok = detok
+        self._answer = answer
+        self._one_call = one_call
         self._scope = scope
         self._strip = strip
         self._index = index
@@ -71,15 +81,15 @@ class Router(Saved):
         self.malformed: str | None = None
         self.called = self.stopped = False
         self.thinking = thinking
-        self.out: list[Delta] = []
+        self.out: list[Any] = []
         self.make: Callable[[str, list[int], int], Delta]
         self.enter(channel)
         self.count_thinking(channel is REASONING)
 
-    def over(self, detok: _core.Detokenizer) -> Router:
+    def over(self, answer: _core.AnswerText) -> Router:
         """Return an independent copy, over another object that knows the ids."""
         other = self.copy()
-        other._detok = detok
+        other._answer = answer
         return other
 
     def restore(self, state: Any) -> None:
@@ -88,12 +98,12 @@ class Router(Saved):
         self.enter(self.channel, self._call)
 
     def route(self, pieces: list[Piece], after: Channel) -> None:
-        """Make deltas of pieces; `after` is what comes after them belongs to."""
-        detok = self._detok
+        """Send pieces out; `after` is what comes after them belongs to."""
+        answer = self._answer
         for place, piece in enumerate(pieces, 1):
             channel, malformed = piece.channel, piece.malformed
-            if self._searches and (channel is not self.channel or malformed != self.malformed):
-                self.release()  # a stop does not reach over markup
+            if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.holds:
+                self._send(None)  # a stop does not reach over markup
             if channel is None:
                 then = after
                 if place < len(pieces):  # there are more
@@ -102,7 +112,7 @@ class Router(Saved):
                 thinks = (at is REASONING or then is REASONING) and at is not TOOL_CALL and then is not TOOL_CALL
                 if thinks is not self.thinking.on:
                     self.count_thinking(thinks)
-                detok.drop(piece.source)
+                self._cut_out(piece.source, after)
                 continue
             if (channel is REASONING) is not self.thinking.on:
                 self.count_thinking(channel is REASONING)
@@ -110,16 +120,16 @@ class Router(Saved):
             if channel is not self.channel or piece.name:
                 self.enter(channel, piece.call)
             if channel is not TOOL_CALL or (piece.text and piece.text == piece.source and not piece.name):
-                text, ids = detok.send(piece.text)
-                if text:
-                    self.emit(text, ids)
-                if self._searches and detok.matched is not None:
+                self._send(piece.text)
+                if self._searches and answer.matched is not None:
                     self.stopped = True
                     return
             else:
                 self.called = self.called or piece.complete
-                said = piece.call, piece.complete, piece.malformed
-                self.out.append(ToolCallDelta(piece.name, piece.text, detok.take(piece.source), self._index, *said))
+                self._tell(piece)
+                if piece.complete and self._one_call:
+                    self.stopped = True
+                    return
 
     def goes_on(self, channel: Channel) -> bool:
         """Whether text that comes next, on a channel, is like the last, or can be from here on."""
@@ -133,8 +143,23 @@ class Router(Saved):
 
     def release(self) -> None:
         """Send out what is held as the beginning of a stop."""
-        if self._searches and self._detok.holds:
-            self.emit(*self._detok.release())
+        if self._searches and self._answer.holds:
+            self._send(None)
+
+    def _send(self, text: str | None) -> None:
+        """Send text through the stops, or what they hold."""
+        text, ids = self._answer.send(text)
+        if text:
+            self.emit(text, ids)
+
+    def _cut_out(self, source: str, after: Channel) -> None:
+        """Leave markup out; `after` is what comes after it belongs to."""
+        self._answer.drop(source)
+
+    def _tell(self, piece: Piece) -> None:
+        """Say of a call what is no text of the model's."""
+        said = piece.call, piece.complete, piece.malformed
+        self.out.append(ToolCallDelta(piece.name, piece.text, self._answer.take(piece.source), self._index, *said))
 
     def emit(self, text: str, ids: list[int]) -> None:
         """Make a delta of text that is final."""
@@ -145,11 +170,8 @@ class Router(Saved):
 
     def count_thinking(self, thinks: bool) -> None:
         """Count the ids that go out from here on as thinking, or not."""
-        thinking = self.thinking
-        if thinks is not thinking.on:
-            thinking.switch(thinks, self._detok.passed)
-            if thinking.budget is not None:
-                self._detok.limit = thinking.next_limit()
+        if thinks is not self.thinking.on:
+            self.thinking.switch(thinks, self._answer.passed)
 
     def enter(self, channel: Channel, call: int = 0) -> None:
         """Go on on another channel, or in another call."""
@@ -159,4 +181,54 @@ class Router(Saved):
             self.make = partial(ToolCallDelta, "", call=call)
         else:
             self.make = ReasoningDelta if channel is REASONING else TextDelta
-        self._detok.enter(self._searches, self._strip and channel is REASONING)
+        self._answer.enter(self._searches, self._strip and channel is REASONING)
+
+
+class ChunkRouter(Router):
+    """Makes the chunks of a stage: one for each place where ids end, and one without text for what is cut out.
+
+    The latter tells the next stage that the text is not of one piece there.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        answer: _core.AnswerText,
+        channel: Channel,
+        *,
+        scope: frozenset[Channel] = frozenset(),
+        strip: bool = False,
+    ) -> None:
+        """Begin on a channel; the arguments are those of `Router`."""
+        super().__init__(answer, scope, strip, 0, ThinkingMeter(None, None), channel)
+
+    def pass_on(self, chunk: Chunk) -> None:
+        """Send out a chunk as it is; what is held goes first."""
+        self.release()
+        self.out.append(replace(chunk, ids=[*self._answer.finish(), *chunk.ids]))
+
+    def take(self) -> list[Chunk]:
+        """Take the chunks that have been made."""
+        out, self.out = self.out, []
+        return out
+
+    def take_all(self, channel: Channel) -> list[Chunk]:
+        """Take them, with the ids that are left in a last one."""
+        if ids := self._answer.finish():
+            self.out.append(Chunk(ids, "", channel))
+        return self.take()
+
+    def _send(self, text: str | None) -> None:
+        if text is not None and self._strip and self.channel is REASONING:
+            self._cut_out(text, REASONING)
+            return
+        for part, ids in self._answer.send_in_parts(text):
+            self.out.append(Chunk(ids, part, self.channel, call=self._call, malformed=self.malformed))
+
+    def _cut_out(self, source: str, after: Channel) -> None:
+        self.out.append(Chunk(self._answer.take(source), "", after))
+
+    def _tell(self, piece: Piece) -> None:
+        ids = self._answer.take(piece.source)
+        self.out.append(Chunk(ids, piece.text, TOOL_CALL, piece.name, piece.call, piece.complete, piece.malformed))

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.stream.decode.parsers.base import plain
+from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 
 
@@ -27,6 +28,13 @@ def run(splitter, parts):
             assert not piece.name
             assert not piece.complete
     return joined(given)
+
+
+def split_calls(style, text, tools=()):
+    """Split an answer whole and character by character, which must be the same, and tell what came out."""
+    whole = run(ToolParser(style, tools), [text])
+    assert run(ToolParser(style, tools), list(text)) == whole
+    return told(whole)
 
 
 def passes(passage, text):

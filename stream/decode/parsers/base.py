@@ -16,15 +16,14 @@ from typing import Any, ClassVar, Protocol, Self
 import msgspec
 from msgspec import Struct
 
-from tokenweir.encode._core import JsonValue
+from tokenweir.encode import _core
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_grammars import ToolStyle
 
 ANSWER, REASONING, TOOL_CALL = Channel  # a member that is looked up in its class costs ten times as much as a name
 
-Scanner = JsonValue
-"""What can follow text in the core, in a splitter's place; see `Passage`."""
+Passage = _core.Passage  # here it is part of the protocol of splitters
 
 
 class Piece(Struct, frozen=True, gc=False):
@@ -51,27 +50,8 @@ class Piece(Struct, frozen=True, gc=False):
     malformed: str | None = None
 
 
-class Passage(Struct, frozen=True, gc=False):
-    """Text that a splitter need not see at once, because it knows what comes of it.
-
-    That is text without any of the characters `until`, which `scanner` takes too without being done or wrong. If it
-    were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or, where it is
-    `held`, as no piece at all. It is fed later, together with the text after it.
-
-    Attributes:
-        until: The characters at which something can begin that concerns the splitter.
-        scanner: An object of the core that follows the text, such as a `JsonValue`; the decoder copies it.
-        held: The splitter holds such text back, and up to `MAX_PASSED` bytes more of it.
-
-    """
-
-    until: str
-    scanner: Scanner | None = None
-    held: bool = False
-
-
 MAX_PASSED = 512
-"""Bytes of text that may pass before a splitter sees it."""
+"""Bytes of text that may pass, where it is held, before a splitter sees it."""
 
 
 class Splitter(Protocol):
@@ -97,6 +77,10 @@ class Splitter(Protocol):
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final."""
+        ...
+
+    def cross(self, tag: str) -> list[Piece]:
+        """Take a whole tag that `passage` named; text that has passed before it is not fed any more."""
         ...
 
     def finish(self) -> list[Piece]:
@@ -144,6 +128,10 @@ class Block(Protocol):
     @property
     def broken(self) -> bool:
         """Whether what is left of the block goes out as answer."""
+        ...
+
+    def leave_opener(self) -> None:
+        """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
         ...
 
     @property
@@ -248,7 +236,7 @@ def first_match(search: Callable[[str, int], re.Match[str] | None], text: str, p
 
 
 def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
-    """Find which of some texts stands at `place`; none of them may be the beginning of another.
+    """Find which of some texts stands at `place`; one that is the beginning of another must come after it.
 
     Returns:
         The one that does, or an empty one; and whether `text` ends before it is known that none does.
@@ -257,7 +245,7 @@ def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
     partial = False
     for mark in marks:
         if text.startswith(mark, place):
-            return mark, False
+            return ("", True) if partial else (mark, False)
         if len(text) - place < len(mark) and mark.startswith(text[place:]):
             partial = True
     return "", partial

@@ -21,6 +21,9 @@ _MARKS = {
     (", or }", "}"): "nothing",
 }
 
+_BESIDE = ("type", "id")
+"""What may stand before the name in any model's calls."""
+
 
 class CallObject(Saved):
     """Follows one object; members other than name and arguments are checked and left out.
@@ -43,6 +46,7 @@ class CallObject(Saved):
         "begun",
         "done",
         "error",
+        "foreign",
         "name",
     )
 
@@ -51,6 +55,7 @@ class CallObject(Saved):
         "begun": bool,
         "done": bool,
         "error": str | None,
+        "foreign": bool,
         "_expect": Literal["{", "key or }", "key", ":", "value", "inside", ", or }", "nothing"],
         "_kind": Literal["key", "name", "arguments", "other"],
         "_kept": str,
@@ -61,13 +66,14 @@ class CallObject(Saved):
         """Begin before the object's `{`.
 
         Args:
-            name_keys: The keys that the name may have.
+            name_keys: The keys that the name may have; none where the name is the key of the arguments.
             argument_keys: The keys that the arguments may have.
 
         """
         self.name = ""
         self.begun = self.done = False
         self.error: str | None = None
+        self.foreign = False  # before the name comes a key that no call has
         self._name_keys, self._argument_keys = name_keys, argument_keys
         self._expect = "{"
         self._kind = "other"  # what is inside: a "key", the "name", the "arguments" or something "other"
@@ -119,7 +125,8 @@ class CallObject(Saved):
             self._kind = "key"
         else:
             key = json.loads(self._kept)
-            self._kind = "name" if key in self._name_keys else "arguments" if key in self._argument_keys else "other"
+            self._kind = self._kind_of(key)
+            self.foreign = self.foreign or (self._kind == "other" and not self.name and key not in _BESIDE)
             if (self._kind == "name" and self.name) or (self._kind == "arguments" and self.begun):
                 self.error = f"the {self._kind} came before"
             elif self._kind == "name" and char != '"':
@@ -129,6 +136,12 @@ class CallObject(Saved):
             else:
                 self.begun = self.begun or self._kind == "arguments"
         self._value, self._kept, self._expect = JsonValue(), "", "inside"
+
+    def _kind_of(self, key: str) -> str:
+        """What the value of a key is."""
+        if key in self._name_keys:
+            return "name"
+        return "arguments" if not self._name_keys or key in self._argument_keys else "other"
 
     def _inside(self, text: str, place: int) -> int:
         """Take text of a key or a value."""
@@ -142,7 +155,7 @@ class CallObject(Saved):
             self.error = self._value.error
         elif self._value.done:
             self._expect = ":" if self._kind == "key" else ", or }"
-            if self._kind == "name":
+            if self._kind == "name" or (self._kind == "key" and not self._name_keys):
                 self.name = json.loads(self._kept)
                 if not self.name or any("\ud800" <= char <= "\udfff" for char in self.name):
                     self.error = f"the name {self.name!r} is empty or has a lone surrogate"

@@ -13,13 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tokenweir.stream.decode.parsers.schemas import branches, member
+
 Types = frozenset[str]
 """The names of JSON schema's types; an empty set where nothing is declared."""
 
 STRING: Types = frozenset({"string"})
-
-MAX_NESTING = 16
-"""Schemas within schemas that are looked into, references among them."""
 
 MAX_DIGITS = 4000
 """Of an integer; longer ones stay strings, since Python reads no more than 4,300."""
@@ -31,9 +30,24 @@ _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
 def parameter_types(schema: Mapping[str, Any], parameter: str) -> Types:
     """List the types that a function's schema declares for one of its parameters."""
-    properties = schema.get("properties")
-    declared = properties.get(parameter) if isinstance(properties, Mapping) else None
-    return _types(declared, schema, 0)
+    return types_of(member(schema, schema, parameter), schema)
+
+
+def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
+    """List the types that a schema allows; `root` is where its references point to."""
+    found: set[str] = set()
+    for branch in branches(schema, root):
+        declared = branch.get("type")
+        if isinstance(declared, str):
+            found.add(declared)
+        elif isinstance(declared, list | tuple):
+            found |= {name for name in declared if isinstance(name, str)}
+        else:
+            values = branch.get("enum", [branch["const"]] if "const" in branch else [])
+            found |= {_type_of(value) for value in values} if isinstance(values, list | tuple) else set()
+        if branch.get("nullable") is True:
+            found.add("null")
+    return frozenset(found)
 
 
 def json_of(text: str, types: Types) -> str:
@@ -77,33 +91,6 @@ def escaped_runs(text: str) -> Iterator[tuple[str, str]]:
     """Cut a text where JSON begins or ceases to write it otherwise; give each run with what it becomes."""
     for run in _RUNS.finditer(text):
         yield run[0], run[0] if run["same"] else escaped(run[0])
-
-
-def _types(schema: Any, root: Mapping[str, Any], depth: int) -> Types:
-    if not isinstance(schema, Mapping) or depth > MAX_NESTING:
-        return frozenset()
-    found: set[str] = set()
-    declared = schema.get("type")
-    if isinstance(declared, str):
-        found.add(declared)
-    elif isinstance(declared, list | tuple):
-        found |= {name for name in declared if isinstance(name, str)}
-    else:
-        values = schema.get("enum", [schema["const"]] if "const" in schema else [])
-        found |= {_type_of(value) for value in values} if isinstance(values, list | tuple) else set()
-    if schema.get("nullable") is True:
-        found.add("null")
-    for key in ("anyOf", "oneOf", "allOf"):
-        branches = schema.get(key)
-        for branch in branches if isinstance(branches, list | tuple) else ():
-            found |= _types(branch, root, depth + 1)
-    if isinstance(reference := schema.get("$ref"), str) and reference.startswith("#/"):
-        target: Any = root
-        for part in reference[2:].split("/"):
-            part = part.replace("~1", "/").replace("~0", "~")
-            target = target.get(part) if isinstance(target, Mapping) else None
-        found |= _types(target, root, depth + 1)
-    return frozenset(found)
 
 
 def _type_of(value: Any) -> str:

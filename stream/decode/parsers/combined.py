@@ -40,12 +40,18 @@ class ThinkingAndTools:
     @property
     def passage(self) -> Passage | None:
         """What passes for both, or in a block for the parser of the calls alone: tags there are nothing but text."""
-        thinking, calls = self._reasoning.passage, self._tools.passage
-        if thinking is None or calls is None:
-            return None
-        if self._tools.in_block:
+        thinking = self._reasoning.passage
+        if thinking is None or self._reasoning.channel is REASONING:  # where the other parser holds nothing
+            return thinking
+        calls = self._tools.passage
+        if calls is None or self._tools.in_block:
             return calls
-        return thinking if self._reasoning.channel is REASONING else _both(thinking.until, calls.until)
+        # The parser of the calls must see text before a tag where that decides whether a block may begin.
+        return _both(thinking, calls, not self._tools.may_be_bare)
+
+    def cross(self, tag: str) -> list[Piece]:
+        """Take a whole tag that `passage` named, which is one of the thinking."""
+        return self._reasoning.cross(tag)
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -96,5 +102,9 @@ class ThinkingAndTools:
 
 
 @cache
-def _both(one: str, other: str) -> Passage:
-    return Passage("".join(sorted({*one, *other})))
+def _both(thinking: Passage, calls: Passage, tags: bool) -> Passage:
+    """Say what passes for both; with the tags of the thinking, or without."""
+    until = "".join(sorted({*thinking.until, *calls.until}))
+    if not tags:
+        return Passage(until)
+    return Passage(until, tags=thinking.tags, line_tags=thinking.line_tags, bare=thinking.bare)

@@ -106,25 +106,51 @@ def find_splitter(
     style, inside = None, False
     if reasoning is not None:
         style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
+    elif (frame := frame_of(tok)) is not None:
+        style = frame
     elif tool_style is None and vocabulary_style(tok) is STYLES[HARMONY]:
         tool_style = TOOL_STYLES[HARMONY]  # headers are no text, whatever becomes of the thinking
     styles = Styles(style, vocabulary_tools(tok) if tool_style == "auto" else tool_style)
     if styles.harmony:
         return _harmony(styles, _after_start(tok, prompt_ids)), styles
-    return make_splitter(styles, tool_schemas, inside=inside), styles
+    opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
+    return make_splitter(styles, tool_schemas, inside=inside, opener=opener), styles
 
 
-def make_splitter(styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False) -> Splitter | None:
-    """Make what splits text of known styles, from its beginning or `inside` the thinking; None where nothing is split."""
+def make_splitter(
+    styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False, opener: str = ""
+) -> Splitter | None:
+    """Make what splits text of known styles; None where nothing is split.
+
+    Args:
+        styles: The styles.
+        tool_schemas: The request's tools.
+        inside: The prompt has opened the thinking.
+        opener: The text with which the prompt has begun a block of calls, if it has.
+
+    """
     if styles.harmony:
         return _harmony(styles)
     thinking = None if styles.thinking is None else ReasoningParser(styles.thinking, inside=inside)
-    calls = None if styles.calls is None else ToolParser(styles.calls, tool_schemas)
+    calls = None if styles.calls is None else ToolParser(styles.calls, tool_schemas, opener=opener)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
 
 
 def _harmony(styles: Styles, before: Iterable[str] | None = ("assistant",)) -> Harmony:
     return Harmony(before, thinking=ANSWER if styles.thinking is None else REASONING)
+
+
+def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:
+    """Find the opening text of calls that a prompt ends with, as where its template begins every answer with one."""
+    longest = max(map(len, style.opens))
+    ending = tok.decode(prompt_ids[-longest:], skip_special_tokens=False).rstrip()
+    return next((opener for opener in style.opens if ending.endswith(opener.rstrip())), "")
+
+
+def frame_of(tok: Tokenizer) -> ReasoningStyle | None:
+    """Find the style of a vocabulary whose answers stand between tags, for a text whose thinking stays in the answer."""
+    style = vocabulary_style(tok)
+    return replace(style, separate=False) if style is not None and style.framed else None
 
 
 def styles_named(tok: Tokenizer, thinking: str | None, calls: str | None) -> Styles:

@@ -41,14 +41,26 @@ class JsonBlock(SteppedBlock):
     """Splits the text of one block. A `Block`.
 
     The states: "opened", where a call or the list of them must begin; "header" and "arguments", or "object", which are
-    a call; "between", after one; "broken", up to where a block that has broken may end; and "done".
+    a call; "between", after one; "text", JSON that is no call; "broken", up to where a block that has broken may end;
+    and "done".
     """
 
-    __slots__ = ("_after_mark", "_begun", "_early", "_head", "_in_list", "_object", "_style", "_tagged", "_value")
+    __slots__ = (
+        "_after_mark",
+        "_begun",
+        "_early",
+        "_functions",
+        "_head",
+        "_in_list",
+        "_object",
+        "_style",
+        "_tagged",
+        "_value",
+    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
-        "_state": Literal["opened", "header", "arguments", "object", "between", "broken", "done"],
+        "_state": Literal["opened", "header", "arguments", "object", "between", "text", "broken", "done"],
         "_tagged": bool,
         "_head": int,
         "_early": HeldText,
@@ -65,12 +77,14 @@ class JsonBlock(SteppedBlock):
             style: How the model writes calls.
             opener: The opening text, empty where an object opens the block by itself.
             call: The number of the last call before the block.
-            schemas: The request's tools. JSON says itself of what type a value is.
+            schemas: The request's tools. What may be no call is one only if it names one of them; none are known if
+                this is empty.
 
         """
         self._style = style
+        self._functions = schemas.keys()
         super().__init__(opener, call, "opened")
-        self._tagged = bool(opener)
+        self._tagged = bool(opener) and opener not in style.doubtful
         self._head = 0  # where in what is undecided a header begins
         self._early = HeldText()  # arguments that came before the name
         self._begun = False  # the name of the call that is being read has gone out
@@ -90,6 +104,11 @@ class JsonBlock(SteppedBlock):
             return _HEADER if self._style.call_opens else _HEADER_TO_SPACE
         return None
 
+    @property
+    def broken(self) -> bool:
+        """Whether what comes next goes out as answer."""
+        return self._state in ("broken", "text")
+
     def _room(self, most: int) -> bool:
         """Whether all text that may pass can be held, at a character a byte."""
         return self._undecided.length + MAX_PASSED <= most
@@ -101,8 +120,8 @@ class JsonBlock(SteppedBlock):
             return []
         if self._state == "broken":
             return [Piece(held, ANSWER, held, malformed=self._reason)]
-        if self._state == "between" and not held.strip():
-            return [markup(held) if self._style.closes else plain(held, ANSWER)]
+        if self._state == "between" and held.strip() in ("", *self._style.tails):
+            return [markup(held) if self._style.closes or held.strip() else plain(held, ANSWER)]
         if self._state == "object" and self._tagged and not self._begun and self._object.name:
             out: list[Piece] = []
             self._announce(self._object.name, out)  # cut short before its arguments
@@ -129,7 +148,16 @@ class JsonBlock(SteppedBlock):
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if style.answers and not self._in_list:
+            mark, partial = mark_at(text, place, style.answers)
+            if partial:
+                self._ahead = text[place:]
+                return len(text)
+            if mark:
+                end = self._hold(text, place, place + len(mark), out)
+                self._close(out)
+                return end
+        elif (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
             return self._hold(text, place, end, out)
         char = text[place]
         if style.call_opens and not self._after_mark:
@@ -144,8 +172,10 @@ class JsonBlock(SteppedBlock):
             if not self._after_mark:
                 self._close(out)
             return end
+        if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, and no call
+            return self._release("", place, out)
         self._begun, self._early = False, HeldText()
-        if char == "{" and style.objects:
+        if char == "{" and (style.objects or self._in_list):
             self._state, self._object = "object", CallObject(style.name_keys, style.argument_keys)
             return place
         if style.lists and char in "[]" and self._in_list == (char == "]"):
@@ -201,14 +231,14 @@ class JsonBlock(SteppedBlock):
                 self._early.add(text[place:end])
             if call.error is None and self._undecided.length == MAX_HELD:
                 return self._release(f"no name comes within {MAX_HELD} characters", end, out)
+        if not (self._begun or self._tagged) and self._is_text(call):
+            return self._pass_over(end, out)
         if call.error is not None:
             if not self._begun:
                 return self._release(call.error, end, out)
             self._break(call.error, out)
             return end
         if call.done and not call.begun:
-            if not self._tagged:  # an answer that is an object and no call
-                return self._release("", end, out)
             self._early.add("{}")
         if not self._begun and call.name and (call.begun or call.done):
             self._announce(call.name, out)
@@ -231,7 +261,7 @@ class JsonBlock(SteppedBlock):
                 self._end_list(out)
             return end
         inner = (style.call_opens, style.call_closes, *style.tails, *style.separators)
-        marks = tuple(filter(None, (style.closes, *inner, *style.opens)))
+        marks = tuple(filter(None, (*style.opens, style.closes, *inner)))
         mark, partial = mark_at(text, place, marks)
         if partial:
             self._ahead = text[place:]
@@ -280,6 +310,14 @@ class JsonBlock(SteppedBlock):
         self._ahead = text[end:]
         return len(text)
 
+    def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
+        end = self._value.feed(text, place)
+        if end > place:
+            out.append(plain(text[place:end], ANSWER))
+        if self._value.done or self._value.error is not None:
+            self._state = "done"
+        return end
+
     # -- what the steps have in common ---------------------------------------------------------------------------------
 
     def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
@@ -306,8 +344,9 @@ class JsonBlock(SteppedBlock):
         self._state, self._after_mark = "between", False
 
     def _end_list(self, out: list[Piece]) -> None:
-        """Go on after a list: with the block's closing text, if it has one."""
-        if self._style.closes:
+        """Go on after a list: with what is markup behind it, if there can be something."""
+        if self._style.closes or self._style.tails:
+            out.append(markup(self._undecided.take()))
             self._state = "between"
         else:
             self._close(out)
@@ -318,6 +357,20 @@ class JsonBlock(SteppedBlock):
         self._give_up(self._blame(reason), out)
         self._reason = reason
         self._state = "broken" if inside else "done"
+        return place
+
+    def _is_text(self, call: CallObject) -> bool:
+        """Tell whether an object that may be no call is none, as far as it has come."""
+        if call.foreign or call.error is not None or (call.done and not call.begun):
+            return True
+        return bool(call.name and self._functions) and call.name not in self._functions
+
+    def _pass_over(self, place: int, out: list[Piece]) -> int:
+        """Give the JSON as answer that what was held begins, to its end: objects in it are no calls either."""
+        self._value = JsonValue()
+        self._value.feed(str(self._undecided), 0)
+        self._state = "done" if self._value.done or self._value.error is not None else "text"
+        self._give_up(None, out)
         return place
 
     def _give_up(self, reason: str | None, out: list[Piece]) -> None:
@@ -338,5 +391,6 @@ JsonBlock.STEPS = {
     "arguments": JsonBlock._in_arguments,
     "object": JsonBlock._in_object,
     "between": JsonBlock._between,
+    "text": JsonBlock._in_text,
     "broken": JsonBlock._broken,
 }

@@ -4,8 +4,8 @@
 
 A `ParameterStyle` says what the tags are. The arguments go out as the text of a JSON object: each key when its tag has
 closed; a value that can only be a string as it comes; another one when it has closed, as JSON of the type that the
-tool's schema declares (`coercion.py`). Held back is only what may still be a tag that counts there, with the line end
-before it where the style does without one.
+tool's schema declares (`coercion.py`), with the tags in it (`nested_values.py`) if the style nests. Held back is only
+what may still be a tag that counts there, with the line end before it where the style does without one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.coercion import STRING, escaped, escaped_runs, json_of, parameter_types
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
-from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.nested_values import nested_json
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
 from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 
@@ -39,13 +40,13 @@ _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # what a JSON string has to e
 class ParameterBlock(SteppedBlock):
     """Splits the text of one block. A `Block`.
 
-    The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "parameters", where a key or
-    the end of the call must come; "key"; "unvalued", between a key and its value; "value begins", at its first line end;
-    "text" and "value", a value that goes out as it comes or when it has closed; "between", after a call; "broken"; and
-    "done".
+    The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "parameters", where a key
+    or the end of the call must come; "key"; "unvalued", between a key and its value; "value begins", at what may stand
+    before the value's own text; "text" and "value", a value that goes out as it comes or when it has closed; "between",
+    after a call; "broken"; and "done".
     """
 
-    __slots__ = ("_empty", "_key", "_kind", "_name", "_schemas", "_streams", "_style")
+    __slots__ = ("_closer", "_depth", "_empty", "_key", "_kind", "_name", "_opener", "_schemas", "_streams", "_style")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
@@ -65,6 +66,9 @@ class ParameterBlock(SteppedBlock):
         ],
         "_name": str,
         "_key": str,
+        "_closer": str,
+        "_opener": str,
+        "_depth": int,
         "_kind": Literal["schema", "string", "json"],
         "_streams": bool,
         "_empty": bool,
@@ -84,6 +88,9 @@ class ParameterBlock(SteppedBlock):
         super().__init__(opener, call, "name" if opener == style.call_opens or not style.call_opens else "opened")
         self._name = ""  # of the function that is called
         self._key = ""  # of the parameter that is read
+        self._closer = ""  # what ends the value
+        self._opener = ""  # what begins another element of the same name in it, if there can be one
+        self._depth = 0  # of such elements
         self._kind = "schema"  # what says of what type its value is
         self._streams = False  # the value goes out as it comes
         self._empty = True  # the call has no argument so far
@@ -94,8 +101,8 @@ class ParameterBlock(SteppedBlock):
         if self._ahead:
             return None
         if self._state == "text" and not self._undecided.length:
-            return _text_passage(self._style)
-        return _value_passage(self._style) if self._state == "value" else None
+            return _text_passage(self._closer[0])
+        return _value_passage(self._closer[0]) if self._state == "value" else None
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could end the call."""
@@ -169,7 +176,7 @@ class ParameterBlock(SteppedBlock):
         style = self._style
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
-        mark, partial = mark_at(text, place, filter(None, (style.key_opens, style.call_closes, style.closes)))
+        mark, partial = mark_at(text, place, filter(None, (style.call_closes, style.closes, style.key_opens)))
         if partial:
             return self._wait(text, place)
         if not mark:
@@ -220,17 +227,23 @@ class ParameterBlock(SteppedBlock):
         as_it_comes = self._kind == "string" or (self._kind == "schema" and self._types() == STRING)
         key = f"{before}{_key(self._key.strip())}: " + '"' * as_it_comes
         out.append(Piece(self._undecided.take(), TOOL_CALL, key, call=self.call))
-        self._streams = as_it_comes
-        self._state = "value begins" if self._style.trims else "text" if as_it_comes else "value"
+        style = self._style
+        self._streams, self._depth = as_it_comes, 0
+        self._closer = style.value_closes.replace("{}", self._key)
+        self._opener = f"{style.nests}<{self._key}>" if style.nests and "string" not in self._types() else ""
+        self._state = "value begins" if style.trims or style.verbatim else "text" if as_it_comes else "value"
 
     def _value_begins(self, text: str, place: int, out: list[Piece]) -> int:
-        line_end, partial = mark_at(text, place, ("\n", "\r\n"))
+        style = self._style
+        mark, partial = mark_at(text, place, (*style.verbatim[:1], *(("\n", "\r\n") if style.trims else ())))
         if partial:
             return self._wait(text, place)
-        if line_end:  # it goes with the key
-            out.append(Piece(line_end, TOOL_CALL, "", call=self.call))
+        if mark:  # it goes with the key
+            out.append(Piece(mark, TOOL_CALL, "", call=self.call))
+        if mark in style.verbatim:
+            self._closer = style.verbatim[1] + self._closer
         self._state = "text" if self._streams else "value"
-        return place + len(line_end)
+        return place + len(mark)
 
     def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
         end, closer = self._value_end(text, place)
@@ -242,12 +255,22 @@ class ParameterBlock(SteppedBlock):
         return end + len(closer)
 
     def _in_value(self, text: str, place: int, out: list[Piece]) -> int:
-        end, closer = self._value_end(text, place)
+        if self._opener:
+            end, closer = find_mark(text, place, (self._opener, self._closer))
+        else:
+            end, closer = self._value_end(text, place)
         self._undecided.add(text[place:end])
         if not closer:
             return self._wait(text, end)
+        if closer == self._opener or self._depth:
+            self._depth += 1 if closer == self._opener else -1
+            return self._hold_back(text, end, end + len(closer))
         source = self._undecided.take()
-        value = json_of(source, self._types() if self._kind == "schema" else frozenset())
+        if self._opener:
+            schema = self._schemas.get(self._name, {})
+            value = nested_json(source, member(schema, schema, self._key.strip()), schema, self._style.nests)
+        else:
+            value = json_of(source, self._types() if self._kind == "schema" else frozenset())
         out.append(Piece(source + closer, TOOL_CALL, value, call=self.call))
         self._state = "parameters"
         return end + len(closer)
@@ -255,13 +278,13 @@ class ParameterBlock(SteppedBlock):
     def _value_end(self, text: str, place: int) -> tuple[int, str]:
         """Find where a value ends, or may end, and the text that ends it, which is empty if that has not come."""
         style = self._style
-        found = text.find(style.value_closes, place)
+        found = text.find(self._closer, place)
         if found < 0:
-            return _possible_end(text, place, style), ""
+            return _possible_end(text, place, self._closer, style.trims), ""
         end = found
         if style.trims and text.endswith("\n", place, found):
             end = found - 1 - text.endswith("\r\n", place, found)
-        return end, text[end : found + len(style.value_closes)]
+        return end, text[end : found + len(self._closer)]
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
@@ -338,11 +361,11 @@ def _key(text: str) -> str:
     return f'"{escaped(text)}"'
 
 
-def _possible_end(text: str, place: int, style: ParameterStyle) -> int:
+def _possible_end(text: str, place: int, closer: str, trims: bool) -> int:
     """Find where the text that ends a value may begin, at the end of what has come."""
-    ends = [style.value_closes]
-    if style.trims:
-        ends += ["\n" + style.value_closes, "\r\n" + style.value_closes]
+    ends = [closer]
+    if trims:
+        ends += ["\n" + closer, "\r\n" + closer]
     longest = max(map(len, ends)) - 1
     for at in range(max(place, len(text) - longest), len(text)):
         rest = text[at:]
@@ -352,10 +375,10 @@ def _possible_end(text: str, place: int, style: ParameterStyle) -> int:
 
 
 @cache
-def _text_passage(style: ParameterStyle) -> Passage:
-    return Passage("".join(sorted({style.value_closes[0], *_ESCAPED})))
+def _text_passage(first: str) -> Passage:
+    return Passage("".join(sorted({first, *_ESCAPED})))
 
 
 @cache
-def _value_passage(style: ParameterStyle) -> Passage:
-    return Passage("".join(sorted({style.value_closes[0], "\r", "\n"})), held=True)
+def _value_passage(first: str) -> Passage:
+    return Passage("".join(sorted({first, "\r", "\n"})), held=True)

@@ -13,7 +13,17 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Passage, Piece, Saved, check_channel, markup, plain
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    REASONING,
+    Passage,
+    Piece,
+    Saved,
+    check_channel,
+    first_of,
+    markup,
+    plain,
+)
 from tokenweir.stream.events import Channel
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 
@@ -54,6 +64,7 @@ class ReasoningParser(Saved):
         "_held",
         "_passages",
         "_rules",
+        "_switches",
         "_trim",
         "_trimmed",
         "_wrapped",
@@ -81,7 +92,7 @@ class ReasoningParser(Saved):
 
         """
         style = style_of(style)
-        self._rules, self._begins, self._passages = _compiled(style)
+        self._rules, self._switches, self._begins, self._passages = _compiled(style)
         self._trimmed = {
             Channel.ANSWER: _TRIMMED[style.after_closer],
             Channel.REASONING: _TRIMMED[style.after_opener],
@@ -89,7 +100,7 @@ class ReasoningParser(Saved):
         self._callers = style.enders
         self._trim = ""  # the characters that are cut out until another one comes
         self._held = ""
-        self.channel = REASONING if inside else ANSWER
+        self.channel = REASONING if inside and style.separate else ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
         self._wrapped = False  # the first text of the envelope has come, and the other one has not
 
@@ -100,8 +111,8 @@ class ReasoningParser(Saved):
 
     @property
     def passage(self) -> Passage | None:
-        """Text without the characters that the tags which count on the channel begin with."""
-        return None if self._held or self._trim else self._passages[self.channel]
+        """Text without the characters that the tags which count on the channel begin with, and those that switch it."""
+        return None if self._held or self._trim else self._passages[self.channel][self._bare_line]
 
     @property
     def waits(self) -> bool:
@@ -141,9 +152,7 @@ class ReasoningParser(Saved):
                     out.append(plain(text[sent:place], self.channel))
                 sent = seen = place + len(rule.tag)
                 if rule.then is not self.channel:
-                    self.channel = rule.then
-                    self._bare_start = self._bare_line = True
-                    self._trim = self._trimmed[rule.then] if rule.cut else ""
+                    self._switch(rule)
                 elif rule.at in ("envelope", "end"):
                     self._wrapped = rule.at == "envelope"
                 if rule.cut:
@@ -165,6 +174,18 @@ class ReasoningParser(Saved):
         if sent < len(text):
             out.append(plain(text[sent:], self.channel))
         return out
+
+    def cross(self, tag: str) -> list[Piece]:
+        """Take a whole tag that `passage` named. What has passed before it makes no difference to what comes after."""
+        rule = self._switches[self.channel][tag]
+        self._switch(rule)
+        return [rule.markup]
+
+    def _switch(self, rule: _Rule) -> None:
+        """Go on on the other channel, where nothing has come yet."""
+        self.channel = rule.then
+        self._bare_start = self._bare_line = True
+        self._trim = self._trimmed[rule.then] if rule.cut else ""
 
     def _cut_space(self, text: str, place: int, out: list[Piece]) -> int:
         """Cut out the white space after a closer that the style does without; return the place after it."""
@@ -232,22 +253,44 @@ class ReasoningParser(Saved):
 
 
 _Search = Callable[[str, int], re.Match[str] | None]
-_Compiled = tuple[dict[Channel, list[_Rule]], dict[Channel, _Search], dict[Channel, Passage]]
+_Passages = tuple[Passage, Passage]  # where the line is not bare, and where it is
+_Tags = dict[str, _Rule]
+_Compiled = tuple[dict[Channel, list[_Rule]], dict[Channel, _Tags], dict[Channel, _Search], dict[Channel, _Passages]]
 
 
 @cache
 def _compiled(style: ReasoningStyle) -> _Compiled:
-    """Turn a style into rules, a search for where a tag may begin, and what may pass, each by channel."""
+    """Turn a style into rules, those of tags that switch the channel, a search for where a tag may begin, and what may pass.
+
+    Each is by channel.
+    """
     rules = _rules(style)
-    starts = {channel: "".join(sorted({rule.tag[0] for rule in of})) for channel, of in rules.items()}
-    begins: dict[Channel, _Search] = {
-        channel: re.compile("[" + re.escape(chars) + "]").search for channel, chars in starts.items()
+    switches = {
+        channel: {rule.tag: rule for rule in of if rule.cut and rule.then is not channel and rule.at in _PASSING}
+        for channel, of in rules.items()
     }
-    return rules, begins, {channel: Passage(chars) for channel, chars in starts.items()}
+    begins: dict[Channel, _Search] = {
+        channel: first_of(tuple(rule.tag for rule in of)) for channel, of in rules.items()
+    }
+    return rules, switches, begins, {channel: _passages(of, switches[channel]) for channel, of in rules.items()}
+
+
+_PASSING = ("anywhere", "line")
+"""Where a tag may count that a `Passage` can name."""
+
+
+def _passages(rules: list[_Rule], switches: _Tags) -> _Passages:
+    """Say what may pass on a channel: in the middle of a line, and where only white space has come on it."""
+    until = "".join(sorted({rule.tag[0] for rule in rules}))
+    anywhere, line = ([tag for tag, rule in switches.items() if rule.at == at] for at in _PASSING)
+    return Passage(until, tags=anywhere, line_tags=line), Passage(until, tags=anywhere, line_tags=line, bare=True)
 
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
     """Turn a style's tags and policies into what counts on each channel."""
+    if not style.separate:
+        rules = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.openers + style.closers + style.wrappers]
+        return {ANSWER: rules, REASONING: rules}
     answer = [_Rule(tag, style.opens_at, REASONING, markup(tag)) for tag in style.openers]
     if style.unmatched_closer == "drop":
         answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]

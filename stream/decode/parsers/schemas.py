@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Tools = Sequence[Mapping[str, Any]]
@@ -11,6 +11,9 @@ the inner object alone, or the two as one object."""
 
 ToolSchemas = Mapping[str, Mapping[str, Any]]
 """The JSON schema of each function's parameters, by the function's name; empty where a tool gives none."""
+
+MAX_NESTING = 16
+"""Schemas within schemas that are looked into, references among them."""
 
 
 def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
@@ -33,3 +36,48 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
         parameters = function.get("parameters")
         found[name] = parameters if isinstance(parameters, Mapping) else {}
     return found
+
+
+def branches(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Give a schema, what it refers to in `root`, and the alternatives of all of these; each once."""
+    ahead, seen = [(schema, 0)], set()
+    while ahead:
+        schema, depth = ahead.pop()
+        if not isinstance(schema, Mapping) or depth > MAX_NESTING or id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        yield schema
+        inner = [target] if (target := _target(schema.get("$ref"), root)) is not None else []
+        for key in ("anyOf", "oneOf", "allOf"):
+            inner += listed if isinstance(listed := schema.get(key), list | tuple) else ()
+        ahead += [(branch, depth + 1) for branch in reversed(inner)]
+
+
+def member(schema: Any, root: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Find the schema of an object's member; an empty one, which allows everything, if none says anything of it."""
+    listed = [
+        properties for branch in branches(schema, root) if isinstance(properties := branch.get("properties"), Mapping)
+    ]
+    found = [properties[name] for properties in listed if name in properties]
+    return _one_of(found or [branch.get("additionalProperties") for branch in branches(schema, root)])
+
+
+def element(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Find the schema of an array's elements; an empty one if there is none."""
+    return _one_of([branch.get("items") for branch in branches(schema, root)])
+
+
+def _one_of(schemas: list[Any]) -> Mapping[str, Any]:
+    found = [schema for schema in schemas if isinstance(schema, Mapping)]
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def _target(reference: Any, root: Mapping[str, Any]) -> Any:
+    """What a reference within a schema points to; None if it is none, or points nowhere."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    target: Any = root
+    for part in reference[2:].split("/"):
+        part = part.replace("~1", "/").replace("~0", "~")
+        target = target.get(part) if isinstance(target, Mapping) else None
+    return target

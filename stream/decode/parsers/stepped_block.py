@@ -36,6 +36,10 @@ class SteppedBlock(Saved):
         self._reason = ""  # why the block has broken
         self.call = call
 
+    def leave_opener(self) -> None:
+        """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
+        self._undecided.take()
+
     @property
     def done(self) -> bool:
         """Whether the block has ended."""

@@ -58,12 +58,13 @@ class ToolParser(Saved):
 
     SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": str, "_call": int}
 
-    def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = ()) -> None:
+    def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = (), *, opener: str = "") -> None:
         """Start at the beginning of an answer.
 
         Args:
             style: How the model writes calls, or the name of a style in `TOOL_STYLES` or of a family of models.
             schemas: The tools of the request, which may say of what type an argument is.
+            opener: The opening text that the prompt ends with, if it has begun a block.
 
         Raises:
             TypeError: The tools are not as templates take them.
@@ -80,11 +81,14 @@ class ToolParser(Saved):
         self._schemas = tool_schemas_of(schemas)
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
-        self._passages = passages_of(style)
+        self._passages = _passages(style)
         self._bare = bool(style.bare)  # only white space so far: a block may begin here without an opening text
         self._ahead = ""  # the beginning of what may become an opening text
         self._block: Block | None = None
         self._call = -1  # the number of the last call
+        if opener:
+            self._bare, self._block = False, self._new_block(style, opener, -1, self._schemas)
+            self._block.leave_opener()
 
     @property
     def channel(self) -> Channel:
@@ -109,9 +113,18 @@ class ToolParser(Saved):
         return found.end() if found else len(text)
 
     @property
+    def may_be_bare(self) -> bool:
+        """Whether a block may begin without an opening text, if only white space comes before it."""
+        return self._bare
+
+    @property
     def in_block(self) -> bool:
         """Whether a block of calls has begun, and its end has not come."""
         return self._block is not None
+
+    def cross(self, tag: str) -> list[Piece]:
+        """Take a tag as any text; its passages name none."""
+        return self.feed(tag)
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -163,7 +176,7 @@ class ToolParser(Saved):
         at, opener, partial, bare = 0, "", False, False
         while (begin := self._begins(text, at)) is not None:
             at = begin.start()
-            bare = self._bare and text[at] in self._style.bare and not text[:at].strip()
+            bare = text[at] in self._style.bare and (self._style.strewn or (self._bare and not text[:at].strip()))
             opener, partial = mark_at(text, at, self._style.opens)
             if opener or partial or bare:
                 break
@@ -173,7 +186,7 @@ class ToolParser(Saved):
         if at:
             self._bare = self._bare and not text[:at].strip()
             out.append(plain(text[:at], ANSWER))
-        if opener or bare:
+        if opener or (bare and not partial):
             self._bare = False
             self._block = self._new_block(self._style, opener, self._call, self._schemas)
             return text[at + len(opener) :]
@@ -182,7 +195,8 @@ class ToolParser(Saved):
 
 
 @cache
-def passages_of(style: ToolStyle) -> tuple[Passage, Passage]:
+def _passages(style: ToolStyle) -> tuple[Passage, Passage]:
     """Say what may pass outside of blocks: later in an answer, and where only white space has come."""
     starts = "".join(sorted({text[0] for text in style.opens}))
-    return Passage(starts), Passage(starts + style.bare)
+    bare = Passage(starts + style.bare)
+    return bare if style.strewn else Passage(starts), bare

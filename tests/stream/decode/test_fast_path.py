@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode import _core
+from tokenweir.encode._core import Passage
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
@@ -19,14 +20,14 @@ def detok(tok):
 
 def feed(detok, text):
     """What goes out, how many ids were taken, and what is to be given."""
-    sent, _, place, given = detok.feed(list(text.encode()), 0)
+    sent, _, place, given, _ = detok.feed(list(text.encode()), 0)
     return sent, place, given
 
 
 def test_without_a_splitter_everything_passes(tok):
     detok = detokenizer(tok, splits=False)
     assert feed(detok, "a") == ("", 1, "a")
-    detok.send("a")
+    detok.answer.send("a")
     FastPath(detok).open(None, True)
     assert feed(detok, "a<{") == ("a<{", 3, None)
 
@@ -37,7 +38,7 @@ def test_where_something_may_begin_an_id_is_given_with_what_has_passed(detok):
     path.open(splitter, True)
     assert feed(detok, "a{<b") == ("a{", 3, "a{<")
     assert splitter.feed("a{<") == ReasoningParser("think").feed("a{<")
-    assert detok.send("a{<") == ("<", [ord("<")])
+    assert detok.answer.send("a{<") == ("<", [ord("<")])
 
 
 def test_nothing_passes_where_text_does_not_go_on_or_is_held(detok):
@@ -45,7 +46,7 @@ def test_nothing_passes_where_text_does_not_go_on_or_is_held(detok):
     path = FastPath(detok)
     path.open(splitter, False)
     assert feed(detok, "a") == ("", 1, "a")
-    detok.send("a")
+    detok.answer.send("a")
     splitter.feed("\n<thi")
     path.open(splitter, True)
     assert feed(detok, "b") == ("", 1, "b")
@@ -74,18 +75,70 @@ def test_a_call_that_is_held_passes_without_going_out(detok):
 def test_text_must_come_back_once(detok):
     detok.feed([65, 66], 0)
     with pytest.raises(RuntimeError, match="not come back"):
-        detok.let_pass("<")
-    detok.drop("A")
+        detok.let_pass(Passage("<"))
+    detok.answer.drop("A")
     with pytest.raises(RuntimeError, match="not given"):
-        detok.take("A")
-    detok.let_pass("<")
+        detok.answer.take("A")
+    detok.let_pass(Passage("<"))
     assert detok.feed([66, 67], 0)[0] == "BC"
     with pytest.raises(RuntimeError, match="not given"):
         detok.let_pass(None)
     assert detok.unseen() == "BC"
-    assert detok.send("BC") == ("", [])
+    assert detok.answer.send("BC") == ("", [])
     with pytest.raises(RuntimeError, match="not given"):
-        detok.send("C")
+        detok.answer.send("C")
+
+
+def given(detok, text):
+    """What is to be given, and whether it is a tag by itself."""
+    return detok.feed(list(text.encode()), 0)[3:]
+
+
+TAGS = Passage("<[", tags=["</a>", "<b>"], line_tags=["[x]"])
+
+
+def test_a_tag_that_ids_end_is_given_by_itself(detok):
+    detok.let_pass(TAGS)
+    assert detok.feed(list(b"some text</a> more"), 0) == ("some text", list(b"some text"), 13, "</a>", True)
+    detok.answer.drop("</a>")
+    assert detok.feed([32], 0) == (" ", [*b"</a>", 32], 1, None, False)
+
+
+def test_the_beginning_of_a_tag_waits_in_the_core_until_it_is_none(detok):
+    detok.let_pass(TAGS)
+    assert detok.feed(list(b"text</"), 0) == ("text", list(b"text"), 6, None, False)
+    assert given(detok, "b") == ("text</b", False)
+
+
+def test_what_waits_is_shown_if_it_is_asked_for(detok):
+    detok.let_pass(TAGS)
+    detok.feed(list(b"text<"), 0)
+    with pytest.raises(RuntimeError, match="text has passed that was not given"):
+        detok.state()
+    assert detok.unseen() == "text<"
+    assert detok.answer.send("text<") == ("<", [ord("<")])
+
+
+@pytest.mark.parametrize(
+    ("before", "bare", "counts"),
+    [
+        ("", True, True),
+        ("", False, False),
+        (" \t", True, True),
+        ("a", True, False),
+        ("a\n", False, True),
+        ("a\nb\n \r", False, True),
+        ("a\nb ", True, False),
+    ],
+)
+def test_a_tag_that_must_be_first_on_its_line(detok, before, bare, counts):
+    detok.let_pass(Passage("[", line_tags=["[x]"], bare=bare))
+    for char in before:
+        assert given(detok, char) == (None, False)
+    if counts:
+        assert given(detok, "[x]") == ("[x]", True)
+    else:
+        assert given(detok, "[x]") == (before + "[", False)
 
 
 def test_a_closed_path_lets_nothing_pass(detok):

@@ -90,3 +90,10 @@ def test_runs_are_the_text_and_what_json_makes_of_it(text):
 )
 def test_any_text_of_any_types_is_json(text, types):
     json.loads(json_of(text, frozenset(types)))
+
+
+def test_schemas_that_refer_to_themselves_are_looked_at_once():
+    root = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 50 + [{"type": "integer"}]}}}
+    root["properties"] = {"x": {"$ref": "#/$defs/a"}}
+    assert parameter_types(root, "x") == {"integer"}
+    assert parameter_types({"allOf": [{"properties": {"x": {"type": "null"}}}]}, "x") == {"null"}

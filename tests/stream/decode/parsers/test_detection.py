@@ -294,3 +294,34 @@ def test_headers_of_harmony_are_no_text_even_where_thinking_stays_in_the_answer(
         (Channel.ANSWER, "hm"),
         (Channel.ANSWER, "Hi"),
     ]
+
+
+KIMI_K3 = ("<|open|>", "<|close|>", "<|sep|>")
+FRAMED = (
+    "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>Hi, message.<|close|>response<|sep|>"
+    "<|close|>message<|sep|>"
+)
+
+
+def test_tags_round_the_answer_are_no_text_even_where_thinking_stays_in_it(make_tok):
+    tok = make_tok(*(AddedToken(token, special=True) for token in KIMI_K3))
+    for reasoning, answer in ((None, "Hm.Hi, message."), ("auto", "Hi, message."), ("strip", "Hi, message.")):
+        deltas = ChatDecoder(tok, reasoning=reasoning).feed(tok.encode(FRAMED))
+        assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == answer
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (KIMI_K3, FRAMED),
+        (MARKS, "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>x"),
+    ],
+)
+def test_a_frame_is_cut_out_after_a_state_is_restored(make_tok, tokens, text):
+    tok = make_tok(*(AddedToken(token, special=True) for token in tokens))
+    ids = tok.encode(text)
+    for place in range(len(ids)):
+        decoder = ChatDecoder(tok, reasoning=None)
+        decoder.feed(ids[:place])
+        restored = ChatDecoder.from_state(tok, decoder.state(), reasoning=None)
+        assert restored.feed(ids[place:]) == decoder.feed(ids[place:])

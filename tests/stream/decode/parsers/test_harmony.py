@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 
-from tokenweir.stream.decode.parsers.base import Passage
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
 from tokenweir.stream.events import Channel
@@ -161,7 +160,7 @@ def test_where_the_prompt_ends(before, text, thinking, answer):
 
 def test_only_what_may_be_markup_is_held():
     splitter = Harmony("assistant<|channel|>final<|message|>")
-    assert splitter.passage == Passage("<")
+    assert splitter.passage is not None
     assert [piece.text for piece in splitter.feed("a < b <|x <|e")] == ["a ", "<", " b ", "<", "|x "]
     assert splitter.held == "<|e"
     assert splitter.passage is None

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from splitting import check_passing, cut, run, told
+from splitting import check_passing, cut, run, split_calls, told
 
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.tool_grammars import LiteralStyle
@@ -51,10 +51,7 @@ def parser(style):
 
 
 def split(style, text):
-    """Split a text whole and character by character, which must be the same, and tell what came out."""
-    whole = run(parser(style), [text])
-    assert run(parser(style), list(text)) == whole
-    return told(whole)
+    return split_calls(style, text, TOOLS)
 
 
 @settings(max_examples=300)

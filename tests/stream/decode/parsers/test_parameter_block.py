@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from splitting import check_passing, cut, run, told
+from splitting import check_passing, cut, run, split_calls, told
 
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.tool_grammars import ParameterStyle
@@ -40,14 +40,18 @@ VALUES = {
     "count": st.integers(),
     "ratio": st.floats(allow_nan=False, allow_infinity=False),
     "flag": st.booleans(),
-    "map": st.dictionaries(st.text("abc"), st.integers() | st.text("x<>\n")),
+    "map": st.dictionaries(st.text("abc", min_size=1), st.integers() | st.text("x<>\n")),
     "list": st.lists(st.none() | st.integers() | st.text("x<")),
     "maybe": st.none() | st.text("nulx", min_size=1).filter(lambda text: text.lower() != "null"),
 }
 
 
-def value_text(value):
-    """A value as a template writes it: strings as they are, everything else as JSON."""
+def value_text(style, value):
+    """A value as a template writes it: strings as they are, everything else as JSON, or as tags if the style nests."""
+    if style.nests and isinstance(value, dict | list):
+        members = value.items() if isinstance(value, dict) else [("item", item) for item in value]
+        tag = style.nests
+        return "".join(f"{tag}<{key}>{value_text(style, item)}{tag}</{key}>" for key, item in members)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -62,8 +66,8 @@ def write(style, *calls):
             kinds = {kind: text for text, kind in style.key_closes}
             closer = kinds.get("schema") or kinds["string" if isinstance(value, str) else "json"]
             line_end = "\n" * style.trims
-            body += f"{style.key_opens}{key}{closer}{style.value_opens}{line_end}{value_text(value)}{line_end}"
-            body += style.value_closes + "\n"
+            body += f"{style.key_opens}{key}{closer}{style.value_opens}{line_end}{value_text(style, value)}{line_end}"
+            body += style.value_closes.replace("{}", key) + "\n"
         opener = style.opens[0] if style.opens[0] != style.call_opens else ""
         texts.append(f"{opener}{style.call_opens}{name}{ends}{tail}{body}{style.call_closes}{style.closes}")
     return "\n".join(texts)
@@ -74,10 +78,7 @@ def parser(style):
 
 
 def split(style, text):
-    """Split a text whole and character by character, which must be the same, and tell what came out."""
-    whole = run(parser(style), [text])
-    assert run(parser(style), list(text)) == whole
-    return told(whole)
+    return split_calls(style, text, TOOLS)
 
 
 arguments = st.fixed_dictionaries({}, optional=VALUES)
@@ -188,3 +189,28 @@ def test_a_style_without_its_tags_is_refused():
         replace(TOOL_STYLES["glm"], key_opens="")
     with pytest.raises(ValueError, match=r"^tool style 'qwen3-coder': nothing ends a call$"):
         replace(QWEN, closes="", call_closes="")
+
+
+def test_in_a_verbatim_value_its_closing_tag_is_text():
+    style = TOOL_STYLES["minicpm5"]
+    text = '<function name="f"><param name="text"><![CDATA[<b></param>]] ]]></param><param name="count"><![CDATA[3]]></param>'
+    got = split(style, text + "</function>")
+    assert got["calls"] == [("f", '{"text": "<b></param>]] ", "count": 3}', "complete")]
+
+
+def test_an_element_may_have_elements_of_its_own_name():
+    style = TOOL_STYLES["minimax-m3"]
+    text = write(style, ("f", {"map": {"map": {"map": 1}, "x": 2}, "count": 3}))
+    assert json.loads(split(style, text)["calls"][0][1]) == {"map": {"map": {"map": 1}, "x": 2}, "count": 3}
+
+
+def test_a_string_may_look_like_elements():
+    style = TOOL_STYLES["minimax-m3"]
+    inner = value_text(style, {"x": "hi"})
+    for key in ("text", "maybe"):
+        assert json.loads(split(style, write(style, ("f", {key: inner})))["calls"][0][1]) == {key: inner}
+
+
+def test_a_verbatim_value_needs_two_texts():
+    with pytest.raises(ValueError, match=r"^tool style 'minicpm5': verbatim \('<',\) is no pair of texts$"):
+        replace(TOOL_STYLES["minicpm5"], verbatim=("<",))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
+from splitting import split_calls as split
 
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER, MAX_HELD
 from tokenweir.stream.decode.parsers.tools import ToolParser
@@ -22,8 +23,7 @@ STYLES = [style for style in TOOL_STYLES.values() if style.grammar == "json" and
 
 def write(style, *calls):
     """Write calls, each a name and the text of its arguments, as a model of the style does."""
-    name_key, arguments_key = style.name_keys[0], style.argument_keys[0]
-    objects = [f'{{"{name_key}": "{name}", "{arguments_key}": {arguments}}}' for name, arguments in calls]
+    objects = [call_object(style, name, arguments) for name, arguments in calls]
     match style.name:
         case "deepseek":
             return block(style, [f"{name}<｜tool▁sep｜>{arguments}" for name, arguments in calls])
@@ -52,6 +52,8 @@ def write(style, *calls):
             )
         case "granite-20b-fc":
             return "".join(f"{style.opens[0]} {text}\n" for text in objects)
+        case "functionary-v3.2":
+            return "".join(f">>>{name}\n{arguments}" for name, arguments in calls)
         case "functionary":
             return "".join(f"<function={name}>{arguments}</function>" for name, arguments in calls)
         case "llama3":
@@ -61,15 +63,14 @@ def write(style, *calls):
     return "\n".join(f"{style.opens[0]}\n{text}\n{style.closes}" for text in objects)
 
 
+def call_object(style, name, arguments):
+    if not style.name_keys:
+        return f'{{"{name}": {arguments}}}'
+    return f'{{"{style.name_keys[0]}": "{name}", "{style.argument_keys[0]}": {arguments}}}'
+
+
 def block(style, texts):
     return style.opens[0] + "".join(style.call_opens + text + style.call_closes for text in texts) + style.closes
-
-
-def split(style, text):
-    """Split a text whole and character by character, which must be the same, and tell what came out."""
-    whole = run(ToolParser(style), [text])
-    assert run(ToolParser(style), list(text)) == whole
-    return told(whole)
 
 
 def answer(text):
@@ -247,10 +248,29 @@ def test_llama3_objects_that_are_no_calls_are_answers():
         assert split("llama3", text) == answer(text)
 
 
-def test_llama3_calls_begin_the_answer():
-    """vLLM finds an object anywhere in the text; an answer that shows one is told from a call here."""
-    text = 'Here is the result: {"name": "getOpenIncidentsTool", "parameters": {}}'
-    assert split("llama3", text) == answer(text)
+def test_llama3_calls_may_stand_after_prose():
+    text = 'Here is the result: {"name": "getOpenIncidentsTool", "parameters": {}} More?'
+    got = split("llama3", text)
+    assert (got["answer"], got["calls"]) == (
+        "Here is the result:  More?",
+        [("getOpenIncidentsTool", "{}", "complete")],
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Write {"name": "Bob", "age": 3} or {"name": 1}.',
+        'It is {"calls": [{"name": "f", "parameters": {}}], "name": "f"} then.',
+        '{"a": {"name": "f", "parameters": {}}}',
+        'Call it as {"name": "unknown", "parameters": {"x": {"name": "f", "parameters": {}}}}.',
+        "int main() { return {1}; } // {",
+        '{"name": "f"',
+    ],
+)
+def test_llama3_objects_that_are_no_calls(text):
+    got = split("llama3", text, [{"name": "f"}])
+    assert got == answer(text)
 
 
 def test_llama3_arguments_that_are_no_json():
@@ -397,3 +417,88 @@ def test_white_space_has_an_end():
     parser.feed(text)
     assert not parser.held
     assert told(run(ToolParser("mistral"), [text[:9], text[9:]]))["answer"] == text
+
+
+def test_apertus_where_the_name_is_the_key_of_the_arguments():
+    got = split("apertus", 'So.<|tools_prefix|>[{"f": {"a": 1}}, {"g": {}}]<|tools_suffix|>')
+    assert got["calls"] == [("f", '{"a": 1}', "complete"), ("g", "{}", "complete")]
+    got = split("apertus", '<|tools_prefix|>[{"f": {"a": 1}, "g": 2}]<|tools_suffix|>')
+    assert (got["calls"], got["why"]) == ([("f", '{"a": 1}', "malformed")], ["the arguments came before"])
+    got = split("apertus", "<|tools_prefix|>[{}]<|tools_suffix|>")
+    assert (got["calls"], got["why"]) == ([], ["the object has no name"])
+
+
+def opened(style, opener, text):
+    """Split what follows a prompt that ends with an opening text."""
+    whole = run(ToolParser(style, opener=opener), [text])
+    assert run(ToolParser(style, opener=opener), list(text)) == whole
+    return told(whole)
+
+
+def test_functionary_where_the_prompt_has_begun_with_the_recipient():
+    def read(text):
+        return opened("functionary-v3.2", ">>>", text)
+
+    assert read("all\nType >>> x\n>>> all\n") == answer("Type >>> x\n>>> all\n")
+    assert read("al") == answer("al")
+    got = read('all\nSo.>>>f\n{"a": 1}>>>g\n{}')
+    assert (got["answer"], got["calls"]) == ("So.", [("f", '{"a": 1}', "complete"), ("g", "{}", "complete")])
+    assert read('all_of\n{"a": 1}')["calls"] == [("all_of", '{"a": 1}', "complete")]
+    assert read("python\nimport sys") == answer("python\nimport sys")  # code is no JSON
+
+
+@pytest.mark.parametrize(
+    ("style", "opener", "text"),
+    [
+        ("hermes", "<tool_call>", '\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'),
+        ("qwen3-coder", "<function=", "f>\n<parameter=a>\n1\n</parameter>\n</function>"),
+        ("gemma4", "<|tool_call>", "call:f{a:1}<tool_call|>"),
+    ],
+)
+def test_a_block_that_the_prompt_has_begun(style, opener, text):
+    got = opened(style, opener, text)
+    assert [(name, json.loads(arguments), state) for name, arguments, state in got["calls"]] == [
+        ("f", {"a": 1}, "complete")
+    ]
+    assert opened(style, opener, "I cannot.")["answer"] == "I cannot."
+
+
+LIST = '[{"name": "f", "arguments": {"a": 1}}]'
+
+
+@pytest.mark.parametrize(
+    "text", [LIST, f"```json\n{LIST}\n```", f"[TOOL_CALLS]{LIST}", f"<tool_call>{LIST}</tool_call>", f" \n{LIST}\n"]
+)
+def test_the_forms_of_xlam(text):
+    got = split("xlam", text)
+    assert (got["answer"].strip(), got["calls"], got["why"]) == ("", [("f", '{"a": 1}', "complete")], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "Bob", "arguments": 1}\n```',
+        '```json\n[{"name": "Bob"}, {"name": "Al"}]\n```\nSo.',
+        "```json\n[]\n```",
+        "[]",
+        "[1, 2]",
+        "```json",
+        "```js\nf()\n```",
+        '[{"name": "Bob"}]',
+    ],
+)
+def test_what_may_be_no_call_is_text_and_no_broken_call(text):
+    assert split("xlam", text) == answer(text)
+
+
+def test_kimi_k2_with_text_between_calls():
+    def call(number):
+        return f"<|tool_call_begin|>functions.f:{number}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+
+    section, end = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+    for text in (
+        f"{section}{call(0)}\nNow.\n{call(1)}{end}",
+        f"{section}{call(0)}{end}\nNow.\n{section}{call(1)}{end}",
+    ):
+        got = split("kimi-k2", text)
+        assert (got["answer"], got["calls"]) == ("\nNow.\n", [("f", "{}", "complete")] * 2)

@@ -1,0 +1,83 @@
+"""A value that is written as tags within tags, as JSON of the type that the tool's schema declares.
+
+    <KEY>value</KEY>...      the members of an object
+    <item>value</item>...    the elements of an array
+
+A mark stands before each tag, so that text is never taken for one. What has tags is an array if the schema allows no
+object, or if it allows both or says nothing and all tags are `item`. A key that an object has several times has a list
+of its values (as in vLLM 0.33). Empty text is an empty array or object where the schema wants one. What does not fit
+together is one string, markup included, so no call is ever dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tokenweir.stream.decode.parsers.coercion import json_of, quoted, types_of
+from tokenweir.stream.decode.parsers.schemas import element, member
+
+ITEM = "item"
+
+MAX_DEPTH = 64
+"""Tags within tags; a value that has more is a string."""
+
+
+class _Element(Struct):
+    """What stands between a tag and its closing tag."""
+
+    name: str = ""
+    text: str = ""
+    inner: list[_Element] = []
+
+
+def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], mark: str) -> str:
+    """Write a value as JSON.
+
+    Args:
+        text: What the model wrote.
+        schema: The value's schema.
+        root: The function's schema, to which references point.
+        mark: What stands before each tag.
+
+    """
+    found = _parsed(text, mark)
+    return quoted(text) if found is None else _json(found, schema, root)
+
+
+def _parsed(text: str, mark: str) -> _Element | None:
+    """Find the elements of a text; None if tags and text do not fit together."""
+    place, stack = 0, [_Element()]
+    for tag in re.finditer(re.escape(mark) + "<(?P<closes>/?)(?P<name>[^<>]+)>", text):
+        stack[-1].text += text[place : tag.start()]
+        place = tag.end()
+        if not tag["closes"]:
+            if len(stack) > MAX_DEPTH:
+                return None
+            stack.append(_Element(tag["name"]))
+        else:
+            done = stack.pop()
+            if not stack or done.name != tag["name"] or (done.inner and done.text.strip()):
+                return None
+            stack[-1].inner.append(done)
+    whole = stack[0]
+    whole.text += text[place:]
+    return whole if len(stack) == 1 and not (whole.inner and whole.text.strip()) else None
+
+
+def _json(found: _Element, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    types = types_of(schema, root)
+    if not found.inner:
+        empty = "" if found.text.strip() else "[]" if "array" in types else "{}" if "object" in types else ""
+        return empty or json_of(found.text, types)
+    items = all(inner.name == ITEM for inner in found.inner)
+    if (items and "object" not in types) or ("array" in types and (items or "object" not in types)):
+        return f"[{', '.join(_json(inner, element(schema, root), root) for inner in found.inner)}]"
+    values: dict[str, list[str]] = {}
+    for inner in found.inner:
+        values.setdefault(inner.name, []).append(_json(inner, member(schema, root, inner.name), root))
+    members = {key: of[0] if len(of) == 1 else f"[{', '.join(of)}]" for key, of in values.items()}
+    return f"{{{', '.join(f'{quoted(key)}: {value}' for key, value in members.items())}}}"

@@ -1,0 +1,222 @@
+"""What models write, as the tests of llama.cpp, vLLM and SGLang show it, and what becomes of it here.
+
+The facts are theirs: which markup, in which order, and what stands round it. Names, values and sentences are ours. Texts
+are compared without the white space round them, arguments as JSON. Where we differ on purpose, `ON_PURPOSE` says why.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from splitting import run, told
+
+from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.templates.reasoning_styles import style_of
+from tokenweir.templates.tool_styles import tool_style_of
+
+
+def tool(name, **properties):
+    return {"name": name, "parameters": {"type": "object", "properties": properties}}
+
+
+TEXT, NUMBER, WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
+TOOLS = [
+    tool("count", of=WHOLE),
+    tool("look", at=TEXT),
+    tool("weigh", mass=NUMBER, wet={"type": "boolean"}),
+    tool("plan", steps={"type": "array", "items": TEXT}, options={"type": "object"}),
+    tool("label", text={"type": ["string", "null"]}, any={"anyOf": [TEXT, {"type": "object"}, WHOLE]}),
+    tool("unit", of={"enum": ["m", "ft"]}),
+    tool("now"),
+]
+COUNT = ("count", {"of": 3})
+LOOK = ("look", {"at": "Bern"})
+
+
+def xml(name, *parameters):
+    """A call as Qwen3-Coder writes it."""
+    inner = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in parameters)
+    return f"<tool_call>\n<function={name}>\n{inner}</function>\n</tool_call>"
+
+
+def glm(name, *pairs, between="\n"):
+    """A call as GLM writes it."""
+    inner = "".join(f"<arg_key>{k}</arg_key>{between}<arg_value>{v}</arg_value>{between}" for k, v in pairs)
+    return f"<tool_call>{name}{between}{inner}</tool_call>"
+
+
+def dsml(block, *calls):
+    """A block as DeepSeek V3.2 and V4 write it."""
+    invokes = "".join(
+        f'<｜DSML｜invoke name="{name}">\n'
+        + "".join(
+            f'<｜DSML｜parameter name="{key}" string="{kind}">{value}</｜DSML｜parameter>\n'
+            for key, kind, value in values
+        )
+        + "</｜DSML｜invoke>\n"
+        for name, values in calls
+    )
+    return f"<｜DSML｜{block}>\n{invokes}</｜DSML｜{block}>"
+
+
+def xtml(*calls):
+    """The tools of a message as Kimi K3 writes them."""
+    inner = "".join(
+        f'<|open|>call tool="{name}" index="{number}"<|sep|>'
+        + "".join(
+            f'<|open|>argument key="{key}" type="{kind}"<|sep|>{value}<|close|>argument<|sep|>'
+            for key, kind, value in values
+        )
+        + "<|close|>call<|sep|>"
+        for number, (name, values) in enumerate(calls, 1)
+    )
+    return f"<|open|>tools<|sep|>{inner}<|close|>tools<|sep|><|close|>message<|sep|>"
+
+
+def kimi(*calls):
+    """Calls as Kimi K2 writes them, without the section round them."""
+    return "".join(
+        f"<|tool_call_begin|>{head}<|tool_call_argument_begin|>{args}<|tool_call_end|>" for head, args in calls
+    )
+
+
+M3 = "]<]minimax[>["
+
+
+def m3(*calls):
+    """A block as MiniMax M3 writes it; parameters are texts."""
+    inner = "".join(f'{M3}<invoke name="{name}">{values}{M3}</invoke>\n' for name, values in calls)
+    return f"{M3}<tool_call>\n{inner}{M3}</tool_call>"
+
+
+SECTION, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+HERMES = '<tool_call>\n{"name": "count", "arguments": {"of": 3}}\n</tool_call>'
+HERMES_2 = '<tool_call>\n{"name": "look", "arguments": {"at": "Bern"}}\n</tool_call>'
+RESPONSE = "<|open|>response<|sep|>{}<|close|>response<|sep|>"
+
+# The styles of thinking and of calls, whether the prompt has opened the thinking, the text; thinking, answer, calls.
+CASES = [
+    # Qwen3-Coder, Qwen3.5, Nemotron 3 and Step 3.5
+    ("think", "qwen3-coder", True, xml("count", ("of", "3")), "", "", [COUNT]),
+    ("think", "qwen3-coder", True, "I must look.\n" + xml("look", ("at", "Bern")), "I must look.", "", [LOOK]),
+    ("think", "qwen3-coder", True, "Hm.\n</think>\n\nSo.\n" + xml("count", ("of", "3")), "Hm.", "So.", [COUNT]),
+    ("think", "qwen3-coder", True, "</think>\n\n" + xml("now"), "", "", [("now", {})]),
+    ("think", "qwen3-coder", True, "Hm.\n</think>\nIt is so.", "Hm.", "It is so.", []),
+    (None, "qwen3-coder", False, xml("look", ("at", "    in\n")), "", "", [("look", {"at": "    in\n"})]),
+    (None, "qwen3-coder", False, xml("look", ("at", "")), "", "", [("look", {"at": ""})]),
+    (None, "qwen3-coder", False, xml("look", ("at", "格")), "", "", [("look", {"at": "格"})]),
+    (None, "qwen3-coder", False, xml("look", ("at", "512")), "", "", [("look", {"at": "512"})]),
+    (None, "qwen3-coder", False, xml("look", ("at", '"x"')), "", "", [("look", {"at": '"x"'})]),
+    (None, "qwen3-coder", False, xml("look", ("at", "<b>\n <i>x</i>\n</b>")), "", "", [("look", {"at": "<b>\n <i>x</i>\n</b>"})]),
+    (None, "qwen3-coder", False, xml("weigh", ("wet", "true"), ("mass", "-1.5")), "", "", [("weigh", {"wet": True, "mass": -1.5})]),
+    (None, "qwen3-coder", False, xml("plan", ("options", '{"a": [1]}')), "", "", [("plan", {"options": {"a": [1]}})]),
+    (None, "qwen3-coder", False, xml("label", ("text", "null")), "", "", [("label", {"text": None})]),
+    (None, "qwen3-coder", False, xml("label", ("text", "12 Main St")), "", "", [("label", {"text": "12 Main St"})]),
+    (None, "qwen3-coder", False, xml("label", ("any", '{"a": 1}')), "", "", [("label", {"any": {"a": 1}})]),
+    (None, "qwen3-coder", False, xml("label", ("any", "{no json")), "", "", [("label", {"any": "{no json"})]),
+    (None, "qwen3-coder", False, xml("label", ("any", "1abc")), "", "", [("label", {"any": "1abc"})]),
+    (None, "qwen3-coder", False, xml("unit", ("of", "ft")), "", "", [("unit", {"of": "ft"})]),
+    (None, "qwen3-coder", False, xml("count", ("of", "3"))[12:], "", "", [COUNT]),  # without <tool_call>
+    (None, "qwen3-coder", False, "So.\n" + xml("count", ("of", "3"))[12:] + "\n" + xml("now"), "", "So.", [COUNT, ("now", {})]),
+    # GLM, Spark 2.5 and Ling 3
+    ("think", "glm", True, "I must.\n" + glm("look", ("at", "Bern")), "I must.", "", [LOOK]),
+    ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
+    ("think", "glm", True, glm("look", ("at", "Bern")) + "\nDone.", "", "Done.", [LOOK]),
+    ("think", "glm", True, "Hm.</think>" + glm("now", between=""), "Hm.", "", [("now", {})]),
+    ("think", "glm", False, glm("count", ("of", "3"), between="") + glm("now", between=""), "", "", [COUNT, ("now", {})]),
+    ("think", "glm", True, "x</think>" + glm("look", ("at", "</think> <tool_call>")), "x", "", [("look", {"at": "</think> <tool_call>"})]),
+    ("think", "glm", False, glm("plan", ("steps", '["上", "b"]'), between=""), "", "", [("plan", {"steps": ["上", "b"]})]),
+    (None, "glm", False, "I must.\n" + glm("look", ("at", "Bern")), "", "I must.", [LOOK]),
+    # DeepSeek
+    ("think", "deepseek-v3.2", True, "Hm</think>\n\n" + dsml("function_calls", ("look", [("at", "true", "Bern")])), "Hm", "", [LOOK]),
+    ("think", "deepseek-v3.2", False, dsml("function_calls", ("count", [("of", "false", "3")])), "", "", [COUNT]),
+    ("think", "deepseek-v4", True, "Hm</think>So.\n\n" + dsml("tool_calls", ("count", [("of", "false", "3")]), ("look", [("at", "true", "Bern")])), "Hm", "So.", [COUNT, LOOK]),
+    ("think", "deepseek-v4", True, "Hm\n\n" + dsml("tool_calls", ("look", [("at", "true", "Bern")])), "Hm", "", [LOOK]),
+    ("think", "deepseek-v4", False, "\n\n" + dsml("tool_calls", ("now", [])), "", "", [("now", {})]),
+    ("think", "deepseek", True, '</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>count\n```json\n{"of": 3}```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', "", "", [COUNT]),
+    ("think", "deepseek", True, 'Hm</think>So<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>count<｜tool▁sep｜>{"of": 3}<｜tool▁call▁end｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', "Hm", "So", [COUNT, ("now", {})]),
+    # Kimi K2 and K3
+    (None, "kimi-k2", False, "So. " + SECTION + kimi(("functions.count:0", '{"of": 3}'), ("functions.look:1", '{"at": "Bern"}')) + SECTION_END, "", "So.", [COUNT, LOOK]),
+    (None, "kimi-k2", False, SECTION + kimi(("count:0 ", '{\n "of": 3\n} ')) + SECTION_END, "", "", [COUNT]),
+    ("think", "kimi-k2", False, "<think>I need two" + SECTION + kimi(("functions.count:0", '{"of": 3}')) + SECTION_END, "I need two", "", [COUNT]),
+    ("think", "kimi-k2", False, '<think>I need<|tool_call_begin|>functions.count:0<|tool_call_argument_begin|>{"of": 3}<|tool_call_begin|>functions.now:1<|tool_call_argument_begin|>{}', "I need", "", [COUNT, ("now", {})]),
+    ("kimi-k3", "kimi-k3", True, "Hm<|close|>think<|sep|>" + RESPONSE.format("On it.") + xtml(("count", [("of", "number", "3")]), ("look", [("at", "string", "Bern")])), "Hm", "On it.", [COUNT, LOOK]),
+    ("kimi-k3", "kimi-k3", False, RESPONSE.format("Use the response tag, then message me.") + "<|close|>message<|sep|>", "", "Use the response tag, then message me.", []),
+    ("kimi-k3", "kimi-k3", True, "Still thinking", "Still thinking", "", []),
+    # MiniMax
+    ("minimax-m3", "minimax-m3", False, "</mm:think>It is.", "", "It is.", []),
+    ("minimax-m3", "minimax-m3", False, "<mm:think>Hm</mm:think>So." + m3(("count", f"{M3}<of>3{M3}</of>"), ("now", "")), "Hm", "So.", [COUNT, ("now", {})]),
+    ("minimax-m3", "minimax-m3", False, m3(("plan", f"{M3}<steps>{M3}<item>a{M3}</item>{M3}<item>b{M3}</item>{M3}</steps>")), "", "", [("plan", {"steps": ["a", "b"]})]),
+    ("minimax-m3", "minimax-m3", False, m3(("look", f"{M3}<at>{M3}<x>1{M3}</x>{M3}</at>")), "", "", [("look", {"at": f"{M3}<x>1{M3}</x>"})]),
+    ("think", "minimax-m2", True, 'Hm:\n</think>\n\n<minimax:tool_call>\n<invoke name="now">\n</invoke>\n</minimax:tool_call>', "Hm:", "", [("now", {})]),
+    # Cohere
+    ("cohere", "cohere", True, "Hm<|END_THINKING|><|START_TEXT|>It\nis.<|END_TEXT|>", "Hm", "It\nis.", []),
+    ("cohere", "cohere", False, "<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>It is.<|END_RESPONSE|>", "Hm", "It is.", []),
+    ("cohere", "cohere", True, '<|END_THINKING|><|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "count", "parameters": {"of": 3}},\n    {"tool_call_id": "1", "tool_name": "now", "parameters": {}}\n]<|END_ACTION|>', "", "", [COUNT, ("now", {})]),
+    (None, "command-r-plus", False, 'Action:\n```json\n[{"tool_name": "count", "parameters": {"of": 3}}]\n```', "", "", [COUNT]),
+    # JSON in tags: Hermes, Qwen, ERNIE 4.5, Granite 4, Reka, MiMo
+    (None, "hermes", False, "So.\n" + HERMES + "\n" + HERMES_2, "", "So.", [COUNT, LOOK]),
+    ("think", "hermes", True, "Hm\n</think>\n\nSo." + HERMES.replace("\n</", "</"), "Hm", "So.", [COUNT]),
+    ("think-response", "hermes", True, f"I need two.\n</think>\n\n{HERMES}\n{HERMES_2}\n", "I need two.", "", [COUNT, LOOK]),
+    ("think-response", "hermes", True, "Hm\n</think>\n\n\n<response>\nIt is.\n</response>\n", "Hm", "It is.", []),
+    ("think", "nemotron", True, 'Hm\n</think>\n\n<TOOLCALL>[{"name": "count", "arguments": {"of": 3}}]</TOOLCALL>\n', "Hm", "", [COUNT]),
+    ("apriel", "tool-calls", True, 'Hm\n[BEGIN FINAL RESPONSE]\n<tool_calls>[{"name": "count", "arguments": {"of": 3}}]</tool_calls>', "Hm", "", [COUNT]),
+    ("mistral", "mistral", False, '[THINK]Hm[/THINK][TOOL_CALLS]count[ARGS]{"of": 3}[TOOL_CALLS]now[CALL_ID]000000002[ARGS]{}', "Hm", "", [COUNT, ("now", {})]),
+    (None, "mistral", False, '[TOOL_CALLS][{"name": "count", "arguments": {"of": 3}, "id": "123456789"}]', "", "", [COUNT]),
+    (None, "phi4-functools", False, ' functools[{"name": "count", "arguments": {"of": 3}}]', "", "", [COUNT]),
+    (None, "granite", False, '<|tool_call|>[{"name": "count", "arguments": {"of": 3}}]', "", "", [COUNT]),
+    (None, "gigachat3", False, 'So.<|message_sep|>\n\nfunction call<|role_sep|>\n{"name": "count", "arguments": {"of": 3}}', "", "So.", [COUNT]),
+    (None, "gigachat3", False, 'So.<|function_call|>{"name": "count", "arguments": {"of": 3}}', "", "So.", [COUNT]),
+    (None, "llama3", False, 'So: {"type": "function", "name": "count", "parameters": {"of": 3}} More?', "", "So:  More?", [COUNT]),
+    (None, "llama3", False, '<|python_tag|>{"name": "count", "parameters": {"of": 3}}; {"name": "now", "parameters": {}}', "", "", [COUNT, ("now", {})]),
+    (None, "apertus", False, 'So. <|tools_prefix|>[{"count": {"of": 3}}, {"look": {"at": "Bern"}}]<|tools_suffix|> ', "", "So.", [COUNT, LOOK]),
+    (None, "apertus", False, '<|tools_prefix|>[{"count": {"of": 3}}]', "", "", [COUNT]),
+    # other markup
+    ("seed-oss", "seed-oss", False, '<seed:think>Hm</seed:think>\n<seed:tool_call>\n<function=look>\n<parameter=at>a = "1":\n    b\n</parameter>\n</function>\n</seed:tool_call>', "Hm", "", [("look", {"at": 'a = "1":\n    b\n'})]),
+    ("think", "lfm2", False, "<think>Say <|tool_call_start|>[now()]<|tool_call_end|> hm</think><|tool_call_start|>[count(of=3)]<|tool_call_end|>", "Say <|tool_call_start|>[now()]<|tool_call_end|> hm", "", [COUNT]),
+    (None, "lfm2", False, r'So.<|tool_call_start|>[look(at="a\n\t\"b\""), now()]<|tool_call_end|>', "", "So.", [("look", {"at": 'a\n\t"b"'}), ("now", {})]),
+    ("think", "minicpm5", True, 'Hm</think><function name="look"><param name="at"><![CDATA[<a href="/x">b</a> </param>]]></param></function>\n<function name="now"></function>', "Hm", "", [("look", {"at": '<a href="/x">b</a> </param>'}), ("now", {})]),
+    ("gemma4", "gemma4", False, '<|channel>thought\nHm<channel|>So.<|tool_call>call:plan{steps:[<|"|>a<|"|>,<|"|>b<|"|>],options:{x:{y:-2.5e3}}}<tool_call|><|tool_call>call:now{}<tool_call|>', "Hm", "So.", [("plan", {"steps": ["a", "b"], "options": {"x": {"y": -2500.0}}}), ("now", {})]),
+]  # fmt: skip
+
+INSIDE_THINKING = (
+    "a call's opening token ends the thinking wherever it stands, since models do call so; whoever only mentions one in a "
+    "thought cannot be told from that before the thought goes on"
+)
+NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
+
+# As above, with what others expect and the reason.
+ON_PURPOSE = [
+    ("mistral", "mistral", False, '[THINK]Say [TOOL_CALLS]now[ARGS]{} hm[/THINK][TOOL_CALLS]count[ARGS]{"of": 3}',
+     ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm[/THINK]", [("now", {}), COUNT]), INSIDE_THINKING),
+    ("think", "hermes", True, f"Say {HERMES} hm\n</think>\n\n{HERMES_2}",
+     (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm\n</think>", [COUNT, LOOK]), INSIDE_THINKING),
+    (None, "kimi-k2", False, SECTION + kimi(("0", '{"at": "Bern"}')) + SECTION_END,
+     ("", "", [LOOK]), ("", SECTION + kimi(("0", '{"at": "Bern"}')), []), NO_NAME),
+]  # fmt: skip
+"""llama.cpp's Ministral and Reka cases, and vLLM's Kimi K2 call by number."""
+
+
+def read(thinking, calls, inside, text):
+    """Split a text whole and character by character, which must be the same; give thinking, answer and calls."""
+    styles = Styles(style_of(thinking) if thinking else None, tool_style_of(calls))
+
+    def split(parts):
+        return told(run(make_splitter(styles, TOOLS, inside=inside), parts))
+
+    got = split([text])
+    assert split(list(text)) == got
+    made = [(name, json.loads(arguments)) for name, arguments, _ in got["calls"]]
+    return got["thinking"].strip(), got["answer"].strip(), made
+
+
+@pytest.mark.parametrize(("thinking", "calls", "inside", "text", "thought", "answer", "made"), CASES)
+def test_a_case_of_others(thinking, calls, inside, text, thought, answer, made):
+    assert read(thinking, calls, inside, text) == (thought, answer, made)
+
+
+@pytest.mark.parametrize(("thinking", "calls", "inside", "text", "theirs", "ours", "reason"), ON_PURPOSE)
+def test_a_difference_on_purpose(thinking, calls, inside, text, theirs, ours, reason):
+    assert read(thinking, calls, inside, text) == ours != theirs
+    assert reason
