@@ -2,7 +2,9 @@
 
 A queue of deltas would grow with a slow reader, or send ever more, ever smaller messages. Here the deltas that nobody
 has taken wait in one slot. Whoever of the readers comes first takes all of them, merged; that numbers them, and they stay
-in a `ReplayBuffer` for the readers behind. A reader is a number: where it stands.
+in a `ReplayBuffer` for the readers behind. A reader is a number: where it stands. It waits in a task of its own (`take`),
+or has a function called whenever something new is there (`listen`) and takes it then, which costs no turn of the event
+loop.
 
 So there are two bounds. The slot holds back the producers, who therefore wait for the fastest reader and for no other.
 The replay buffer drops what is old: a reader that falls behind its first item is cut off, and told so.
@@ -46,7 +48,7 @@ class Broadcast(Generic[T]):
     def __init__(
         self,
         replay: ReplayBuffer[T],
-        make: Callable[[Iterable[Delta]], Iterable[T]],
+        make: Callable[[list[Delta]], Iterable[T]],
         *,
         max_ahead: int,
         stall_timeout: float = math.inf,
@@ -63,6 +65,7 @@ class Broadcast(Generic[T]):
         self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
         self._subscriptions: set[Subscription[T]] = set()
+        self._listeners: tuple[Callable[[], object], ...] = ()
         self._had_readers = False  # whether there was a reader, even one that has left
         self._closed = False
         self._failure: Exception | None = None
@@ -89,15 +92,32 @@ class Broadcast(Generic[T]):
         return bool(self._subscriptions)
 
     @property
+    def pending_bytes(self) -> int:
+        """Bytes, as `size_of` counts them, that wait for the fastest reader."""
+        return self._bytes
+
+    @property
     def full(self) -> bool:
         """Whether `max_ahead` bytes or more are waiting, so that the producers should wait for `room`."""
         return self._bytes >= self._max_ahead
 
-    def add(self, delta: Delta) -> None:
-        """Add a delta at once, whether there is room or not: for a producer that asks, and lets others run."""
+    def add(self, delta: Delta) -> bool:
+        """Add a delta at once, whether there is room or not; whether it is `full` now."""
         self._waiting.append(delta)
-        self._bytes += size_of(delta)
-        self._filled.fire()
+        if self._filled.event is not None:  # `_tell`, written out, since this is done for every token
+            self._filled.fire()
+        for listener in self._listeners:
+            listener()
+        if self._waiting:  # else it has been taken at once
+            self._bytes += size_of(delta)
+        return self._bytes >= self._max_ahead
+
+    def _tell(self) -> None:
+        """Tell those who read that there is something new, or that nothing more comes."""
+        if self._filled.event is not None:
+            self._filled.fire()
+        for listener in self._listeners:
+            listener()
 
     async def room(self) -> None:
         """Wait until it is no longer `full`."""
@@ -129,14 +149,15 @@ class Broadcast(Generic[T]):
     def _take_waiting(self) -> Iterable[T]:
         waiting, self._waiting, self._bytes = self._waiting, [], 0
         self._begun = True
-        self._emptied.fire()
+        if self._emptied.event is not None:
+            self._emptied.fire()
         return self._make(waiting)
 
     def append(self, items: Iterable[T]) -> None:
         """Add items that are not made of deltas, after all that was put."""
         self.seal()
         self._replay.append(items)
-        self._filled.fire()
+        self._tell()
 
     def close(self, failure: Exception | None = None) -> None:
         """Say that no more comes; what is there can still be taken, and `failure` is raised to each reader after it.
@@ -145,7 +166,8 @@ class Broadcast(Generic[T]):
         """
         if not self._closed:
             self._closed, self._failure = True, failure
-            self._filled.fire()
+            self._tell()
+            self._audience.fire()
 
     def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[T]:
         """Add a reader.
@@ -169,13 +191,11 @@ class Broadcast(Generic[T]):
         return subscription
 
     async def abandoned(self, grace: float = 0.0) -> None:
-        """Wait until there was a reader and, for so many seconds, none is left."""
-        while not self._had_readers:
+        """Wait until there was a reader and, for so many seconds, none is left; or until it is closed."""
+        while not (self._had_readers or self._closed):
             await self._audience.wait()
-        while True:
-            while self._subscriptions:
-                await self._audience.wait()
-            with anyio.move_on_after(grace) as waiting:
+        while not self._closed:
+            with anyio.move_on_after(math.inf if self._subscriptions else grace) as waiting:
                 await self._audience.wait()
             if waiting.cancelled_caught:
                 return
@@ -191,15 +211,17 @@ class Subscription(Generic[T]):
     Attributes:
         position: The number of the next item; a subscription that starts there misses nothing.
         interval: Least seconds between two batches.
+        due: When the next batch may go, by `time.monotonic`.
 
     """
 
     def __init__(self, broadcast: Broadcast[T], start: int, interval: float) -> None:
         self.position = start
         self.interval = interval
+        self.due = -math.inf
         self._broadcast = broadcast
+        self._listener: Callable[[], object] | None = None
         self._taken_at = monotonic()
-        self._due = -math.inf  # when the next batch may go
         self._cut: DeliveryError | None = None
 
     async def take(self) -> list[T]:
@@ -210,18 +232,44 @@ class Subscription(Generic[T]):
             Exception: What the producers failed with, once everything before it has been taken.
 
         """
-        broadcast, replay = self._broadcast, self._broadcast._replay
-        while not broadcast._waiting and self.position == replay.next and self._cut is None:
-            if broadcast._closed:
-                if broadcast._failure is not None:
-                    raise broadcast._failure
-                return []
+        broadcast = self._broadcast
+        while not self.ready:
             await broadcast._filled.wait()
             # Under asyncio a scope that is cancelled while the signal wakes this task is not delivered; the reader may
             # never wait again.
             await checkpoint_if_cancelled()
-        if self.interval and (early := self._due - monotonic()) > 0 and not broadcast._closed:
+        if self.interval and (early := self.due - monotonic()) > 0 and not broadcast._closed:
             await anyio.sleep(early)
+        return self.take_now()
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Have a function called whenever there is something new, or nothing more comes, or this reader is cut off.
+
+        It is called by who brings that, in the midst of it: it must not raise.
+        """
+        self._listener = listener
+        if self in self._broadcast._subscriptions:
+            self._broadcast._listeners += (listener,)
+
+    @property
+    def ready(self) -> bool:
+        """Whether `take_now` has something to give or to raise, or `ended` is true."""
+        broadcast = self._broadcast
+        return (
+            bool(broadcast._waiting)
+            or self.position != broadcast._replay.next
+            or broadcast._closed
+            or self._cut is not None
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes, so that `interval` is no reason to wait."""
+        return self._broadcast._closed or self._cut is not None
+
+    def take_now(self) -> list[T]:
+        """Everything new, merged; an empty list if there is nothing. It asks for no `interval`; raises as `take`."""
+        broadcast, replay = self._broadcast, self._broadcast._replay
         if self._cut is not None:
             raise self._cut
         if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
@@ -234,12 +282,15 @@ class Subscription(Generic[T]):
             except DeliveryError as error:
                 self._cut_off(error)
                 raise
+        if not items and broadcast._closed and broadcast._failure is not None:
+            raise broadcast._failure
         self.position = replay.next
         self._taken_at = monotonic()
         if broadcast._begun:
-            self._due = self._taken_at + self.interval
+            self.due = self._taken_at + self.interval
         broadcast._furthest = max(broadcast._furthest, self.position)
-        replay.trim(broadcast._furthest)
+        if replay.bytes:
+            replay.trim(broadcast._furthest)
         return items
 
     def close(self) -> None:
@@ -252,6 +303,10 @@ class Subscription(Generic[T]):
             self._broadcast._subscriptions.discard(self)
             self._broadcast._audience.fire()
             self._broadcast._filled.fire()  # its own reader, if that waits in another task
+            if self._listener is not None:
+                others = (each for each in self._broadcast._listeners if each is not self._listener)
+                self._broadcast._listeners = tuple(others)
+                self._listener()
             if not self._broadcast._subscriptions:
                 self._broadcast._on_unwatched()
 
@@ -273,19 +328,22 @@ class Subscription(Generic[T]):
 
 
 class _Signal:
-    """Wakes those who wait at the moment; costs nothing while nobody does."""
+    """Wakes those who wait at the moment; costs nothing while nobody does.
+
+    Attributes:
+        event: What they wait for, if anybody does.
+
+    """
 
     def __init__(self) -> None:
-        self._event: anyio.Event | None = None
+        self.event: anyio.Event | None = None
 
     async def wait(self) -> None:
-        if self._event is None:
-            self._event = anyio.Event()
-        await self._event.wait()
+        if self.event is None:
+            self.event = anyio.Event()
+        await self.event.wait()
 
-    def fire(self) -> bool:
-        """Whether anybody waited."""
-        event, self._event = self._event, None
+    def fire(self) -> None:
+        event, self.event = self.event, None
         if event is not None:
             event.set()
-        return event is not None

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 
-import anyio
-
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
 from tokenweir.stream.events import Delta
-from tokenweir.stream.pipeline.multiplex import move
+from tokenweir.stream.pipeline.multiplex import start_moving
 from tokenweir.stream.pipeline.task_scope import background_tasks
 
 
@@ -66,13 +64,7 @@ async def fan_out(
 
 async def _pump(deltas: AsyncIterable[Delta], broadcast: Broadcast[Delta], grace: float) -> None:
     """Move the stream into the broadcast until it ends or nobody is left to read it."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_close_when_abandoned, broadcast, grace, tasks.cancel_scope)
-        await move([deltas], broadcast)
-        tasks.cancel_scope.cancel()
-
-
-async def _close_when_abandoned(broadcast: Broadcast[Delta], grace: float, moving: anyio.CancelScope) -> None:
-    await broadcast.abandoned(grace)
-    broadcast.close(DeliveryError(f"abandoned: nobody has read this stream for {grace:g} s", "abandoned"))
-    moving.cancel()
+    async with background_tasks() as tasks:
+        start_moving(tasks, [deltas], broadcast)
+        await broadcast.abandoned(grace)
+        broadcast.close(DeliveryError(f"abandoned: nobody has read this stream for {grace:g} s", "abandoned"))

@@ -24,6 +24,8 @@ def merge(deltas: Iterable[Delta]) -> list[Delta]:
     waiting = list(deltas)
     if len(waiting) < 2:
         return waiting
+    if (text := _plain_text(waiting)) is not None:
+        return [text]
     answers: dict[int, list[Delta]] = {}
     for delta in waiting:
         answers.setdefault(delta.index, []).append(delta)
@@ -33,6 +35,24 @@ def merge(deltas: Iterable[Delta]) -> list[Delta]:
             pieces = list(run)
             merged.append(pieces[0] if len(pieces) == 1 else _join(pieces))
     return merged
+
+
+def _plain_text(waiting: list[Delta]) -> TextDelta | None:
+    """What nearly all deltas that wait are, joined: text of one answer, as it is."""
+    index = waiting[0].index
+    texts: list[str] = []
+    token_ids: list[int] = []
+    for delta in waiting:
+        if (
+            type(delta) is not TextDelta
+            or delta.index != index
+            or delta.malformed is not None
+            or delta.alignment is not None
+        ):
+            return None
+        texts.append(delta.text)
+        token_ids += delta.token_ids
+    return TextDelta("".join(texts), token_ids, index)
 
 
 def size_of(delta: Delta) -> int:

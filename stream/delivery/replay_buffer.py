@@ -27,22 +27,20 @@ class ReplayBuffer(Generic[T]):
 
     Attributes:
         first: The number of the oldest item that is kept.
+        next: The number that the next item gets.
+        keeps: Whether `trim` may leave anything.
         bytes: What the kept items count for together.
 
     """
 
     def __init__(self, max_bytes: int, merge: Callable[[Iterable[T]], list[T]], size: Callable[[T], int]) -> None:
-        self.first = 0
+        self.first = self.next = 0
         self.bytes = 0
+        self.keeps = max_bytes > 0
         self._max_bytes = max_bytes
         self._merge = merge
         self._size = size
         self._items: deque[tuple[T, int]] = deque()
-
-    @property
-    def next(self) -> int:
-        """The number that the next item gets."""
-        return self.first + len(self._items)
 
     def append(self, items: Iterable[T]) -> None:
         """Add items; nothing is dropped yet."""
@@ -50,15 +48,12 @@ class ReplayBuffer(Generic[T]):
             size = self._size(item)
             self._items.append((item, size))
             self.bytes += size
-
-    @property
-    def keeps(self) -> bool:
-        """Whether `trim` may leave anything."""
-        return self._max_bytes > 0
+            self.next += 1
 
     def skip(self, count: int) -> None:
         """Count so many items that everybody has already; there must be none that is kept."""
         self.first += count
+        self.next += count
 
     def check(self, number: int) -> None:
         """Refuse a number from which `since` cannot go on.

@@ -42,11 +42,12 @@ class CTranslate2Engine:
     context_size: int | None
     """The most ids that prompt and answer may have together, if `config.json` says so; CTranslate2 itself has no limit."""
 
-    def __init__(self, folder: str | Path, **options: Any) -> None:
+    def __init__(self, folder: str | Path, *, logprobs: bool = False, **options: Any) -> None:
         """Load the model.
 
         Args:
             folder: Of a converted model: `model.bin`, `config.json`, `vocabulary.json`.
+            logprobs: Give the logprob of every id, of all that the model could have chosen.
             **options: Go to `ctranslate2.Generator`, such as `device="cuda"`, `compute_type="int8"`,
                 `inter_threads=4` (generations at the same time, 1 if not given; more wait in line).
 
@@ -67,6 +68,7 @@ class CTranslate2Engine:
             self._generator = ctranslate2.Generator(str(folder), **options)
         except (RuntimeError, ValueError, TypeError) as error:
             raise EngineError(f"{folder}: CTranslate2 cannot load the model: {error}") from error
+        self._logprobs = logprobs
         self._live: set[int] = set()  # threads that generate
         self._engine = SyncEngine(self._steps, max_concurrency=options.get("inter_threads", 1))
 
@@ -100,7 +102,7 @@ class CTranslate2Engine:
                     reason = None
                     if result.is_last:
                         reason = "stop" if result.token_id in end_ids else "length"
-                    yield EngineStep([result.token_id], finish_reason=reason)
+                    yield EngineStep([result.token_id], [result.log_prob] if self._logprobs else None, reason)
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"CTranslate2 failed: {error}") from error
         finally:
@@ -161,6 +163,7 @@ class CTranslate2Engine:
             "end_token": [token_id for token_id in end_ids if 0 <= token_id < len(self.tokens)],
             "sampling_topk": 1,
             "repetition_penalty": repetition_penalty,
+            "return_log_prob": self._logprobs,
         }
         if not greedy:
             options["sampling_topk"] = 0 if top_k is None else min(top_k, len(self.tokens))  # 0: all

@@ -95,7 +95,7 @@ def load_engine(report: Report = lambda line: None) -> CTranslate2Engine:
     if not (folder / "model.bin").is_file():
         report(f"converting {NAME} for CTranslate2, once")
         convert_gguf(path, folder)
-    return CTranslate2Engine(folder, compute_type="int8", inter_threads=2)
+    return CTranslate2Engine(folder, logprobs=True, compute_type="int8", inter_threads=2)
 
 
 def _download(folder: Path) -> Path:

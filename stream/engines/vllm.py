@@ -112,12 +112,9 @@ class VllmEngine(ModelCardEngine):
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
 
         """
-        fields = request_fields("vLLM", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
+        fields = sampling_fields(sampling)
         if sampling.max_tokens == 0:
             return
-        for name, theirs in (("json_schema", "json"), ("grammar", "grammar")):
-            if name in fields:
-                fields["structured_outputs"] = {theirs: fields.pop(name)}
         request = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)} | {"stream": self._stream}
         if self._logprobs:
             fields["logprobs"] = 0
@@ -150,6 +147,20 @@ class VllmEngine(ModelCardEngine):
                     if choice.finish_reason is not None:
                         ends.add(choice.index)
                     yield _step(choice)
+
+
+def sampling_fields(sampling: Sampling) -> dict[str, Any]:
+    """A sampling that vLLM is asked for, by its names, without stop strings; of `extra` all fields.
+
+    Raises:
+        EngineError: `extra` has a field that vLLM does not know.
+
+    """
+    fields = request_fields("vLLM", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
+    for name, theirs in (("json_schema", "json"), ("grammar", "grammar")):
+        if name in fields:
+            fields["structured_outputs"] = {theirs: fields.pop(name)}
+    return fields
 
 
 def _step(choice: _Choice) -> EngineStep:

@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Sequence
 from time import monotonic
+from types import coroutine
 from typing import Any, Self
 
 from anyio import CancelScope
@@ -58,42 +59,60 @@ class Cancellable(AsyncIterator[Any]):
 
     def __aiter__(self) -> Self:
         self._items = aiter(self._source)
-        self._asyncio = isinstance(current_token().native_token, asyncio.AbstractEventLoop)
+        loop = current_token().native_token
+        self._loop = loop if isinstance(loop, asyncio.AbstractEventLoop) else None
         return self
 
-    async def __anext__(self) -> Any:
+    @coroutine  # every `async def` between would add a frame to every wait
+    def __anext__(self) -> Generator[Any, Any, Any]:
         if not self._cancelled:
-            if monotonic() >= self._breath_due:
-                await checkpoint()
+            if self._breath_due != math.inf and monotonic() >= self._breath_due:
                 self._breath_due = math.inf
-            turn = _Turn(anext(self._items))
+                yield from checkpoint().__await__()
             try:
-                return await (self._in_task(turn) if self._asyncio else self._in_scope(turn))
-            except _Interrupted:
-                pass
+                if self._loop is None:
+                    with CancelScope() as self._waiting:  # noqa: ASYNC100 - trio's scopes are its own
+                        return (yield from self._turn())
+                else:
+                    # Under asyncio a cancel scope for each item would cost more than all the rest of it.
+                    self._waiting = task = asyncio.current_task(self._loop)
+                    assert task is not None
+                    try:
+                        item = yield from self._turn()
+                    except BaseException as error:
+                        if not (self._take_back(task) and isinstance(error, asyncio.CancelledError)):
+                            raise
+                    else:
+                        if self._interrupted:
+                            self._take_back(task)
+                        return item
             finally:
                 self._waiting = None
-                if turn.suspended:
-                    self._breath_due = math.inf
-                elif self._breath_due == math.inf:
-                    self._breath_due = monotonic() + BREATH
-        await self._source.aclose()
+        yield from self._source.aclose().__await__()
         for item in self._last:
             return item
         raise StopAsyncIteration
 
-    async def _in_task(self, turn: _Turn) -> Any:
-        """Wait under asyncio. A cancel scope for each item would cost more than all the rest of it."""
-        self._waiting = task = asyncio.current_task()
-        assert task is not None
-        try:
-            item = await turn
-        except BaseException as error:
-            if self._take_back(task) and isinstance(error, asyncio.CancelledError):
-                raise _Interrupted from None
-            raise
-        self._take_back(task)
-        return item
+    def _turn(self) -> Generator[Any, Any, Any]:
+        """Await the next item, and see whether other tasks could run meanwhile."""
+        steps = anext(self._items).__await__()
+        step, argument = steps.send, None
+        suspended = False
+        while True:
+            try:
+                wanted = step(argument)
+            except StopIteration as end:
+                if suspended:
+                    self._breath_due = math.inf
+                elif self._breath_due == math.inf:
+                    self._breath_due = monotonic() + BREATH
+                return end.value
+            suspended = True
+            try:
+                argument = yield wanted
+                step = steps.send
+            except BaseException as error:  # noqa: BLE001 - it is for those who wait
+                step, argument = steps.throw, error
 
     def _take_back(self, task: asyncio.Task[Any]) -> bool:
         """Undo the cancellation of `cancel`, if there was one; whether nobody else has cancelled the task since."""
@@ -102,46 +121,6 @@ class Cancellable(AsyncIterator[Any]):
         self._interrupted = False
         return task.uncancel() <= self._cancelling
 
-    async def _in_scope(self, turn: _Turn) -> Any:
-        """Wait under trio, whose cancel scopes are its own."""
-        with CancelScope() as self._waiting:
-            return await turn
-        raise _Interrupted
-
-
-class _Interrupted(Exception):
-    """The wait was cancelled by `Cancellable.cancel`, and by nobody else."""
-
-
-class _Turn:
-    """Awaits, and knows whether it had to wait.
-
-    Attributes:
-        suspended: Whether other tasks could run meanwhile.
-
-    """
-
-    __slots__ = ("_awaitable", "suspended")
-
-    def __init__(self, awaitable: Any) -> None:
-        self._awaitable = awaitable
-        self.suspended = False
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        steps = self._awaitable.__await__()
-        step, argument = steps.send, None
-        while True:
-            try:
-                wanted = step(argument)
-            except StopIteration as end:
-                return end.value
-            self.suspended = True
-            try:
-                argument = yield wanted
-                step = steps.send
-            except BaseException as error:  # noqa: BLE001 - it is for those who wait
-                step, argument = steps.throw, error
-
 
 class Deltas(Stage[Delta]):
     """The deltas of `chat()`: an async generator, which any task of its event loop can cancel.
@@ -149,11 +128,18 @@ class Deltas(Stage[Delta]):
     Args:
         items: The deltas.
         sources: What the engine gives for them.
+        prompt_ids: What the engine was given.
+
+    Attributes:
+        prompt_ids: As given.
 
     """
 
-    def __init__(self, items: AsyncGenerator[Delta, None], sources: Sequence[Cancellable]) -> None:
+    def __init__(
+        self, items: AsyncGenerator[Delta, None], sources: Sequence[Cancellable], prompt_ids: Sequence[int]
+    ) -> None:
         super().__init__(items)
+        self.prompt_ids = prompt_ids
         self._cancellable = sources
 
     def cancel(self) -> None:

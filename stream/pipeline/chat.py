@@ -14,6 +14,7 @@ from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateErr
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import OutputOptions
+from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
 from tokenweir.stream.events import Delta, FinishReason
@@ -23,8 +24,12 @@ from tokenweir.stream.pipeline.stages import close, drive, engine_error
 from tokenweir.stream.pipeline.transforms import DecodeChat
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
-from tokenweir.templates.reasoning_styles import ReasoningStyle
-from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
+from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, honour_tool_choice
+from tokenweir.templates.tool_styles import style_of_answer
+
+CALL_LIST_OPTIONS: OutputOptions = {"reasoning": None, "tool_style": CALL_LIST}
+"""How an answer that the engine holds to a list of calls is decoded."""
 
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded at once."""
@@ -67,9 +72,9 @@ async def chat(
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
-        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it; passed to a template
-            that reads it.
-        parallel_tool_calls: Whether an answer may have several calls; likewise.
+        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it. An engine that
+            honours `json_schema` is held to it, a template that reads it is told, and where neither hears it is refused.
+        parallel_tool_calls: Whether an answer may have several calls; False ends it when its first one is whole.
         template_kwargs: Variables for the template, such as `enable_thinking`.
         options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
             `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
@@ -78,7 +83,7 @@ async def chat(
 
     Raises:
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
-        TemplateError: There is no template, or it refuses the messages, takes no tools or reads no choice.
+        TemplateError: There is no template, or it refuses the messages or takes no tools; or nobody hears a choice.
         TextError: A message has a lone surrogate.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
@@ -89,13 +94,23 @@ async def chat(
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, sampling, options)
     template = template or ChatTemplate.from_tokenizer(tokenizer)
-    tools, chosen = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls)
-    if options.get("tool_style", "auto") == "auto":
-        options["tool_style"] = template.tool_style or "auto" if tools else None
-    chosen |= template_kwargs or {}
+    heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
+    tools, forced = heard.tools, heard.json_schema is not None
+    sampling = held_to(heard, sampling)
+    if forced:
+        options |= CALL_LIST_OPTIONS
+    elif options.get("tool_style", "auto") == "auto":
+        options["tool_style"] = style_of_answer(template.tool_style, tools)
     prompt_ids = await prompt_of(
-        messages, tokenizer=tokenizer, template=template, encoder=encoder, tools=tools, template_kwargs=chosen
+        messages,
+        tokenizer=tokenizer,
+        template=template,
+        encoder=encoder,
+        tools=tools,
+        template_kwargs=heard.variables | dict(template_kwargs or {}),
     )
+    if forced:
+        refuse_open_thinking(tokenizer, prompt_ids, template)
     async with answer(
         prompt_ids,
         engine=engine,
@@ -103,9 +118,44 @@ async def chat(
         sampling=sampling,
         reasoning_style=template.reasoning,
         tool_schemas=tools,
+        parallel_tool_calls=parallel_tool_calls is not False,
         **options,
     ) as deltas:
         yield deltas
+
+
+def forces_json(engine: Engine) -> bool:
+    """Tell whether an engine is known to hold an answer to a JSON schema."""
+    return "json_schema" in getattr(engine, "supports", ())
+
+
+def held_to(heard: HeardChoice, sampling: Sampling) -> Sampling:
+    """Ask for an answer that fits the schema of a choice of tools, if it has one.
+
+    Raises:
+        TemplateError: The sampling says already what the answer is to look like.
+
+    """
+    if heard.json_schema is None:
+        return sampling
+    if sampling.json_schema is not None or sampling.grammar is not None:
+        raise TemplateError("tool_choice asks for calls, and json_schema or grammar for an answer of another form")
+    return replace(sampling, json_schema=heard.json_schema)
+
+
+def refuse_open_thinking(tokenizer: Tokenizer, prompt_ids: Sequence[int], template: ChatTemplate) -> None:
+    """Refuse a prompt that opens thinking, where a schema leaves no room for it.
+
+    Raises:
+        TemplateError: It does.
+
+    """
+    style = None if template.reasoning is None else style_of(template.reasoning)
+    if read_prompt(tokenizer, prompt_ids, style).inside:
+        raise TemplateError(
+            f"tool_choice cannot be honoured: the chat template {template.name!r} opens thinking in this prompt, and an "
+            "answer that the engine holds to a list of calls has none"
+        )
 
 
 def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: OutputOptions) -> None:
@@ -166,6 +216,7 @@ async def answer(
     sampling: Sampling,
     reasoning_style: str | ReasoningStyle | None = None,
     tool_schemas: Tools | None = None,
+    parallel_tool_calls: bool = True,
     **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
     """Run an engine on a prompt's ids and decode what it gives: the second half of `chat()`, with its errors.
@@ -177,6 +228,7 @@ async def answer(
         sampling: As for `chat()`.
         reasoning_style: See `DecoderOptions`.
         tool_schemas: See `DecoderOptions`.
+        parallel_tool_calls: See `DecoderOptions`.
         options: See `OutputOptions`.
 
     Raises:
@@ -196,6 +248,7 @@ async def answer(
                 ignore_eos=sampling.ignore_eos,
                 reasoning_style=reasoning_style,
                 tool_schemas=tool_schemas,
+                parallel_tool_calls=parallel_tool_calls,
                 index=index,
                 **options,
             )
@@ -211,14 +264,14 @@ async def answer(
             answers.append(
                 drive(sources[0], decoders[0], engine_error) if one else decode_answers(sources[0], decoders)
             )
-            yield Deltas(answers[0], sources)
+            yield Deltas(answers[0], sources, prompt_ids)
         else:
             for index, decoder in enumerate(decoders):
                 seed = None if sampling.seed is None else sampling.seed + index
                 sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed)))
                 answers.append(drive(sources[index], decoder, engine_error))
             async with multiplex(answers) as deltas:
-                yield Deltas(deltas, sources)
+                yield Deltas(deltas, sources, prompt_ids)
     finally:
         await close(*answers)
 

@@ -6,11 +6,10 @@ delta of all. If more than one failed, the error of the first of these answers i
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-import anyio
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import DeliveryError, EngineError
@@ -18,7 +17,7 @@ from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.stages import Owned, Stage, close, drive, engine_error
-from tokenweir.stream.pipeline.task_scope import background_tasks
+from tokenweir.stream.pipeline.task_scope import Tasks, background_tasks
 from tokenweir.stream.pipeline.transforms import DecodeChat
 
 T = TypeVar("T")
@@ -37,7 +36,7 @@ async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[As
     """
     broadcast = Broadcast.of_deltas(max_ahead=MAX_AHEAD)
     async with background_tasks() as tasks:
-        tasks.start_soon(move, answers, broadcast)
+        start_moving(tasks, answers, broadcast)
         with broadcast.subscribe() as subscription:
             deltas = _each(subscription)
             try:
@@ -52,15 +51,17 @@ async def _each(subscription: Subscription[T]) -> AsyncGenerator[T, None]:
             yield item
 
 
-async def move(sources: Iterable[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
-    """Move all that the sources give into a broadcast, close each source, and then the broadcast.
+def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
+    """Move all that the sources give into a broadcast, each in a task; close each source, and in the end the broadcast.
 
     What the sources fail with becomes the failure of the broadcast, once all of them have ended. Cancelling closes the
     sources, and the broadcast with an error that says so.
     """
     failures: dict[int, Exception] = {}
+    left = len(sources)
 
-    async def move_one(number: int, source: AsyncIterable[Delta]) -> None:
+    async def move(number: int, source: AsyncIterable[Delta]) -> None:
+        nonlocal left
         try:
             try:
                 async for delta in source:
@@ -69,15 +70,15 @@ async def move(sources: Iterable[AsyncIterable[Delta]], broadcast: Broadcast[Any
                 await close(source)
         except Exception as error:  # noqa: BLE001 - a source can fail in any way
             failures[number] = error
+        except BaseException:
+            broadcast.close(DeliveryError("closed: the stream was closed before its end", "closed"))
+            raise
+        left -= 1
+        if not left:
+            broadcast.close(first_of(failures))
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            for number, source in enumerate(sources):
-                tasks.start_soon(move_one, number, source)
-    except BaseException:
-        broadcast.close(DeliveryError("closed: the stream was closed before its end", "closed"))
-        raise
-    broadcast.close(first_of(failures))
+    for number, source in enumerate(sources):
+        tasks.start_soon(move, number, source)
 
 
 def first_of(failures: Mapping[int, Exception]) -> Exception | None:

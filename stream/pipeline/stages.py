@@ -21,7 +21,8 @@ from collections.abc import (
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 
-from tokenweir.encode.decode import ByteFallback, DecodeStream
+from tokenweir.encode import _core
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -77,14 +78,24 @@ def detokenize(
         tool_style: Likewise those of this style of tool calls, for `split_tool_calls`.
 
     """
-    stream = DecodeStream(
-        tokenizer, prompt_ids=prompt_ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback
-    )
+    check_byte_fallback(byte_fallback)
     shown: dict[int, str] = {}
     if skip_special_tokens:
         shown |= shown_tokens(tokenizer, style_of(style)) if style is not None else {}
         shown |= shown_tokens(tokenizer, tool_style_of(tool_style)) if tool_style is not None else {}
-    return drive(ids, Detokenize(stream, shown))
+    detok = _core.Detokenizer(
+        tokenizer.token_table,
+        prompt_ids,
+        skip_special_tokens,
+        byte_fallback == "huggingface",
+        _core.StopStrings(()),
+        (),
+        shown,
+        splits=False,
+        min_tokens=0,
+        limit=None,
+    )
+    return drive(ids, Detokenize(detok))
 
 
 def split_reasoning(

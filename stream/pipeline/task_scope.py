@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, Protocol
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint_if_cancelled, current_token
+
+Work = Callable[..., Coroutine[Any, Any, None]]
+
+
+class Tasks(Protocol):
+    """Starts tasks."""
+
+    def start_soon(self, work: Work, *arguments: Any) -> object:
+        """Run a function in a task."""
+        ...
 
 
 @asynccontextmanager
-async def background_tasks() -> AsyncIterator[TaskGroup]:
-    """A task group for as long as the context lasts.
+async def background_tasks() -> AsyncIterator[Tasks]:
+    """Start tasks that last no longer than the context.
 
     Leaving it cancels the tasks and waits for their end. What the body raises comes out as it is, where a task group
     alone would wrap it in an `ExceptionGroup`.
+
+    Under asyncio each task is cancelled once. A task may belong to an engine that swallows that; anyio's scopes would
+    cancel it again and again, and take a whole core as long as it goes on.
     """
+    if isinstance(current_token().native_token, asyncio.AbstractEventLoop):
+        own = _AsyncioTasks()
+        try:
+            yield own
+        finally:
+            await own.end()
+        return
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         try:
@@ -25,3 +47,46 @@ async def background_tasks() -> AsyncIterator[TaskGroup]:
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
+    await checkpoint_if_cancelled()  # a nursery whose tasks have all ended looks for no cancellation
+
+
+class _AsyncioTasks:
+    """Tasks of asyncio, each of which is cancelled once."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+
+    def start_soon(self, work: Work, *arguments: Any) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(work, *arguments))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, work: Work, *arguments: Any) -> None:
+        try:
+            await work(*arguments)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - asyncio would end its loop for a `SystemExit`
+            self._failure = self._failure or error
+
+    async def end(self) -> None:
+        """Cancel the tasks, wait for their end, and raise what the first of them failed with."""
+        interrupted: asyncio.CancelledError | None = None
+        told = False
+        with anyio.CancelScope(shield=True):
+            while self._running:
+                try:
+                    if told:
+                        await asyncio.wait(self._running)
+                    else:
+                        await asyncio.sleep(0)  # a task that has not begun would not close what it was given
+                        told = True
+                        for task in self._running:
+                            task.cancel()
+                except asyncio.CancelledError as error:
+                    interrupted = error
+        if self._failure is not None:
+            raise self._failure
+        if interrupted is not None:
+            raise interrupted

@@ -1,18 +1,19 @@
-"""What each stage does, without I/O: take an item of the source, give the items that are final."""
+"""What each stage does, without I/O: take an item of the source, give the items that are final.
+
+Each drives the objects that `ChatDecoder` consists of: the core's `Detokenizer`, a splitter, a router.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
-from msgspec.structs import replace
-
 from tokenweir.encode import _core
-from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, id_list
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Piece, Splitter
+from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
+from tokenweir.stream.decode.router import ChunkRouter
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Channel, Delta, FinishReason
@@ -56,139 +57,98 @@ class UntilEos:
         return []
 
 
-class ChunkPart:
-    """A part that gives chunks: the ids whose text it holds, and the end of the stream."""
-
-    def __init__(self) -> None:
-        self.finished = False
-        self._pending = _core.PendingIds()
-
-    def _cut(self, text: str, channel: Channel) -> list[Chunk]:
-        return [Chunk(ids, piece, channel) for ids, piece in self._pending.cut(text)]
-
-    def _rest(self, channel: Channel) -> list[Chunk]:
-        ids = self._pending.rest()
-        return [Chunk(ids, "", channel)] if ids else []
-
-
-class Detokenize(ChunkPart):
+class Detokenize:
     """Turns ids into chunks."""
 
-    def __init__(self, stream: DecodeStream, shown: Mapping[int, str]) -> None:
-        super().__init__()
-        self._stream = stream
-        self._shown = shown
-        self._out: list[Chunk] = []
+    finished = False
+
+    def __init__(self, detok: _core.Detokenizer) -> None:
+        self._detok = detok
+        self._answer = detok.answer
+        self._router = ChunkRouter(self._answer, ANSWER)
 
     def feed(self, item: Any) -> Sequence[Chunk]:
         if isinstance(item, Chunk):  # its ids have no text
-            self._step(self._stream.flush(), ())
-            self._pending.add(item.ids, "")
+            self._send(self._detok.flush())
+            self._answer.add(item.ids, "")
         else:
             for token_id in id_list(item):
-                if token_id in self._shown:
-                    text = self._stream.flush() + self._shown[token_id]
-                else:
-                    text = self._stream.step(token_id)
-                self._step(text, (token_id,))
-        out, self._out = self._out, []
-        return out
+                self._send(self._detok.step(token_id))
+        return self._router.take()
 
-    def _step(self, text: str, ids: tuple[int, ...]) -> None:
-        self._pending.add(ids, text, not self._stream.pending)
-        self._out += self._cut(text, ANSWER)
+    def _send(self, text: str) -> None:
+        self._router.route([plain(text, ANSWER)], ANSWER)
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
-        self._step(self._stream.flush(), ())
-        return [*self._out, *self._rest(ANSWER)]
+        self._send(self._detok.flush())
+        return self._router.take_all(ANSWER)
 
 
-class Split(ChunkPart):
+class Split:
     """Puts the answer's chunks on channels, by what a splitter makes of their text."""
 
+    finished = False
+
     def __init__(self, splitter: Splitter, *, strip: bool = False) -> None:
-        super().__init__()
         self._splitter = splitter
-        self._strip = strip
+        self._answer = _core.AnswerText(_core.StopStrings(()))
+        self._router = ChunkRouter(self._answer, splitter.channel, strip=strip)
 
     def feed(self, item: Any) -> Sequence[Chunk]:
         chunk = _chunk(item)
         if chunk.channel is ANSWER and chunk.text and chunk.malformed is None:
-            self._pending.add(chunk.ids, chunk.text)
-            return self._chunks(self._splitter.feed(chunk.text))
-        # Another splitter has decided on it; no markup reaches over that.
-        out = self._chunks(self._splitter.finish())
-        return [*out, replace(chunk, ids=[*self._pending.rest(), *chunk.ids])]
-
-    def _chunks(self, pieces: Iterable[Piece]) -> list[Chunk]:
-        out: list[Chunk] = []
-        for piece in pieces:
-            channel = piece.channel
-            if channel is None or (self._strip and channel is REASONING):
-                # Without text, but not left out: the next stage must know that the text is not of one piece here.
-                out.append(Chunk(self._pending.take(piece.source), "", channel or self._splitter.channel))
-            elif piece.text == piece.source != "":
-                cut = self._cut(piece.text, channel)
-                out += cut if piece.call == 0 and piece.malformed is None else [_as_piece(c, piece) for c in cut]
-            else:
-                out.append(_as_piece(Chunk(self._pending.take(piece.source), piece.text, channel), piece))
-        return out
+            self._answer.add(chunk.ids, chunk.text)
+            self._router.route(self._splitter.feed(chunk.text), self._splitter.channel)
+        else:  # another splitter has decided on it; no markup reaches over that
+            self._router.route(self._splitter.finish(), self._splitter.channel)
+            self._router.pass_on(chunk)
+        return self._router.take()
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
-        return [*self._chunks(self._splitter.finish()), *self._rest(self._splitter.channel)]
+        self._router.route(self._splitter.finish(), self._splitter.channel)
+        return self._router.take_all(self._splitter.channel)
 
 
-class StopAt(ChunkPart):
+class StopAt:
     """Ends at a stop string."""
 
-    def __init__(self, stops: StopStrings, scope: Collection[Channel]) -> None:
-        super().__init__()
-        self._stops = stops
+    def __init__(self, stops: StopStrings, scope: frozenset[Channel]) -> None:
+        self.finished = False
         self._scope = scope
-        self._last = Chunk((), "")  # of which there may be held text
+        self._answer = _core.AnswerText(stops)
+        self._router = ChunkRouter(self._answer, ANSWER, scope=scope)
 
     def feed(self, item: Any) -> Sequence[Chunk]:
         chunk = _chunk(item)
-        out: list[Chunk] = []
-        if not chunk.text or (chunk.channel, chunk.malformed) != (self._last.channel, self._last.malformed):
-            out += self._release()  # a stop does not reach over markup
-        self._last = chunk
-        if chunk.channel not in self._scope:
-            return [*out, replace(chunk, ids=[*self._pending.rest(), *chunk.ids])]
-        self._pending.add(chunk.ids, chunk.text)
-        step = self._stops.step(chunk.text)
-        out += self._given(step.text)
-        if step.matched is not None:
-            self.finished = True
-            out += self._rest(chunk.channel)
-        return out
-
-    def _given(self, text: str) -> list[Chunk]:
-        last = self._last
-        cut = self._cut(text, last.channel)
-        return cut if last.malformed is None else [replace(chunk, malformed=last.malformed) for chunk in cut]
-
-    def _release(self) -> list[Chunk]:
-        return self._given(self._stops.flush())
+        if not chunk.text or chunk.channel not in self._scope:
+            self._router.pass_on(chunk)
+            return self._router.take()
+        self._answer.add(chunk.ids, chunk.text)
+        self._router.route([Piece(chunk.text, chunk.channel, chunk.text, malformed=chunk.malformed)], chunk.channel)
+        if not self._router.stopped:
+            return self._router.take()
+        self.finished = True
+        return self._router.take_all(chunk.channel)
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
-        return [*self._release(), *self._rest(self._last.channel)]
+        self._router.release()
+        return self._router.take_all(self._router.channel)
 
 
 class DecodeChat:
     """Turns ids into deltas."""
 
     def __init__(self, decoder: ChatDecoder) -> None:
+        self.finished = decoder.finished
         self._decoder = decoder
         self._reason: str | None = None
 
-    @property
-    def finished(self) -> bool:
-        return self._decoder.finished
-
     def feed(self, item: Any) -> Sequence[Delta]:
-        if not isinstance(item, EngineStep):
-            return self._decoder.feed(item)
+        deltas = self._decoder.feed(item) if not isinstance(item, EngineStep) else self._feed_step(item)
+        self.finished = self._decoder.finished
+        return deltas
+
+    def _feed_step(self, item: EngineStep) -> Sequence[Delta]:
         if item.index:
             raise EngineError(f"the engine gave ids of answer {item.index}; it was asked for one answer, which is 0")
         if item.finish_reason is not None:
@@ -199,11 +159,9 @@ class DecodeChat:
         return self._decoder.feed(id_list(item), item.logprobs)
 
     def finish(self, failure: Exception | None) -> Sequence[Delta]:
-        return self._decoder.finish(FinishReason.ERROR if failure else self._reason)
-
-
-def _as_piece(chunk: Chunk, piece: Piece) -> Chunk:
-    return replace(chunk, name=piece.name, call=piece.call, complete=piece.complete, malformed=piece.malformed)
+        deltas = self._decoder.finish(FinishReason.ERROR if failure else self._reason)
+        self.finished = True
+        return deltas
 
 
 def _chunk(item: Any) -> Chunk:

@@ -18,11 +18,12 @@ from tokenweir.stream.delivery.merge import merge, size_of
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
 from tokenweir.stream.server.endpoints import JSON
-from tokenweir.stream.server.exchange import DONE, EventStream, read_body, while_connected
+from tokenweir.stream.server.exchange import DONE, EventStream, read_object, while_connected
 from tokenweir.stream.server.generation import Generation
-from tokenweir.stream.server.job import Job
+from tokenweir.stream.server.job import Job, chat_job, completion_job
 from tokenweir.stream.server.response_task import Responses, ResponseTask
-from tokenweir.stream.server.wire.chat import ChatAnswer, parse_chat, sse
+from tokenweir.stream.server.wire.chat import parse_chat
+from tokenweir.stream.server.wire.chat_answers import ChatAnswer, sse
 from tokenweir.stream.server.wire.completions import CompletionAnswer, parse_completion
 from tokenweir.stream.server.wire.errors import ErrorBody, RequestError, error_detail
 from tokenweir.stream.server.wire.events import LAST_EVENTS, ResponseEvent, encode
@@ -56,46 +57,28 @@ class Api:
     async def chat_completions(self, request: Request) -> Response:
         """`POST /v1/chat/completions`."""
         service = self._service
-        asked = parse_chat(await read_body(request, self._limits), max_items=self._limits.max_items)
+        asked = parse_chat(await read_object(request, self._limits), max_items=self._limits.max_items)
         model = service.model(asked.model)
         field, limit = asked.limit
         service.check_max_tokens(limit, field)
         self._check_choices(asked.n)
         answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs)
-        job = Job(
-            model=model,
-            messages=asked.conversation(),
-            sampling=asked.sampling(),
-            template_kwargs=asked.template_kwargs(),
-            tools=asked.definitions(),
-            alignment=asked.logprobs,
-            decoding=asked.decoding(),
-        )
-        generation = self._generate(answer.id, job, request)
+        generation = self._generate(answer.id, chat_job(asked, model), request)
         last = answer.usage_chunk if asked.stream_options.include_usage else None
         return await self._answer(
-            request, [generation], _ChatFace(answer), stream=asked.stream, first=answer.start, last=last
+            request, model, [generation], _ChatFace(answer), stream=asked.stream, first=answer.start, last=last
         )
 
     async def completions(self, request: Request) -> Response:
         """`POST /v1/completions`."""
         service = self._service
-        asked = parse_completion(await read_body(request, self._limits), max_items=self._limits.max_items)
+        asked = parse_completion(await read_object(request, self._limits), max_items=self._limits.max_items)
         model = service.model(asked.model)
         service.check_max_tokens(asked.max_tokens, "max_tokens")
         prompts = asked.prompts()
         self._check_choices(asked.n * len(prompts))
         answer = CompletionAnswer(asked, model, asked.n * len(prompts))
-        jobs = [
-            Job(
-                model=model,
-                prompt=prompt,
-                sampling=asked.sampling(),
-                alignment=asked.logprobs is not None,
-                decoding=asked.decoding(),
-            )
-            for prompt in prompts
-        ]
+        jobs = [completion_job(asked, model, prompt) for prompt in prompts]
         generations: list[Generation[Delta]] = []
         try:
             generations += (self._generate(answer.id, job, request) for job in jobs)
@@ -105,7 +88,7 @@ class Api:
             raise
         last = answer.usage_chunk if asked.stream_options.include_usage else None
         return await self._answer(
-            request, generations, _CompletionFace(answer, asked.n), stream=asked.stream, last=last
+            request, model, generations, _CompletionFace(answer, asked.n), stream=asked.stream, last=last
         )
 
     def _check_choices(self, choices: int) -> None:
@@ -123,6 +106,7 @@ class Api:
     async def _answer(
         self,
         request: Request,
+        model: str,
         generations: Sequence[Generation[Delta]],
         face: _Face,
         *,
@@ -158,7 +142,7 @@ class Api:
             for generation in generations:  # so that what is wrong with the prompt gets a status of its own
                 await while_connected(request, _started(generation))
             if stream:
-                return EventStream(events(), leave=leave, limits=self._limits, stalled=self._cut_off)
+                return EventStream(events(), leave=leave, limits=self._limits, stalled=self._cut_off(model))
             work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
             await while_connected(request, _result(work))
             return Response(face.whole(), media_type=JSON)
@@ -168,15 +152,15 @@ class Api:
 
     async def responses(self, request: Request) -> Response:
         """`POST /v1/responses`."""
-        asked = parse_create(await read_body(request, self._limits), max_items=self._limits.max_items)
-        task = self._responses.create(asked, request.scope["tokenweir.client"])
+        asked = parse_create(await read_object(request, self._limits), max_items=self._limits.max_items)
+        task = await self._responses.create(asked, request.scope["tokenweir.client"])
         subscription = task.subscribe()
         try:
             await while_connected(request, _started(task.generation))
             if asked.stream:
                 leave = partial(_leave, task, subscription)
                 events = self._response_events(subscription)
-                return EventStream(events, leave=leave, limits=self._limits, stalled=self._cut_off)
+                return EventStream(events, leave=leave, limits=self._limits, stalled=self._cut_off(task.model))
             last = await while_connected(request, _last_event(subscription))
             if (failure := last.response.error) is not None:
                 raise RequestError(failure.message, code=failure.code, status=500)
@@ -190,7 +174,7 @@ class Api:
             while events := await subscription.take():
                 subscription.interval = self._service.interval
                 yield b"".join(
-                    b"event: %b\ndata: %b\n\n" % (type(event).__struct_config__.tag.encode(), encode(event))  # type: ignore[union-attr]
+                    b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), encode(event))
                     for event in events
                 )
         except DeliveryError as error:
@@ -203,8 +187,8 @@ class Api:
                 subscription.interval = self._service.interval
                 yield items
 
-    def _cut_off(self) -> None:
-        self._service.metrics.cut_off += 1
+    def _cut_off(self, model: str) -> Callable[[], None]:
+        return partial(self._service.metrics.cut_off, model)
 
 
 class _Face(Protocol):

@@ -6,6 +6,7 @@ POST /v1/responses           OpenAI's and Open Responses' responses, likewise
 WS   /v1/responses           the same over a socket: one `Session` a connection
 GET  /v1/models              the models
 POST /tokenize, /detokenize  as vLLM has them
+POST .../render, .../derender  below the first three and the first two: requests to ids and ids to answers, as vLLM has them
 GET  /health, /ready         whether the server lives; whether it can answer
 GET  /metrics                for Prometheus
 GET  /                       the chat page
@@ -27,6 +28,7 @@ from starlette.routing import WebSocketRoute
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.server.access_log import AccessLog
 from tokenweir.stream.server.api import Api
 from tokenweir.stream.server.auth import KEY_SUBPROTOCOL, Gate
 from tokenweir.stream.server.endpoints import JSON, Endpoints
@@ -37,6 +39,7 @@ from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.service import DEFAULT, Service
 from tokenweir.stream.server.session import Session
+from tokenweir.stream.server.tokens.routes import TokenRoutes
 from tokenweir.stream.server.websocket import SocketTransport
 from tokenweir.stream.server.wire.errors import RequestError, error_body
 from tokenweir.templates.chat_template import ChatTemplate
@@ -96,6 +99,7 @@ class Application:
 
     Attributes:
         service: What its connections share.
+        responses: The responses in flight.
 
     """
 
@@ -126,12 +130,13 @@ class Application:
             limits=limits,
         )
         self.service = Service(answering.answer, list(engines), limits, reasoning_events=reasoning_events)
-        self._responses = Responses(self.service)
+        self.responses = Responses(self.service)
         self._sessions: set[Session] = set()
         routes = [
-            *Api(self._responses).routes,
+            *Api(self.responses).routes,
             *Endpoints(self.service, answering).routes,
-            WebSocketRoute("/v1/responses", _Sockets(self._responses, self._sessions)),
+            *TokenRoutes(self.service, answering).routes,
+            WebSocketRoute("/v1/responses", _Sockets(self.responses, self._sessions)),
         ]
         handlers: dict[Any, Any] = {
             RequestError: self._refuse,
@@ -140,7 +145,7 @@ class Application:
             Exception: self._fail,
         }
         starlette = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
-        self._app = Guard(starlette, gate, self.service)
+        self._app = AccessLog(Guard(starlette, gate, self.service))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a connection, as ASGI has it."""

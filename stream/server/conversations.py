@@ -29,11 +29,19 @@ class Conversations:
         data = msgspec.json.encode(messages)
         if len(data) > min(self._max_bytes, self._max_conversation_bytes):
             return False
+        self.adopt(client, response_id, data)
+        return True
+
+    def adopt(self, client: str, response_id: str, data: bytes) -> None:
+        """Keep a conversation as `all` of another worker gave it."""
         self._kept[client, response_id] = data
         self._bytes += len(data)
         while self._bytes > self._max_bytes:
             self._bytes -= len(self._kept.popitem(last=False)[1])
-        return True
+
+    def all(self) -> list[tuple[str, str, bytes]]:
+        """All conversations, the oldest first: client, id and messages as JSON."""
+        return [(client, response_id, data) for (client, response_id), data in self._kept.items()]
 
     def find(self, client: str, response_id: str) -> list[ChatMessage] | None:
         """The conversation up to and with this response, or None."""

@@ -8,20 +8,21 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.server.exchange import read_body
+from tokenweir.stream.server.exchange import read_object
 from tokenweir.stream.server.job import Engines, Job
 from tokenweir.stream.server.metrics import CONTENT_TYPE
 from tokenweir.stream.server.page import PAGE, PAGE_POLICY
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.chat_messages import chat_messages
+from tokenweir.stream.server.wire.checking import convert, count_items
 from tokenweir.stream.server.wire.errors import RequestError
-from tokenweir.stream.server.wire.requests import count_items, located, parse_object
 
 JSON = "application/json"
 
@@ -41,10 +42,11 @@ class Tokenize(Struct, frozen=True, kw_only=True):
 
 
 class Detokenize(Struct, frozen=True, kw_only=True):
-    """The body of `POST /detokenize`."""
+    """The body of `POST /detokenize`; `return_tokens` is an extension: each token by itself, as its bytes."""
 
     tokens: list[int]
     model: str | None = None
+    return_tokens: bool = False
 
 
 class Endpoints:
@@ -66,6 +68,7 @@ class Endpoints:
         """The paths."""
         return [
             Route("/", self.page),
+            Route("/page/{name:path}", self.page_file),
             Route("/health", self.health),
             Route("/ready", self.ready),
             Route("/metrics", self.metrics),
@@ -77,7 +80,13 @@ class Endpoints:
 
     async def page(self, request: Request) -> Response:
         """The chat page."""
-        return Response(PAGE, media_type="text/html; charset=utf-8", headers={"content-security-policy": PAGE_POLICY})
+        return _file("index.html")
+
+    async def page_file(self, request: Request) -> Response:
+        """A script, a style or a licence of the page."""
+        if (name := request.path_params["name"]) not in PAGE:
+            raise HTTPException(404)
+        return _file(name)
 
     async def health(self, request: Request) -> Response:
         """Whether the server lives."""
@@ -94,9 +103,11 @@ class Endpoints:
         return reply({"status": problem, "models": unready}, 503)
 
     async def metrics(self, request: Request) -> Response:
-        """What is counted, for Prometheus."""
-        self._service.metrics.connections = self._service.admission.connections
-        return Response(self._service.metrics.text(), headers={"content-type": CONTENT_TYPE})
+        """What is counted, by all workers together, for Prometheus."""
+        elsewhere = self._service.elsewhere
+        others = [] if elsewhere is None else await elsewhere.counts()
+        self._service.counts()
+        return Response(self._service.metrics.text(others), headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: Request) -> Response:
         """The models, as the `openai` client lists them."""
@@ -114,7 +125,7 @@ class Endpoints:
     async def tokenize(self, request: Request) -> Response:
         """The ids of a text, or of the prompt for a conversation."""
         limits = self._service.limits
-        body = parse_object(await read_body(request, limits))
+        body = await read_object(request, limits)
         count_items(body, ("messages", "tools"), limits.max_items)
         asked = convert(body, Tokenize)
         model = self._service.model(asked.model)
@@ -149,28 +160,29 @@ class Endpoints:
 
     async def detokenize(self, request: Request) -> Response:
         """The text of ids."""
-        asked = convert(parse_object(await read_body(request, self._service.limits)), Detokenize)
+        asked = convert(await read_object(request, self._service.limits), Detokenize)
         self._service.model(asked.model)
+        tokenizer = self._engines.tokenizer
         try:
-            return reply({"prompt": self._engines.tokenizer.decode(asked.tokens, skip_special_tokens=False)})
+            text = tokenizer.decode(asked.tokens, skip_special_tokens=False)
         except TokenIdError as error:
             raise RequestError(str(error), param="tokens") from error
+        if not asked.return_tokens:
+            return reply({"prompt": text})
+        control = frozenset(tokenizer.special_tokens.values())
+        tokens = [
+            {"id": token_id, "bytes": list(tokenizer.token_bytes(token_id)), "special": token_id in control}
+            for token_id in asked.tokens
+        ]
+        return reply({"prompt": text, "tokens": tokens})
 
     def _strings(self, ids: Sequence[int]) -> list[str]:
         return [self._engines.tokenizer.token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]
 
 
-def convert(body: dict[str, Any], struct: type[Any]) -> Any:
-    """A request's body, checked.
-
-    Raises:
-        RequestError: Names the field.
-
-    """
-    try:
-        return msgspec.convert(body, struct)
-    except msgspec.ValidationError as error:
-        raise located(error, body) from error
+def _file(name: str) -> Response:
+    content, media_type = PAGE[name]
+    return Response(content, media_type=media_type, headers={"content-security-policy": PAGE_POLICY})
 
 
 def reply(content: Any, status: int = 200) -> Response:

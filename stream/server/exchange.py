@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.wire.checking import parse_object
 from tokenweir.stream.server.wire.errors import RequestError
 
 T = TypeVar("T")
@@ -55,6 +56,11 @@ async def read_body(request: Request, limits: Limits) -> bytes:
             f"the body did not arrive within {limits.request_timeout:g} s", code="request_timeout", status=408
         ) from None
     return b"".join(chunks)
+
+
+async def read_object(request: Request, limits: Limits) -> dict[str, Any]:
+    """The body of a request, which is a JSON object; raises as `read_body` and `parse_object`."""
+    return parse_object(await read_body(request, limits))
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Generic, TypeVar
 
@@ -59,7 +59,7 @@ class Generation(Generic[T]):
         answer: AbstractAsyncContextManager[Deltas],
         *,
         replay: ReplayBuffer[T],
-        make: Callable[[Iterable[Delta]], Iterable[T]],
+        make: Callable[[list[Delta]], Iterable[T]],
         limits: Limits,
         meter: Meter,
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
@@ -86,6 +86,16 @@ class Generation(Generic[T]):
     def watched(self) -> bool:
         """Whether anybody reads it."""
         return self._broadcast.watched
+
+    @property
+    def prompt_ids(self) -> Sequence[int]:
+        """What the engine was given; nothing until the prompt was accepted."""
+        return () if self._deltas is None else self._deltas.prompt_ids
+
+    @property
+    def pending_bytes(self) -> int:
+        """Memory of the deltas that wait for the fastest reader."""
+        return self._broadcast.pending_bytes
 
     def start(self, first: Iterable[T] = ()) -> None:
         """Begin, in a task of its own; `first` is what readers get before anything else."""
@@ -183,8 +193,7 @@ class Generation(Generic[T]):
             if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR and self._ending is not None:
                 self.usage = delta.usage  # the error itself is raised next
                 continue
-            broadcast.add(delta)
-            if broadcast.full and not self.stopping:
+            if broadcast.add(delta) and not self.stopping:
                 await broadcast.room()
 
     def _end(self, failure: BaseException | None) -> None:
@@ -206,7 +215,7 @@ class Generation(Generic[T]):
                 self.started.exception()  # nobody needs to ask
             else:
                 self.started.set_result(None)
-        self._meter.end()
+        self._meter.end(None if told is None else told.code)
         self._on_end()
 
 

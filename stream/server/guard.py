@@ -8,10 +8,14 @@ from typing import Any
 
 from tokenweir.stream.server.auth import Gate, key_offered
 from tokenweir.stream.server.service import Service
+from tokenweir.stream.server.tracing import request_context
 from tokenweir.stream.server.wire.errors import RequestError, error_body
 
 OPEN_PATHS = frozenset({"/", "/health", "/ready"})
 """What needs no key: the page, which asks for one, and what tells whether the server lives."""
+
+PAGE_FILES = "/page/"
+"""Where the page's scripts and styles are, which need none either."""
 
 SAFE_HEADERS = (
     (b"cache-control", b"no-store"),
@@ -43,6 +47,10 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        with request_context(scope["headers"]):
+            await self._admit(scope, receive, send)
+
+    async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
         headers = _Headers(scope)
         origin = headers.get(b"origin")
         extra = _cors(origin) if self._gate.is_foreign(origin) else ()
@@ -89,7 +97,7 @@ class Guard:
         index = self._gate.key_index(offered)
         if index is not None:
             return f"key {index}"
-        if path in OPEN_PATHS:
+        if path in OPEN_PATHS or path.startswith(PAGE_FILES):
             return f"address {address[0]}"
         problem = "no API key was given" if offered is None else "the API key is wrong"
         raise RequestError(problem, code="invalid_api_key", status=401)

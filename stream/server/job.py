@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import anyio
 from anyio import to_thread
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine, Sampling, refuse_unsupported
 from tokenweir.stream.pipeline.cancellable import Deltas
-from tokenweir.stream.pipeline.chat import answer, prompt_of
+from tokenweir.stream.pipeline.chat import (
+    CALL_LIST_OPTIONS,
+    answer,
+    fit_context,
+    forces_json,
+    held_to,
+    prompt_of,
+    refuse_open_thinking,
+)
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.metrics import Meter
+from tokenweir.stream.server.wire.chat import ChatRequest
+from tokenweir.stream.server.wire.completions import CompletionRequest
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage
+from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
+from tokenweir.templates.tool_styles import style_of_answer
+
+T = TypeVar("T")
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -34,8 +51,12 @@ class Job(Struct, frozen=True, kw_only=True):
         prompt: a text or its ids to go on with, where thinking and calls stay in the text.
         template_kwargs: Variables for the template.
         tools: Functions that the model may call.
+        tool_choice: Which of them it is to call, as `honour_tool_choice` takes it.
+        parallel_tool_calls: Whether it may make several calls.
+        forced: The engine is held to a list of calls; see `Engines.heard`.
         alignment: Whether deltas say how their ids go with their text.
         decoding: More options of `ChatDecoder`.
+        generate: False ends the answer before it begins: the prompt is made, and no engine is asked.
 
     """
 
@@ -45,8 +66,54 @@ class Job(Struct, frozen=True, kw_only=True):
     prompt: str | list[int] | None = None
     template_kwargs: dict[str, Any] = {}
     tools: list[dict[str, Any]] | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    forced: bool = False
     alignment: bool = False
     decoding: dict[str, Any] = {}
+    generate: bool = True
+
+
+def chat_job(asked: ChatRequest, model: str) -> Job:
+    """The job of a chat completion; raises as `ChatRequest.conversation` and `sampling`."""
+    return Job(
+        model=model,
+        messages=asked.conversation(),
+        sampling=asked.sampling(),
+        template_kwargs=asked.template_kwargs(),
+        tools=asked.definitions(),
+        tool_choice=to_builtins(asked.tool_choice),
+        parallel_tool_calls=asked.parallel_tool_calls,
+        alignment=asked.logprobs,
+        decoding=asked.decoding(),
+    )
+
+
+def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]) -> Job:
+    """The job of one prompt of a completion; raises as `CompletionRequest.sampling`."""
+    return Job(
+        model=model,
+        prompt=prompt,
+        sampling=asked.sampling(),
+        alignment=asked.logprobs is not None,
+        decoding=asked.decoding(),
+    )
+
+
+def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
+    """The job of a response that continues a conversation."""
+    system = [] if asked.instructions is None else [{"role": "system", "content": asked.instructions}]
+    return Job(
+        model=model,
+        messages=system + conversation,
+        sampling=asked.sampling(max_tokens=asked.max_output_tokens),
+        template_kwargs=asked.template_kwargs(),
+        tools=asked.definitions(),
+        tool_choice=to_builtins(asked.tool_choice),
+        parallel_tool_calls=asked.parallel_tool_calls,
+        alignment=asked.logprobs or bool(asked.return_token_ids),
+        generate=asked.generate is not False,
+    )
 
 
 class Answer(Protocol):
@@ -65,7 +132,7 @@ class Engines:
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt.
         encoder: What turns prompts into ids in place of the tokenizer.
-        limits: `max_output_tokens`, `max_renders` and `max_waiting`.
+        limits: `max_output_tokens`, `max_renders`, `max_waiting` and `queue_timeout`.
 
     """
 
@@ -89,41 +156,76 @@ class Engines:
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
         """Render, encode, generate and decode, as a context in which the deltas arrive; see `Answer`."""
-        engine = self._engines[job.model]
+        engine, job = self._engines[job.model], self.heard(job)
         if (supports := getattr(engine, "supports", None)) is not None:
             refuse_unsupported(job.model, job.sampling, supports)
         prompt_ids = await self.prompt_ids(job)
-        sampling = job.sampling
-        if sampling.max_tokens is None:
-            limit = self._limits.max_output_tokens
-            size = getattr(engine, "context_size", None)
-            left = limit if size is None else min(limit, size - len(prompt_ids))
-            sampling = replace(sampling, max_tokens=max(1, left))
+        sampling = self.limited(job, len(prompt_ids))
         meter.start()
-        decoding: dict[str, Any] = {"reasoning": None}
-        if job.messages is not None:
-            style = self.template.tool_style or "auto" if job.tools else None
-            decoding = {
-                "reasoning_style": self.template.reasoning,
-                "tool_style": style,
-                "tool_schemas": job.tools,
-            }
         async with answer(
             prompt_ids,
-            engine=engine,
+            engine=engine if job.generate else _Silent(),
             tokenizer=self.tokenizer,
             sampling=sampling,
             alignment=job.alignment,
-            **decoding,
-            **job.decoding,
+            **self.decoding(job),
         ) as deltas:
             yield deltas
+
+    def heard(self, job: Job) -> Job:
+        """A job whose choice of tools is honoured, by its engine or the template.
+
+        Raises:
+            RequestError: Neither hears it, or it cannot be.
+
+        """
+        choice = job.tool_choice, job.parallel_tool_calls
+        try:
+            heard = honour_tool_choice(self.template, job.tools, *choice, forces=forces_json(self._engines[job.model]))
+            sampling = held_to(heard, job.sampling)
+        except TemplateError as error:
+            raise _unheard(error) from error
+        return replace(
+            job,
+            sampling=sampling,
+            template_kwargs=heard.variables | job.template_kwargs,
+            tools=None if heard.tools is None else list(heard.tools),
+            tool_choice=None,
+            forced=heard.json_schema is not None,
+        )
+
+    def limited(self, job: Job, prompt_tokens: int) -> Sampling:
+        """A job's sampling, with as many tokens as server and engine allow where it does not say how many."""
+        sampling = job.sampling
+        if sampling.max_tokens is not None:
+            return sampling
+        limit, size = self._limits.max_output_tokens, self.context_size(job.model)
+        left = limit if size is None else min(limit, size - prompt_tokens)
+        return replace(sampling, max_tokens=max(1, left))
+
+    def fitted(self, job: Job, prompt_tokens: int) -> Sampling:
+        """As `limited`; refuses what is longer than the engine's context, as `fit_context`."""
+        return fit_context(self._engines[job.model], prompt_tokens, self.limited(job, prompt_tokens))
+
+    def decoding(self, job: Job) -> dict[str, Any]:
+        """Options of the decoder that a job's answer wants; a prompt's answer keeps thinking and calls in its text."""
+        if job.messages is None:
+            return {"reasoning": None, **job.decoding}
+        calls = {"tool_schemas": job.tools, "parallel_tool_calls": job.parallel_tool_calls is not False}
+        if job.forced:
+            return {**CALL_LIST_OPTIONS, **calls, **job.decoding}
+        return {
+            "reasoning_style": self.template.reasoning,
+            "tool_style": style_of_answer(self.template.tool_style, job.tools),
+            **calls,
+            **job.decoding,
+        }
 
     async def prompt_ids(self, job: Job, *, add_special_tokens: bool = True) -> list[int]:
         """The ids of a job's prompt; a few at a time, since rendering a megabyte takes a thread for a while.
 
         Raises:
-            RequestError: Too many wait already.
+            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer is held to calls.
 
         """
         if isinstance(job.prompt, list):
@@ -133,30 +235,51 @@ class Engines:
                     f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
                 )
             return job.prompt
-        if self._waiting >= self._limits.max_waiting:
-            raise RequestError(
-                f"{self._waiting} requests wait for their prompt to be encoded, which is the limit",
-                code="server_overloaded",
-                status=503,
-                retry_after=1,
+        async with self._turn():
+            if isinstance(job.prompt, str):
+                encode = partial(self.tokenizer.encode, job.prompt, add_special_tokens=add_special_tokens)
+                return await to_thread.run_sync(encode)
+            ids = await prompt_of(
+                job.messages or [],
+                tokenizer=self.tokenizer,
+                template=self.template,
+                encoder=self._encoder,
+                tools=job.tools,
+                template_kwargs=job.template_kwargs,
             )
+            if job.forced:
+                try:
+                    refuse_open_thinking(self.tokenizer, ids, self.template)
+                except TemplateError as error:
+                    raise _unheard(error) from error
+            return list(ids)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do what would keep the event loop for too long; raises as `prompt_ids`."""
+        async with self._turn():
+            return await to_thread.run_sync(work)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        if self._waiting >= self._limits.max_waiting:
+            raise _overloaded(f"{self._waiting} requests wait for text to be encoded or decoded, which is the limit")
         self._waiting += 1
         try:
-            async with self._renders:
-                if isinstance(job.prompt, str):
-                    encode = partial(self.tokenizer.encode, job.prompt, add_special_tokens=add_special_tokens)
-                    return await to_thread.run_sync(encode)
-                ids = await prompt_of(
-                    job.messages or [],
-                    tokenizer=self.tokenizer,
-                    template=self.template,
-                    encoder=self._encoder,
-                    tools=job.tools,
-                    template_kwargs=job.template_kwargs,
-                )
-                return list(ids)
+            await self._place()
+            try:
+                yield
+            finally:
+                self._renders.release()
         finally:
             self._waiting -= 1
+
+    async def _place(self) -> None:
+        seconds = self._limits.queue_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                await self._renders.acquire()
+        except TimeoutError:
+            raise _overloaded(f"for {seconds:g} s there was no place to encode or decode text") from None
 
     def context_size(self, model: str) -> int | None:
         """The most ids that prompt and answer may have together, if the engine tells."""
@@ -167,3 +290,19 @@ class Engines:
         """Whether the engine is ready; one that does not tell is."""
         ready = getattr(self._engines[model], "ready", True)
         return bool(ready() if callable(ready) else ready)
+
+
+def _overloaded(message: str) -> RequestError:
+    return RequestError(message, code="server_overloaded", status=503, retry_after=1)
+
+
+def _unheard(error: TemplateError) -> RequestError:
+    return RequestError(str(error), code="unsupported_parameter", param="tool_choice")
+
+
+class _Silent:
+    """Stands for an engine where nothing is to be generated."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
+        return
+        yield []

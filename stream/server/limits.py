@@ -8,6 +8,7 @@ _MAY_BE_ZERO = (
     "send_interval",
     "send_interval_per_stream",
     "drain_timeout",
+    "handover_timeout",
     "resume_grace",
     "max_replay_bytes",
     "max_stored_bytes",
@@ -33,6 +34,7 @@ class Limits:
         max_generations_per_client: The same for one client; more are refused with status 429.
         max_renders: Prompts that are rendered and encoded at once, in threads.
         max_waiting: Requests that may wait for that; more are refused with status 503.
+        queue_timeout: Seconds for which one may wait; then it is refused with status 503.
         max_pending_bytes: Memory of deltas that may wait for the fastest reader of an answer before the engine is held
             back.
         request_timeout: Seconds that a client has to send its request, from the opening of the connection.
@@ -44,10 +46,12 @@ class Limits:
             events; 0.1 s at most altogether.
         heartbeat: Seconds between two signs of life: heartbeats to a browser, comments in a stream that is silent.
         drain_timeout: Seconds that answers in flight get to end once the server is closing.
+        handover_timeout: The same for a worker whose place another one has taken.
         abandon_timeout: Seconds that an engine gets to stop; one that goes on is abandoned, and the log says so.
         resume_grace: Seconds for which a background response outlives its last connection.
         max_replay_bytes: Bytes of events that a background response keeps for those who resume it or are slow.
-        max_detached: Background responses that are kept without a connection; the oldest goes first.
+        max_detached: Background responses that are kept without a connection; the oldest of the client that has
+            most goes first.
         max_stored_bytes: Bytes of conversations that are kept for `previous_response_id`; the oldest goes first.
 
     """
@@ -62,6 +66,7 @@ class Limits:
     max_generations_per_client: int = 256
     max_renders: int = 2
     max_waiting: int = 256
+    queue_timeout: float = 30.0
     max_pending_bytes: int = 1 << 18
     request_timeout: float = 20.0
     stall_timeout: float = 30.0
@@ -70,6 +75,7 @@ class Limits:
     send_interval_per_stream: float = 0.00006
     heartbeat: float = 15.0
     drain_timeout: float = 10.0
+    handover_timeout: float = 600.0
     abandon_timeout: float = 5.0
     resume_grace: float = 30.0
     max_replay_bytes: int = 1 << 20

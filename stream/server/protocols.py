@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from collections.abc import Awaitable
+from struct import pack
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -19,6 +21,8 @@ from tokenweir.stream.server.websocket import CLOSE_TIMEOUT
 UNSENT_BYTES = 1 << 14
 """Bytes that the kernel takes before a write waits. Its own default holds megabytes, so that a reader would look awake
 long after it stalled."""
+TEXT_FRAME = 0x81
+"""The first byte of a whole, uncompressed text frame (RFC 6455, 5.2)."""
 SPARE_CONNECTIONS = 64
 """Connections above the limit that are still told so."""
 
@@ -30,8 +34,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        raw_socket = transport.get_extra_info("socket")
+        # asyncio sets this only where the listener names its protocol, which one made by `socket.socket()` does not. The
+        # second of two frames would wait 40 ms for the client to acknowledge the first.
+        raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
-            raw_socket = transport.get_extra_info("socket")
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._timer: asyncio.TimerHandle | None = None
         if len(self.connections) > self.limits.max_connections + SPARE_CONNECTIONS:
@@ -45,8 +52,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-        scope["extensions"] = {"tokenweir.abort": self.transport.abort}
+        cast("dict[str, Any]", self.scope)["extensions"] = {"tokenweir.abort": self.transport.abort}
         if self._timer is None:
             self._expect_request()
 
@@ -81,6 +87,29 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if not self.close_sent:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions["tokenweir.abort"] = self.transport.abort
+            extensions["tokenweir.send"] = self.send_now
+
+    def send_now(self, data: bytes) -> Awaitable[None] | None:
+        """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
+
+        Returns:
+            What to await before the next one, if the buffer is full.
+
+        """
+        if self.close_sent or self.transport.is_closing():
+            return None
+        size = len(data)
+        if size < 126:
+            head = bytes((TEXT_FRAME, size))
+        elif size < 1 << 16:
+            head = pack("!BBH", TEXT_FRAME, 126, size)
+        else:
+            head = pack("!BBQ", TEXT_FRAME, 127, size)
+        self.transport.write(head + data)
+        return None if self.writable.is_set() else self._writable()
+
+    async def _writable(self) -> None:
+        await self.writable.wait()
 
     def handle_ping(self) -> None:
         output = self.conn.data_to_send()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections import Counter
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.delivery.broadcast import Subscription
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
-from tokenweir.stream.events import Delta
-from tokenweir.stream.server.job import Job
+from tokenweir.stream.events import Delta, Finish
+from tokenweir.stream.server.job import response_job
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.events import (
@@ -21,6 +21,7 @@ from tokenweir.stream.server.wire.events import (
     event_size,
     merge_events,
 )
+from tokenweir.stream.server.wire.items import new_response_id
 from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
 from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.stream.server.wire.responses import ResponseStream
@@ -33,6 +34,7 @@ class ResponseTask:
 
     Attributes:
         stream: The response as events.
+        model: What answers.
         messages: The conversation that it answers, without `instructions`.
         background: Whether it outlives its connection.
         generation: The engine and the readers.
@@ -48,24 +50,17 @@ class ResponseTask:
             model=model,
             max_output_tokens=request.max_output_tokens or limits.max_output_tokens,
             reasoning_events=service.reasoning_events,
+            response_id=new_response_id(service.worker),
         )
+        self.model = model
         self.messages = conversation
         self.background = bool(request.background)
         self.client = client
         self._service = service
         self._store = request.store is not False
-        system = [] if request.instructions is None else [{"role": "system", "content": request.instructions}]
-        job = Job(
-            model=model,
-            messages=system + conversation,
-            sampling=request.sampling(max_tokens=request.max_output_tokens),
-            template_kwargs=request.template_kwargs(),
-            tools=request.definitions(),
-            alignment="message.output_text.logprobs" in request.include,
-        )
         self.generation = service.generate(
             self.stream.id,
-            job,
+            response_job(request, model, conversation),
             client,
             replay=ReplayBuffer(limits.max_replay_bytes if self.background else 0, merge_events, event_size),
             make=self._events,
@@ -93,23 +88,28 @@ class ResponseTask:
                     pass
         return conversation.end()
 
-    def _events(self, deltas: Iterable[Delta]) -> list[ResponseEvent]:
+    def _events(self, deltas: list[Delta]) -> list[ResponseEvent]:
         events: list[ResponseEvent] = []
-        for delta in merge(deltas):
+        for delta in deltas if len(deltas) == 1 else merge(deltas):
             if self.stream.finished:
                 break
+            if isinstance(delta, Finish):
+                self.stream.prompt_ids = self.generation.prompt_ids
             try:
                 events += self.stream.step(delta)
             except ProtocolError as error:
                 logger.warning("response %s failed: %s", self.stream.id, error)
+                self.stream.prompt_ids = self.generation.prompt_ids
                 events += self.stream.fail(str(error))
                 self.generation.cancel()
-        self._keep()
+        if self.stream.finished:
+            self._keep()
         return events
 
     def _last_events(self, failure: RequestError | None) -> list[ResponseEvent]:
         if self.stream.finished:
             return []
+        self.stream.prompt_ids = self.generation.prompt_ids
         if failure is not None:
             code = failure.code
             usage = self.generation.usage
@@ -121,8 +121,8 @@ class ResponseTask:
         return events
 
     def _keep(self) -> None:
-        """Remember the conversation once it is whole; a failed response leaves the one before it."""
-        if self._store and self.stream.finished and self.stream.status != "failed":
+        """Remember the conversation, which is whole; a failed response leaves the one before it."""
+        if self._store and self.stream.status != "failed":
             self._service.conversations.keep(self.client, self.stream.id, self.conversation())
 
 
@@ -138,7 +138,13 @@ class Responses:
         self.service = service
         self._background: dict[str, ResponseTask] = {}
 
-    def create(
+    @property
+    def resumable(self) -> bool:
+        """Whether there are background responses, running or ended, that somebody may still resume."""
+        self._forget()
+        return bool(self._background)
+
+    async def create(
         self, request: ResponseCreate, client: str, last: tuple[str, list[ChatMessage]] | None = None
     ) -> ResponseTask:
         """Start a response; it ends by itself once those that read it have left.
@@ -156,7 +162,7 @@ class Responses:
         service.check_open()
         model = service.model(request.model)
         service.check_max_tokens(request.max_output_tokens, "max_output_tokens")
-        before = self._continued(request.previous_response_id, client, last)
+        before = await self._continued(request.previous_response_id, client, last)
         conversation = request.messages(before)
         if not conversation and request.instructions is None:
             raise RequestError("input is missing", code="missing_required_parameter", param="input")
@@ -185,14 +191,17 @@ class Responses:
             )
         return task
 
-    def _continued(
+    async def _continued(
         self, response_id: str | None, client: str, last: tuple[str, list[ChatMessage]] | None
     ) -> list[ChatMessage]:
         if response_id is None:
             return []
         if last is not None and last[0] == response_id:
             return last[1]
-        if (found := self.service.conversations.find(client, response_id)) is None:
+        found = self.service.conversations.find(client, response_id)
+        if found is None and (elsewhere := self.service.elsewhere) is not None:
+            found = await elsewhere.conversation(response_id, client)
+        if found is None:
             raise RequestError(
                 f"no response {response_id[:80]!r} to continue; the last ones are kept, while their conversations are no "
                 f"longer than {self.service.limits.max_message_bytes} bytes",
@@ -207,8 +216,11 @@ class Responses:
         self._background = {key: task for key, task in self._background.items() if not task.generation.dropped}
 
     def _make_room(self) -> None:
-        """Drop the oldest of those that nobody reads, if there are too many."""
+        """Drop the oldest of those that nobody reads, if there are too many: of the client that has most of them."""
         self._forget()
         detached = [task for task in self._background.values() if not task.generation.watched]
-        for task in detached[: max(0, len(detached) - self.service.limits.max_detached)]:
-            task.generation.drop()
+        while len(detached) > self.service.limits.max_detached:
+            [(greedy, _)] = Counter(task.client for task in detached).most_common(1)
+            oldest = next(task for task in detached if task.client == greedy)
+            detached.remove(oldest)
+            oldest.generation.drop()

@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 
 import uvicorn
 
@@ -19,6 +20,7 @@ from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.app import Application, ReasoningEvents
 from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.peers import Peers, Place
 from tokenweir.stream.server.protocols import HttpProtocol, protocols
 from tokenweir.stream.server.websocket import CLOSE_TIMEOUT
 from tokenweir.templates.chat_template import ChatTemplate
@@ -26,6 +28,7 @@ from tokenweir.templates.chat_template import ChatTemplate
 logger = logging.getLogger("tokenweir.serve")
 
 BACKLOG = 1024
+POLL = 0.01
 CUT_OFF = 1.0
 """Seconds that connections get to take their last words, once the time to drain is over."""
 
@@ -44,6 +47,7 @@ async def serve(
     hosts: Collection[str] = (),
     limits: Limits | None = None,
     reasoning_events: ReasoningEvents = "reasoning_text",
+    place: Place | None = None,
 ) -> AsyncIterator[Server]:
     """Serve engines over HTTP and websockets while the context lasts; leaving it closes the server.
 
@@ -62,6 +66,8 @@ async def serve(
         hosts: As for `asgi_app`; `host` is one of them.
         limits: As for `asgi_app`.
         reasoning_events: As for `asgi_app`.
+        place: This process's place among the workers of a server, as `tokenweir serve --workers` gives it; its socket is
+            listened on then.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
@@ -74,12 +80,42 @@ async def serve(
         engine, tokenizer, template, encoder, api_key, origins, hosts, limits, reasoning_events, own_name=host
     )
     server = Server(app, limits)
-    await server._listen(host, port)
+    await server._listen(listener_at(host, port) if place is None else place.listener)
     try:
+        if place is not None:
+            await server._join(place)
         yield server
     finally:
         server.close()
         await server.wait_closed()
+
+
+def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket that listens.
+
+    Args:
+        host: The address, or a name of it.
+        port: The TCP port; 0 lets the system choose one.
+        shared: Whether other sockets may listen there too; the system spreads the connections over them.
+
+    Raises:
+        OSError: The port cannot be had.
+
+    """
+    listener = None
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return listener
 
 
 class Server:
@@ -115,6 +151,8 @@ class Server:
         self._ticking: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._closed = asyncio.Event()
+        self._peers: Peers | None = None
+        self._retired = False
 
     async def serve_forever(self) -> None:
         """Wait until the server has been closed."""
@@ -125,6 +163,10 @@ class Server:
 
         Returns at once; `wait_closed` waits for the end. What is not done after `Limits.drain_timeout` is cut off.
         """
+        self._retired = False
+        self._begin_to_close()
+
+    def _begin_to_close(self) -> None:
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
 
@@ -132,21 +174,20 @@ class Server:
         """Wait until every connection is closed and every engine has stopped, or was abandoned."""
         await self._closed.wait()
 
-    async def _listen(self, host: str, port: int) -> None:
-        loop = asyncio.get_running_loop()
-        family, kind, _, _, address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-        listener = socket.socket(family, kind)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError as error:
-            listener.close()
-            raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
-        self.port = listener.getsockname()[1]
+    async def _listen(self, listener: socket.socket) -> None:
+        host, self.port = listener.getsockname()[:2]
         await self._uvicorn.startup(sockets=[listener])
-        self._ticking = loop.create_task(self._uvicorn.main_loop())  # the Date header
+        self._ticking = asyncio.get_running_loop().create_task(self._uvicorn.main_loop())  # the Date header
         logger.info("listening on http://%s:%d", host, self.port)
+
+    async def _join(self, place: Place) -> None:
+        self._peers = Peers(place, self._app.responses, self._retire)
+        await self._peers.listen()
+
+    def _retire(self) -> None:
+        """Another worker listens in this one's place."""
+        self._retired = True
+        self._begin_to_close()
 
     async def _close(self) -> None:
         state = self._uvicorn.server_state
@@ -156,11 +197,13 @@ class Server:
         for connection in list(state.connections):
             if isinstance(connection, HttpProtocol):
                 connection.shutdown()  # at once if it is idle, else after its answer
-        await self._emptied(self._limits.drain_timeout)
+        await self._drained()
         await self._app.close()
         await self._emptied(CUT_OFF)
         for connection in list(state.connections):
             connection.transport.abort()
+        if self._peers is not None:
+            await self._peers.close()
         if state.tasks:
             for task in state.tasks:
                 task.cancel()
@@ -170,9 +213,23 @@ class Server:
             await self._ticking
         self._closed.set()
 
+    async def _drained(self) -> None:
+        """Wait until nobody is connected, or for as long as the limits say.
+
+        A worker that was replaced waits as well for those who may resume a response by way of its successor.
+        """
+        limits, begun = self._limits, monotonic()
+        while self._connected or (self._retired and self._app.responses.resumable):
+            await asyncio.sleep(POLL)
+            if monotonic() - begun > (limits.handover_timeout if self._retired else limits.drain_timeout):
+                break
+
     async def _emptied(self, seconds: float) -> None:
-        """Wait until no connection is left, or for so long; uvicorn has no event for it."""
-        state, loop = self._uvicorn.server_state, asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while (state.connections or state.tasks) and loop.time() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        begun = monotonic()
+        while self._connected and monotonic() - begun < seconds:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(POLL)
+
+    @property
+    def _connected(self) -> bool:
+        state = self._uvicorn.server_state
+        return bool(state.connections or state.tasks)

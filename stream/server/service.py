@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
@@ -13,8 +14,14 @@ from tokenweir.stream.server.conversations import Conversations
 from tokenweir.stream.server.generation import Generation
 from tokenweir.stream.server.job import Answer, Job
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.metrics import Metrics
+from tokenweir.stream.server.metrics import Counts, Metrics
+from tokenweir.stream.server.pacer import Pacer
+from tokenweir.stream.server.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.server.wire.errors import RequestError
+
+if TYPE_CHECKING:
+    from tokenweir.stream.server.session import Transport
+    from tokenweir.stream.server.wire.messages import ChatMessage
 
 T = TypeVar("T")
 
@@ -23,6 +30,22 @@ DEFAULT = "default"
 MAX_INTERVAL = 0.1
 CLOSE_GRACE = 1.0
 """Seconds that an engine gets to stop when the server closes."""
+
+
+class Elsewhere(Protocol):
+    """The other workers of a server: `Peers`."""
+
+    async def conversation(self, response_id: str, client: str) -> list[ChatMessage] | None:
+        """The conversation up to and with another worker's response; None if nobody has it."""
+        ...
+
+    async def converse(self, response_id: str, client: str) -> Transport | None:
+        """A session with the worker that has a response; None if it is this one, or gone."""
+        ...
+
+    async def counts(self) -> list[Counts]:
+        """What they have counted."""
+        ...
 
 
 class Service:
@@ -35,7 +58,11 @@ class Service:
         reasoning_events: `reasoning_text` names the events of thinking as OpenAI does, `reasoning` as Open Responses.
 
     Attributes:
+        worker: The name of this process among the workers of a server; empty if it is the only one.
+        elsewhere: The other workers; None if there are none.
         draining: Whether the server takes no more requests.
+        interval: Seconds between two events of a stream, at the present load.
+        pacer: Calls what is due.
 
     """
 
@@ -55,16 +82,22 @@ class Service:
         self.metrics = Metrics(self.models)
         self.admission = Admission(self.limits)
         self.conversations = Conversations(self.limits.max_stored_bytes, self.limits.max_message_bytes)
+        self.worker = ""
+        self.elsewhere: Elsewhere | None = None
         self.draining = False
+        self.pacer = Pacer()
         self._answer = answer
-        self._running: set[Generation[Any]] = set()
+        self._running: dict[Generation[Any], str] = {}  # and their models
+        self._pace()
 
-    @property
-    def interval(self) -> float:
-        """Seconds between two events of a stream, at the server's present load."""
-        limits = self.limits
-        adaptive = limits.send_interval + limits.send_interval_per_stream * len(self._running)
-        return max(limits.send_interval, min(MAX_INTERVAL, adaptive))
+    def counts(self) -> Counts:
+        """What was counted up to now."""
+        pending: Counter[str] = Counter()
+        for generation, model in self._running.items():
+            pending[model] += generation.pending_bytes
+        self.metrics.hold_back(pending)
+        self.metrics.connections = self.admission.connections
+        return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
         """The model that a request means.
@@ -102,7 +135,7 @@ class Service:
         client: str,
         *,
         replay: ReplayBuffer[T],
-        make: Callable[[Iterable[Delta]], Iterable[T]],
+        make: Callable[[list[Delta]], Iterable[T]],
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
         on_end: Callable[[], object] = lambda: None,
         grace: float = 0.0,
@@ -115,11 +148,12 @@ class Service:
         """
         self.check_open()
         free = self.admission.generate(client)
-        meter = self.metrics.meter(job.model)
+        meter = self.metrics.meter(job.model, AnswerSpan(answer_id, job) if INSTALLED else None)
 
         def end() -> None:
             free()
-            self._running.discard(generation)
+            del self._running[generation]
+            self._pace()
             on_end()
 
         generation = Generation(
@@ -133,8 +167,15 @@ class Service:
             on_end=end,
             grace=grace,
         )
-        self._running.add(generation)
+        self._running[generation] = job.model
+        self._pace()
         return generation
+
+    def _pace(self) -> None:
+        """A stream has begun or ended."""
+        limits = self.limits
+        adaptive = limits.send_interval + limits.send_interval_per_stream * len(self._running)
+        self.interval = max(limits.send_interval, min(MAX_INTERVAL, adaptive))
 
     async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:
         """Stop all that is in flight, and wait until it has ended or was abandoned, and for `also`."""

@@ -1,16 +1,17 @@
 """One client's conversation: the Responses protocol over any transport that carries text messages both ways.
 
 The session knows neither sockets nor engines: it is given a `Transport` and the responses of its server. A connection
-without a response has one task, which reads; a response adds one that sends its events. What is to happen after a time is
-a timer, which costs nothing meanwhile. A `send` is never cancelled while the connection is open: a stalled one ends by
-closing the connection. It runs under asyncio, as everything of the server does (see `generation.py`).
+has one task, which reads; the events of a response are sent by who brings them (`outbox.py`). What is to happen after a
+time is a timer, which costs nothing meanwhile. A `send` is never cancelled while the connection is open: a stalled one
+ends by closing the connection. It runs under asyncio, as everything of the server does (see `generation.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
@@ -18,15 +19,21 @@ import msgspec
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.delivery.broadcast import Subscription
+from tokenweir.stream.server.outbox import Outbox, Sender
 from tokenweir.stream.server.response_task import Responses, ResponseTask
 from tokenweir.stream.server.wire.errors import RequestError, error_detail
-from tokenweir.stream.server.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, ServerEvent, encode
+from tokenweir.stream.server.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
 from tokenweir.stream.server.wire.messages import ChatMessage
 from tokenweir.stream.server.wire.requests import ResponseCancel, ResponseCreate, ResponseResume, parse_event
 
 NORMAL = 1000
 GOING_AWAY = (1001, "the server is shutting down")
 POLICY_VIOLATION = 1008
+INTERNAL_ERROR = 1011
+
+LAST_MESSAGES = tuple(f'{{"type":"{event.__struct_config__.tag}"' for event in LAST_EVENTS)
+"""How the last messages of a response begin."""
+ERROR_MESSAGE = f'{{"type":"{ErrorEvent.__struct_config__.tag}"'
 
 
 class Transport(Protocol):
@@ -36,8 +43,12 @@ class Transport(Protocol):
         """The next message, a text frame as `str` and a binary one as `bytes`; None once the connection is gone."""
         ...
 
-    async def send(self, data: bytes) -> None:
-        """Send a text frame of UTF-8, whole, though several tasks may send; no effect once the connection is gone."""
+    def send(self, data: bytes) -> Awaitable[None] | None:
+        """Send a text frame of UTF-8, whole; no effect once the connection is gone.
+
+        What it gives, such as the coroutine of an `async def`, is awaited before the next frame; None asks for it at
+        once.
+        """
         ...
 
     async def close(self, code: int, reason: str) -> None:
@@ -66,13 +77,15 @@ class Session:
         self._client = client
         self._heartbeat = heartbeat
         self._current: ResponseTask | None = None  # the one whose events are being sent
+        self._model = responses.service.model(None)  # that of the last response
         self._subscription: Subscription[ResponseEvent] | None = None
+        self._link: Transport | None = None  # to the worker whose response is being sent in its place
         self._last: tuple[str, list[ChatMessage]] | None = None  # what previous_response_id can always continue
         self._draining = False
         self._running = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._sending_since = math.inf
+        self._outbox = Outbox(transport.send)
         self._idle_since = math.inf
 
     async def run(self) -> None:
@@ -96,6 +109,7 @@ class Session:
             for timer in self._timers.values():
                 timer.cancel()
             self._leave()
+            self._outbox.close()
             current = self._current
             if current is not None and not current.background:
                 current.generation.drop()
@@ -104,13 +118,14 @@ class Session:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks)
+            await self._outbox.room()
         if current is not None and not current.background:
             await current.generation.ended.wait()
 
     def drain(self) -> None:
         """Take no more requests, and close the connection once no response is in flight."""
         self._draining = True
-        if self._current is None and self._running:
+        if self._current is None and self._link is None and self._running:
             self._spawn(self._transport.close(*GOING_AWAY))
 
     async def close(self) -> None:
@@ -122,25 +137,65 @@ class Session:
             match parse_event(message, max_items=self._limits.max_items):
                 case ResponseCreate() as request:
                     self._check_free()
-                    self._follow(self._responses.create(request, self._client, self._last), 0)
+                    self._follow(await self._responses.create(request, self._client, self._last), 0)
                 case ResponseResume() as request:
                     self._check_free()
-                    start = 0 if request.starting_after is None else request.starting_after + 1
-                    self._follow(self._responses.find(request.response_id, self._client), start)
-                case ResponseCancel() as cancel:
+                    await self._resume(request, message)
+                case ResponseCancel() as cancel if self._link is None:
                     self._cancel(cancel)
+                case ResponseCancel():
+                    await self._tell_owner(message)
         except RequestError as error:
             self._service.metrics.refuse(error.code)
-            await self._send(ErrorEvent(error_detail(error), error.status))
+            self._outbox.put(encode(ErrorEvent(error_detail(error), error.status)))
+            await self._outbox.room()  # or a client that reads no errors could make ever more of them
 
     def _check_free(self) -> None:
         if self._draining:
             raise RequestError("the server is shutting down", code="server_shutting_down", status=503)
-        if self._current is not None:
+        if self._current is not None or self._link is not None:
+            which = "another worker's" if self._current is None else self._current.stream.id
             raise RequestError(
-                f"response {self._current.stream.id} is in flight; a connection carries one at a time",
+                f"response {which} is in flight; a connection carries one at a time",
                 code="conversation_already_has_active_response",
             )
+
+    async def _resume(self, request: ResponseResume, message: str | bytes) -> None:
+        if (elsewhere := self._service.elsewhere) is not None:
+            self._link = await elsewhere.converse(request.response_id, self._client)
+        if self._link is not None:
+            await self._tell_owner(message)
+            self._spawn(self._hand_on(self._link))
+        else:
+            start = 0 if request.starting_after is None else request.starting_after + 1
+            self._follow(self._responses.find(request.response_id, self._client), start)
+
+    async def _tell_owner(self, message: str | bytes) -> None:
+        """Send what the client said to the worker whose response it reads."""
+        assert self._link is not None and isinstance(message, str)
+        if (sending := self._link.send(message.encode())) is not None:
+            await sending
+
+    async def _hand_on(self, link: Transport) -> None:
+        """Send the client what another worker sends, up to a response's last event, or to why there is none."""
+        begun = over = False
+        try:
+            while not over and (message := await link.receive()) is not None:
+                assert isinstance(message, str)
+                over = message.startswith(LAST_MESSAGES) or not begun and message.startswith(ERROR_MESSAGE)
+                begun = True
+                if over:
+                    self._link = None
+                    self._idle_since = monotonic()
+                self._outbox.put(message.encode())
+                await self._outbox.room()
+        finally:
+            self._link = None
+            await link.close(NORMAL, "")
+        if self._draining:
+            await self._transport.close(*GOING_AWAY)
+        elif not over:
+            await self._transport.close(INTERNAL_ERROR, "the worker that has the response is gone")
 
     def _follow(self, current: ResponseTask, start: int) -> None:
         try:
@@ -148,8 +203,14 @@ class Session:
         except (DeliveryError, ValueError) as error:
             code = error.outcome if isinstance(error, DeliveryError) else "invalid_value"
             raise RequestError(f"starting_after={start - 1}: {error}", code=code, param="starting_after") from error
-        self._current = current
-        self._spawn(self._send_events(current, self._subscription))
+        self._current, self._model = current, current.model
+        Sender(
+            self._subscription,
+            self._outbox,
+            self._service,
+            on_last=partial(self._answered, current),
+            on_end=partial(self._followed, self._subscription),
+        )
 
     def _cancel(self, cancel: ResponseCancel) -> None:
         if self._current is None or cancel.response_id not in (None, self._current.stream.id):
@@ -157,27 +218,24 @@ class Session:
             raise RequestError(f"no response{wanted} is in flight", code="response_not_in_flight", param="response_id")
         self._current.generation.cancel()
 
-    async def _send_events(self, current: ResponseTask, subscription: Subscription[ResponseEvent]) -> None:
-        """Send the events of one response as they come."""
-        try:
-            with subscription:
-                while events := await subscription.take():
-                    subscription.interval = self._service.interval
-                    for event in events:
-                        if isinstance(event, LAST_EVENTS):  # the client's next request may follow it at once
-                            self._keep(current)
-                            self._current = None
-                        await self._send(event)
-        except DeliveryError as error:
-            if self._draining:
-                await self._transport.close(*GOING_AWAY)
-            else:
-                self._service.metrics.cut_off += 1
-                await self._transport.close(POLICY_VIOLATION, str(error))
-            return
+    def _answered(self, current: ResponseTask) -> None:
+        """The last event goes out now; the client's next request may follow it at once."""
+        self._keep(current)
+        self._current = None
+
+    def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
+        """All events of a response are sent, or no more can be."""
+        subscription.close()
         self._idle_since = monotonic()
+        if not self._running:
+            return
         if self._draining:
-            await self._transport.close(*GOING_AWAY)
+            self._spawn(self._transport.close(*GOING_AWAY))
+        elif isinstance(why, DeliveryError):
+            self._service.metrics.cut_off(self._model)
+            self._spawn(self._transport.close(POLICY_VIOLATION, str(why)))
+        elif why is not None:
+            self._spawn(self._transport.close(INTERNAL_ERROR, "the server failed; its log says why"))
 
     def _leave(self) -> None:
         if self._subscription is not None:
@@ -191,20 +249,14 @@ class Session:
         fits = len(msgspec.json.encode(messages)) <= self._limits.max_message_bytes
         self._last = (current.stream.id, messages) if fits else None
 
-    async def _send(self, event: ServerEvent) -> None:
-        if self._sending_since == math.inf:
-            self._sending_since = monotonic()
-        await self._transport.send(encode(event))
-        self._sending_since = math.inf
-
     def _watch(self) -> None:
         """Close the connection when an event cannot be sent, or no request comes, for too long."""
         stall, idle = self._limits.stall_timeout, self._limits.idle_timeout
         now = monotonic()
-        if now - self._sending_since >= stall:
-            self._service.metrics.cut_off += 1
+        if now - self._outbox.stuck_since >= stall:
+            self._service.metrics.cut_off(self._model)
             self._give_up(POLICY_VIOLATION, f"stalled: nothing could be sent for {stall:g} s")
-        elif self._current is None and now - self._idle_since >= idle:
+        elif self._current is None and self._link is None and now - self._idle_since >= idle:
             self._give_up(NORMAL, f"idle: no request came for {idle:g} s")
         else:
             self._later("watch", min(stall, idle) / 4, self._watch)
@@ -214,8 +266,8 @@ class Session:
         self._spawn(self._transport.close(code, reason))
 
     def _beat(self) -> None:
-        if self._sending_since == math.inf:
-            self._spawn(self._send(Heartbeat(self._limits.heartbeat)))
+        if not self._outbox.full:
+            self._outbox.put(encode(Heartbeat(self._limits.heartbeat)))
         self._later("beat", self._limits.heartbeat, self._beat)
 
     def _later(self, name: str, seconds: float, call: Callable[[], object]) -> None:

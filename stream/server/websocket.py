@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 CLOSE_TIMEOUT = 5.0
@@ -14,7 +14,8 @@ class SocketTransport:
     """A websocket that has been accepted.
 
     Args:
-        scope: The connection's ASGI scope; the extension `tokenweir.abort`, where the server has it, cuts it off.
+        scope: The connection's ASGI scope. Its extensions `tokenweir.send`, which sends a text frame at once, and
+            `tokenweir.abort`, which cuts it off, are used where the server has them.
         receive: ASGI's.
         send: ASGI's.
 
@@ -23,7 +24,9 @@ class SocketTransport:
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:
         self._receive = receive
         self._send = send
-        self._abort: Callable[[], None] | None = scope.get("extensions", {}).get("tokenweir.abort")
+        extensions = scope.get("extensions", {})
+        self._abort: Callable[[], None] | None = extensions.get("tokenweir.abort")
+        self.send: Callable[[bytes], Awaitable[None] | None] = extensions.get("tokenweir.send", self._send_text)
         self._gone = False
 
     async def receive(self) -> str | bytes | None:
@@ -35,7 +38,7 @@ class SocketTransport:
             self._gone = message["type"] == "websocket.disconnect"
         return None
 
-    async def send(self, data: bytes) -> None:
+    async def _send_text(self, data: bytes) -> None:
         if not self._gone:
             try:
                 await self._send({"type": "websocket.send", "text": data.decode()})

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from tokenweir.stream.server.wire.checking import located
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
-from tokenweir.stream.server.wire.requests import located
 
 
 class TextPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
 
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.events import Delta, Finish, TextDelta, Usage
-from tokenweir.stream.server.wire.chat import (
-    FINISH_REASONS,
-    SamplingFields,
-    checked_logprobs,
-    parse_body,
-    sse,
-    usage_of,
-)
+from tokenweir.stream.server.wire.chat import SamplingFields, parse_body
+from tokenweir.stream.server.wire.chat_answers import FINISH_REASONS, checked_logprobs, sse, usage_of
+from tokenweir.stream.server.wire.checking import show
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.items import new_id
-from tokenweir.stream.server.wire.requests import show
 
 DEFAULT_MAX_TOKENS = 16
 """OpenAI's."""
@@ -64,9 +58,9 @@ def _is_id(item: Any) -> bool:
     return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 31
 
 
-def parse_completion(data: bytes, *, max_items: int = 2048) -> CompletionRequest:
+def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> CompletionRequest:
     """The body, checked; raises as `parse_body`."""
-    request: CompletionRequest = parse_body(data, CompletionRequest, max_items=max_items, counted=())
+    request: CompletionRequest = parse_body(body, CompletionRequest, max_items=max_items, counted=())
     return request
 
 
@@ -142,16 +136,44 @@ class CompletionAnswer:
             step["token_ids"] = delta.token_ids
         return step
 
-    def _rows(self, delta: TextDelta) -> dict[str, list[Any]]:
+    def _rows(self, delta: TextDelta) -> dict[str, Sequence[Any]]:
         rows = checked_logprobs(delta.alignment)
         start = 0 if delta.alignment is None else delta.alignment.char_start
-        offsets = []
-        for row in rows:
-            offsets.append(start)
-            start += len(row.token)
-        return {
-            "tokens": [row.token for row in rows],
-            "token_logprobs": [row.logprob for row in rows],
-            "text_offset": offsets,
-            "top_logprobs": [{row.token: row.logprob} for row in rows],
-        }
+        return completion_rows(rows, start, [{row.token: row.logprob} for row in rows])
+
+
+class TokenRow(Protocol):
+    """A token and the natural logarithm of its probability."""
+
+    @property
+    def token(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def logprob(self) -> float:
+        """The logarithm."""
+        ...
+
+
+def completion_rows(
+    rows: Sequence[TokenRow], start: int, tops: Sequence[dict[str, float] | None]
+) -> dict[str, Sequence[Any]]:
+    """Tokens as completions have them, a list a field.
+
+    Args:
+        rows: The tokens.
+        start: How long the text before them is.
+        tops: For each, the likeliest tokens with their logarithms.
+
+    """
+    offsets = []
+    for row in rows:
+        offsets.append(start)
+        start += len(row.token)
+    return {
+        "tokens": [row.token for row in rows],
+        "token_logprobs": [row.logprob for row in rows],
+        "text_offset": offsets,
+        "top_logprobs": tops,
+    }

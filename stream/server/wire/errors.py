@@ -34,6 +34,11 @@ class RequestError(ProtocolError):
         self.status = status
         self.retry_after = retry_after
 
+    def within(self, field: str) -> RequestError:
+        """The same error of a part of the request."""
+        param = field if self.param is None else f"{field}.{self.param}"
+        return RequestError(f"{field}: {self}", code=self.code, param=param, status=self.status)
+
     @property
     def kind(self) -> str:
         """OpenAI's word for the group that the error belongs to, its `type`."""

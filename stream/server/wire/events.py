@@ -3,18 +3,18 @@
 Names, fields and order are those of `openai` 3.52 (`openai.types.responses`); what the protocol requires and this
 server has no use for carries its neutral value. `encode` makes the JSON; it is always valid UTF-8.
 
-Two things are extensions, and clients that do not know them never meet them: the event `heartbeat`, which only browsers
-get, and the status `cancelled` of a response that the client's `response.cancel` ended.
+Three things are extensions, and clients that do not know them never meet them: the event `heartbeat`, which only browsers
+get, the status `cancelled` of a response that the client's `response.cancel` ended, and the fields of `return_token_ids`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, groupby
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from tokenweir.stream.server.wire.errors import ErrorDetail
@@ -85,6 +85,12 @@ class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
+
+
+class NamedFunction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
+    """The one function that is to be called."""
+
+    name: str
 
 
 class TextConfig(Struct, frozen=True):
@@ -162,17 +168,31 @@ class Response(Struct, frozen=True, kw_only=True):
     service_tier: str = "default"
     store: bool = False
     text: TextConfig = TextConfig()
-    tool_choice: str = "none"
+    tool_choice: str | NamedFunction = "none"
     tools: list[FunctionTool] = []
     truncation: str = "disabled"
 
 
-class _Event(Struct, frozen=True, kw_only=True, tag_field="type"):
+class _Event(Struct, frozen=True, kw_only=True, gc=False, tag_field="type"):  # of what cannot form a cycle
     sequence_number: int
+
+
+class _WithTokens(_Event, frozen=True, kw_only=True):
+    """An event that brings tokens, if the request asks for their ids: each token is in one event."""
+
+    token_ids: list[int] | UnsetType = UNSET
+    token_logprobs: list[float | None] | UnsetType = UNSET
 
 
 class _Lifecycle(_Event, frozen=True, kw_only=True):
     response: Response
+
+
+class _Last(_WithTokens, frozen=True, kw_only=True):
+    """The last event, with the tokens that brought no text after any other, and those of the prompt."""
+
+    response: Response
+    prompt_token_ids: list[int] | UnsetType = UNSET
 
 
 class ResponseCreated(_Lifecycle, frozen=True, kw_only=True, tag="response.created"):
@@ -183,15 +203,15 @@ class ResponseInProgress(_Lifecycle, frozen=True, kw_only=True, tag="response.in
     """The engine is at work."""
 
 
-class ResponseCompleted(_Lifecycle, frozen=True, kw_only=True, tag="response.completed"):
+class ResponseCompleted(_Last, frozen=True, kw_only=True, tag="response.completed"):
     """The last event of a response that ended by itself or by a stop string."""
 
 
-class ResponseIncomplete(_Lifecycle, frozen=True, kw_only=True, tag="response.incomplete"):
+class ResponseIncomplete(_Last, frozen=True, kw_only=True, tag="response.incomplete"):
     """The last event of a response that was cut short: by the token limit or by `response.cancel`."""
 
 
-class ResponseFailed(_Lifecycle, frozen=True, kw_only=True, tag="response.failed"):
+class ResponseFailed(_Last, frozen=True, kw_only=True, tag="response.failed"):
     """The last event of a response that an error ended."""
 
 
@@ -209,7 +229,7 @@ class OutputItemDone(_Event, frozen=True, kw_only=True, tag="response.output_ite
     item: Item
 
 
-class _InItem(_Event, frozen=True, kw_only=True):
+class _InItem(_WithTokens, frozen=True, kw_only=True):
     item_id: str
     output_index: int
     content_index: int = 0
@@ -261,7 +281,7 @@ class ReasoningDone(ReasoningTextDone, frozen=True, kw_only=True, tag="response.
     """The whole stretch of thinking, likewise."""
 
 
-class FunctionCallArgumentsDelta(_Event, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
+class FunctionCallArgumentsDelta(_WithTokens, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
     """More of the arguments of a call."""
 
     item_id: str
@@ -312,12 +332,8 @@ ResponseEvent = (
 LAST_EVENTS = (ResponseCompleted, ResponseIncomplete, ResponseFailed)
 ServerEvent = ResponseEvent | ErrorEvent | Heartbeat
 
-_encoder = msgspec.json.Encoder()
-
-
-def encode(event: ServerEvent) -> bytes:
-    """The event as JSON in UTF-8; raises `UnicodeEncodeError` for a lone surrogate rather than send it."""
-    return _encoder.encode(event)
+encode: Callable[[ServerEvent], bytes] = msgspec.json.Encoder().encode
+"""The event as JSON in UTF-8; raises `UnicodeEncodeError` for a lone surrogate rather than send it."""
 
 
 def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
@@ -325,14 +341,23 @@ def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
     merged: list[ResponseEvent] = []
     for _, run in groupby(events, key=_run_of):
         pieces = list(run)
-        last = pieces[-1]
-        if len(pieces) > 1 and isinstance(last, _DELTAS):
-            last = replace(last, delta="".join(piece.delta for piece in pieces if isinstance(piece, _DELTAS)))
-            if isinstance(last, OutputTextDelta):
-                logprobs = (piece.logprobs for piece in pieces if isinstance(piece, OutputTextDelta))
-                last = replace(last, logprobs=[*chain.from_iterable(logprobs)])
-        merged.append(last)
+        merged.append(_joined(pieces) if len(pieces) > 1 else pieces[0])
     return merged
+
+
+def _joined(pieces: list[Any]) -> ResponseEvent:
+    """Deltas of one item as one."""
+    last: ResponseEvent = pieces[-1]
+
+    def all_of(field: str) -> list[Any]:
+        return [*chain.from_iterable(getattr(piece, field) for piece in pieces)]
+
+    fields: dict[str, Any] = {"delta": "".join(piece.delta for piece in pieces)}
+    if isinstance(last, OutputTextDelta):
+        fields["logprobs"] = all_of("logprobs")
+    if isinstance(last, _WithTokens) and last.token_ids is not UNSET:
+        fields |= {"token_ids": all_of("token_ids"), "token_logprobs": all_of("token_logprobs")}
+    return replace(last, **fields)
 
 
 _DELTAS = (OutputTextDelta, ReasoningTextDelta, FunctionCallArgumentsDelta)
@@ -354,6 +379,8 @@ def event_size(event: ResponseEvent) -> int:
             size = len(event.delta)
             if isinstance(event, OutputTextDelta):
                 size += _LOGPROB_BYTES * len(event.logprobs)
+            if event.token_ids is not UNSET:
+                size += _TOKEN_BYTES * len(event.token_ids)
         case OutputTextDone() | ReasoningTextDone():
             size = len(event.text)
         case FunctionCallArgumentsDone():
@@ -368,6 +395,7 @@ def event_size(event: ResponseEvent) -> int:
 
 
 _LOGPROB_BYTES = 80
+_TOKEN_BYTES = 16  # an id and its logprob
 
 
 def _item_size(item: Item) -> int:

@@ -22,6 +22,20 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(16)}"
 
 
+def new_response_id(worker: str = "") -> str:
+    """An id of a response; where the server has several workers, it says which one has the response."""
+    return new_id(f"resp_{worker}" if worker else "resp")
+
+
+def worker_of(response_id: str) -> str | None:
+    """The name of the worker that has a response, if its id says."""
+    match response_id.split("_"):
+        case ["resp", worker, _] if worker.isascii() and worker.isalnum():
+            return worker
+        case _:
+            return None
+
+
 def new_call_id() -> str:
     """Nine letters and digits: what Mistral's chat templates want of a call, and others do not mind."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))
@@ -108,7 +122,7 @@ class _OpenText:
         number, item, index = self._number(), self._id, self._index
         if not self._answer:
             return [self._delta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
-        logprobs = token_logprobs(delta.alignment)
+        logprobs = [] if delta.alignment is None else token_logprobs(delta.alignment)
         self._logprobs += logprobs
         return [
             ev.OutputTextDelta(

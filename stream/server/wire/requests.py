@@ -5,22 +5,22 @@ protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET
 server does not offer is refused by name and value, unless its value asks for nothing (`tools: []`, `store: false`), so
 that nobody believes in a setting that has no effect. `null` means unset.
 
-Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`.
+Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`,
+`return_token_ids`.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.server.wire.checking import convert, count_items, offered_fields, parse_object, show
 from tokenweir.stream.server.wire.errors import RequestError
-from tokenweir.stream.server.wire.events import FunctionTool, TextConfig
+from tokenweir.stream.server.wire.events import FunctionTool, NamedFunction, TextConfig
 from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -50,8 +50,9 @@ class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"
 
 
 class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
-    content: list[_ReasoningText]
+    content: list[_ReasoningText] | None = None
     summary: list[Any] | None = None
+    encrypted_content: None = None  # clients send back the null that stood in the response object
     id: str | None = None
     status: str | None = None
 
@@ -123,19 +124,23 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         reasoning: How much to think, handed to the chat template.
         metadata: Repeated in the response object.
         user: Repeated in the response object.
-        tools: Functions that the model may call, handed to the chat template; `strict` cannot be promised. Tools of other
-            types are for the server to run, and this one has none: the model is not told of them, and the response
-            object does not repeat them.
-        tool_choice: "none" leaves the tools out.
-        parallel_tool_calls: Whether an answer may have several calls; with tools it may.
+        tools: Functions that the model may call, handed to the chat template. Nothing holds the model to their schemas, so
+            the response object says `strict: false`. Tools of other types are for the server to run, and this one has
+            none: the model is not told of them, and the response object does not repeat them.
+        tool_choice: "none" leaves the tools out; "required" and one function as for `chat()`.
+        parallel_tool_calls: Whether an answer may have several calls; false ends it when its first one is whole.
         include: The tokens of the answer with their logprobs, those without text (tags) beside the text after them. An
             engine that gives none fails the response.
         store: False keeps the conversation for this connection only.
         text: A JSON schema for engines that can be held to one.
         background: The response goes on for a while when the connection is lost, and can be resumed.
+        generate: False takes the messages and answers with nothing, so that later ones can follow by
+            `previous_response_id`; Codex opens its sockets so.
         stop: Extension: strings that end the answer.
         top_k: Extension: most candidates.
         seed: Extension: for a repeatable answer.
+        return_token_ids: Extension: the events of the answer bring the ids of its tokens, with their logprobs where the
+            engine gives them, and the last event those of the prompt.
 
     """
 
@@ -151,9 +156,10 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     metadata: dict[str, str] | None = None
     user: str | None = None
     tools: list[FunctionTool | ServerTool] | None = None
-    tool_choice: Literal["auto", "none"] | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedFunction | None = None
     parallel_tool_calls: bool | None = None
     background: bool | None = None
+    generate: bool | None = None
     include: list[str] = []
     store: bool | None = None
     text: Text | None = None
@@ -167,6 +173,12 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
+    return_token_ids: bool | None = None
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether the answer's text is to have its tokens with their logprobs."""
+        return "message.output_text.logprobs" in self.include
 
     def messages(self, after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
         """The messages before and the input, as messages for a chat template, without `instructions`.
@@ -184,7 +196,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 case _Message():
                     conversation.say(item.role, _text(item.content))
                 case _Reasoning():
-                    conversation.think(_text(item.content))
+                    conversation.think(_text(item.content or ""))
                 case _FunctionCall():
                     conversation.call(item.call_id, item.name, item.arguments)
                 case _FunctionCallOutput():
@@ -202,10 +214,8 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
 
     def definitions(self) -> list[dict[str, Any]] | None:
-        """The tools as chat templates take them; None if the model is to call none."""
-        if not self.functions or self.tool_choice == "none":
-            return None
-        return [{"type": "function", "function": _definition(tool)} for tool in self.functions]
+        """The tools as chat templates take them; None if there are none."""
+        return [{"type": "function", "function": _definition(tool)} for tool in self.functions] or None
 
     def sampling(self, *, max_tokens: int | None) -> Sampling:
         """The engine's parameters, under the limit that the server has settled on."""
@@ -287,7 +297,6 @@ _EVENTS: dict[str, type[ClientEvent]] = {
 
 # Fields of the protocol that this server does not offer, with the values that ask for nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "generate": (True,),
     "logit_bias": ({},),
     "top_logprobs": (0,),
     "truncation": ("disabled", "auto"),
@@ -318,43 +327,11 @@ def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
     return _checked(event, _EVENTS[kind], max_items)
 
 
-def parse_create(data: bytes, *, max_items: int = 2048) -> ResponseCreate:
+def parse_create(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCreate:
     """The body of `POST /v1/responses`, checked; raises as `parse_event`."""
-    request = _checked({**parse_object(data), "type": "response.create"}, ResponseCreate, max_items)
+    request = _checked({**body, "type": "response.create"}, ResponseCreate, max_items)
     assert isinstance(request, ResponseCreate)
     return request
-
-
-def parse_object(data: str | bytes) -> dict[str, Any]:
-    """A JSON object.
-
-    Raises:
-        RequestError: It is none.
-
-    """
-    try:
-        event = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        if _is_json(data):  # msgspec takes no half of a surrogate pair, which JSON can spell
-            raise RequestError(
-                "the message has half of a surrogate pair, which is no character", code="invalid_unicode"
-            ) from error
-        raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
-    if not isinstance(event, dict):
-        raise RequestError(f"an event is a JSON object, not {show(event)}", code="invalid_type")
-    return event
-
-
-def _is_json(data: str | bytes) -> bool:
-    try:
-        json.loads(data, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _checked(event: dict[str, Any], struct: type[ClientEvent], max_items: int) -> ClientEvent:
@@ -364,77 +341,7 @@ def _checked(event: dict[str, Any], struct: type[ClientEvent], max_items: int) -
         event["tools"] = [
             {"type": "server"} if isinstance(tool, dict) and tool.get("type") != "function" else tool for tool in tools
         ]
-    try:
-        checked = msgspec.convert(event, struct)
-    except msgspec.ValidationError as error:
-        raise located(error, event) from error
-    if isinstance(checked, ResponseCreate) and checked.functions:
-        check_tools(checked.functions, checked.parallel_tool_calls)
-    return checked
-
-
-def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
-    """Refuse more items than a template should go through.
-
-    Raises:
-        RequestError: Says how many there are, and may be.
-
-    """
-    for field in fields:
-        items = event.get(field)
-        if isinstance(items, list):
-            contents = (item.get("content") for item in items if isinstance(item, dict))
-            total = len(items) + sum(len(content) for content in contents if isinstance(content, list))
-            if total > max_items:
-                raise RequestError(
-                    f"{field} has {total} items and parts; this server takes {max_items} at most",
-                    code="too_many_items",
-                    param=field,
-                )
-
-
-def check_tools(tools: Sequence[FunctionTool], parallel: bool | None) -> None:
-    """Refuse what would take an engine that can be made to follow a grammar."""
-    refused = [(f"tools[{place}].strict", "true") for place, tool in enumerate(tools) if tool.strict]
-    if parallel is False:
-        refused.append(("parallel_tool_calls", "false"))
-    for param, value in refused:
-        raise RequestError(
-            f"{param} is {value}; this server cannot promise it", code="unsupported_parameter", param=param
-        )
-
-
-def offered_fields(
-    body: dict[str, Any],
-    struct: type[Struct],
-    *,
-    ignored: Container[str],
-    neutral: Mapping[str, Sequence[Any]],
-) -> dict[str, Any]:
-    """The fields of a body that `struct` has.
-
-    Args:
-        body: The fields of the request; those that are None are unset.
-        struct: What this server offers.
-        ignored: Fields that change no output.
-        neutral: Values of fields that are not offered, which ask for nothing.
-
-    Raises:
-        RequestError: Another field is set; names it, and its value.
-
-    """
-    kept = {}
-    for name, value in body.items():
-        if value is None or name in ignored:
-            continue
-        if name in struct.__struct_fields__:
-            kept[name] = value
-        elif not any(type(value) is type(nothing) and value == nothing for nothing in neutral.get(name, ())):
-            name = name[:80]
-            raise RequestError(
-                f"{name} is {show(value)}; this server does not offer it", code="unsupported_parameter", param=name
-            )
-    return kept
+    return convert(event, struct)
 
 
 def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
@@ -445,24 +352,3 @@ def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
             {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in items
         ]
     return kept
-
-
-def located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestError:
-    """The error with the path as `param` and the value that stands there; `msgspec` gives the path as `$.a[0].b`."""
-    text = str(error)
-    message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
-    if not found:
-        return RequestError(text)
-    param = path.removesuffix("`").removeprefix(".")
-    value: Any = event
-    for key, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", param):
-        if index == "...":  # some value of a mapping: msgspec does not say which
-            break
-        value = value[int(index)] if index else value.get(key)
-    return RequestError(f"{param}: {message}, got {show(value)}", param=param)
-
-
-def show(value: Any) -> str:
-    """The value as JSON, cut where it is long."""
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.server.wire import events as ev
-from tokenweir.stream.server.wire.items import OpenItem, new_id, open_item
+from tokenweir.stream.server.wire.items import NO_PROBABILITY, OpenItem, new_response_id, open_item
 from tokenweir.stream.server.wire.requests import ResponseCreate
 
 
@@ -25,10 +28,13 @@ class ResponseStream:
         max_output_tokens: The limit that holds, the server's own included.
         reasoning_events: What the events of thinking are called: `reasoning_text`, as OpenAI does and its clients
             expect, or `reasoning`, as Open Responses does.
+        response_id: The response's id; None makes one.
 
     Attributes:
         id: The response's id.
         status: `in_progress` until the last event has been made.
+        finished: Whether it has been.
+        prompt_ids: What the engine was given, to be set before the last event of a response that is to tell it.
         output: The items that are done.
 
     """
@@ -40,13 +46,18 @@ class ResponseStream:
         model: str,
         max_output_tokens: int | None,
         reasoning_events: str = "reasoning_text",
+        response_id: str | None = None,
     ) -> None:
-        self.id = new_id("resp")
+        self.id = response_id or new_response_id()
         self.status: ev.ResponseStatus = "in_progress"
         self.output: list[ev.Item] = []
-        self._sequence = 0
+        self.finished = False
+        self.prompt_ids: Sequence[int] = ()
+        self._next = count().__next__  # a sequence number
         self._item: OpenItem | None = None
         self._reasoning_events = reasoning_events
+        self._logprobs = request.logprobs
+        self._tokens = _Tokens() if request.return_token_ids else None
         penalties = {
             name: value
             for name in ("frequency_penalty", "presence_penalty", "temperature", "top_p", "service_tier")
@@ -67,20 +78,15 @@ class ResponseStream:
             user=request.user,
             background=bool(request.background),
             max_tool_calls=request.max_tool_calls,
-            parallel_tool_calls=bool(request.functions),
+            parallel_tool_calls=bool(request.functions) and request.parallel_tool_calls is not False,
             prompt_cache_key=request.prompt_cache_key,
             safety_identifier=request.safety_identifier,
             store=request.store is not False,
             text=ev.TextConfig() if request.text is None else request.text.echo(),
             tool_choice=request.tool_choice or ("auto" if request.functions else "none"),
-            tools=request.functions,
+            tools=[replace(tool, strict=False) if tool.strict else tool for tool in request.functions],
             **penalties,
         )
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last event has been made."""
-        return self.status != "in_progress"
 
     def start(self) -> list[ev.ResponseEvent]:
         """The two events that open a response."""
@@ -99,6 +105,10 @@ class ResponseStream:
         """
         if delta.index != 0:
             raise ProtocolError(f"a Responses stream carries one answer, not answer {delta.index}")
+        if self._tokens is not None:
+            self._tokens.add(delta)
+            if not self._logprobs:
+                delta = replace(delta, alignment=None)
         if isinstance(delta, TextDelta) and delta.alignment is not None and None in delta.alignment.logprobs:
             raise ProtocolError("include asks for message.output_text.logprobs, and this model's engine gives none")
         if isinstance(delta, Finish):
@@ -108,7 +118,10 @@ class ResponseStream:
             events += self._close("completed")
             self._item = open_item(delta, len(self.output), self._next, self._reasoning_events)
             events += self._item.open()
-        events += self._item.more(delta)
+        more = self._item.more(delta)
+        if more and self._tokens is not None:
+            more[-1] = replace(more[-1], **self._tokens.take())
+        events += more
         if self._item.whole:
             events += self._close("completed")
         return events
@@ -128,11 +141,6 @@ class ResponseStream:
         """The events that end a response which the client stopped; without `usage` if nobody counted."""
         closing = self._close("incomplete")
         return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
-
-    def _next(self) -> int:
-        number = self._sequence
-        self._sequence += 1
-        return number
 
     def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
         """The events that end the open item, if one is open."""
@@ -166,7 +174,7 @@ class ResponseStream:
         error: ev.ResponseError | None = None,
         incomplete_details: ev.IncompleteDetails | None = None,
     ) -> ev.ResponseEvent:
-        self.status = status
+        self.status, self.finished = status, True
         response = msgspec.structs.replace(
             self._response,
             status=status,
@@ -176,13 +184,40 @@ class ResponseStream:
             error=error,
             incomplete_details=incomplete_details,
         )
+        more = {} if self._tokens is None else self._tokens.take() | {"prompt_token_ids": list(self.prompt_ids)}
         match status:
             case "completed":
-                return ev.ResponseCompleted(sequence_number=self._next(), response=response)
+                return ev.ResponseCompleted(sequence_number=self._next(), response=response, **more)
             case "failed":
-                return ev.ResponseFailed(sequence_number=self._next(), response=response)
+                return ev.ResponseFailed(sequence_number=self._next(), response=response, **more)
             case _:
-                return ev.ResponseIncomplete(sequence_number=self._next(), response=response)
+                return ev.ResponseIncomplete(sequence_number=self._next(), response=response, **more)
+
+
+class _Tokens:
+    """The tokens that no event has brought yet: those of a delta without text wait for the next one with it."""
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._logprobs: list[float | None] = []
+
+    def add(self, delta: Delta) -> None:
+        """Add a delta's tokens."""
+        self._ids += delta.token_ids
+        self._logprobs += _logprobs(delta)
+
+    def take(self) -> dict[str, Any]:
+        """The fields of the event that brings them."""
+        fields = {"token_ids": self._ids, "token_logprobs": self._logprobs}
+        self._ids, self._logprobs = [], []
+        return fields
+
+
+def _logprobs(delta: Delta) -> list[float | None]:
+    """A delta's logprobs, one a token; JSON has no infinity."""
+    if delta.alignment is None:
+        return [None] * len(delta.token_ids)
+    return [None if logprob is None else max(NO_PROBABILITY, float(logprob)) for logprob in delta.alignment.logprobs]
 
 
 def _wire_usage(usage: Usage) -> ev.ResponseUsage:

@@ -279,3 +279,42 @@ async def test_abandoned():
             assert not done.is_set()
         with anyio.fail_after(5):
             await done.wait()
+
+
+async def test_a_listener_is_called_at_once_and_takes_without_waiting():
+    broadcast, taken = broadcast_of(), []
+    subscription = broadcast.subscribe()
+    subscription.listen(lambda: taken.append(subscription.take_now()))
+    for letter in "ab":
+        broadcast.add(TextDelta(letter))
+    assert taken == [[TextDelta("a")], [TextDelta("b")]] and not subscription.ready and not subscription.ended
+    broadcast.close()
+    assert taken[2:] == [[]] and subscription.ready and subscription.ended
+
+
+async def test_one_listener_may_leave_while_all_are_called():
+    broadcast, taken = broadcast_of(max_replay=100 * LETTER), []
+    first, second = broadcast.subscribe(), broadcast.subscribe()
+    first.listen(first.close)
+    second.listen(lambda: taken.append(second.take_now()))
+    broadcast.add(TextDelta("a"))
+    broadcast.add(TextDelta("b"))
+    assert taken == [[TextDelta("a")], [TextDelta("b")]]
+    with pytest.raises(DeliveryError, match="closed"):
+        first.take_now()
+
+
+async def test_a_listener_is_told_the_failure():
+    broadcast, failures = broadcast_of(), []
+
+    def read():
+        try:
+            subscription.take_now()
+        except ValueError as error:
+            failures.append(error)
+
+    subscription = broadcast.subscribe()
+    subscription.listen(read)
+    broadcast.add(TextDelta("a"))
+    broadcast.close(ValueError("over"))
+    assert [str(error) for error in failures] == ["over"]

@@ -56,6 +56,17 @@ async def test_the_prompt_and_the_greedy_settings(engine):
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 3.0}, {"top_k": 20}], ids=["greedy", "temperature", "top_k"])
+async def test_logprobs_are_those_of_the_library(tiny_model, sampling):
+    import ctranslate2
+
+    generated = await steps(CTranslate2Engine(tiny_model, logprobs=True, intra_threads=1), max_tokens=8, **sampling)
+    tokens = [str(token_id) for token_id in [*PROMPT, *(step.ids[0] for step in generated)]]
+    (scored,) = ctranslate2.Generator(str(tiny_model), intra_threads=1).score_batch([tokens])
+    assert [step.logprobs[0] for step in generated] == pytest.approx(scored.log_probs[len(PROMPT) - 1 :], rel=1e-3)
+
+
+@pytest.mark.anyio
 async def test_temperature_and_top_k_sample(engine):
     greedy = await ids(engine, max_tokens=30)
     assert await ids(engine, max_tokens=30, temperature=5.0) != greedy

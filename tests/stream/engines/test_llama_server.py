@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import aclosing
 
 import anyio
@@ -15,6 +16,9 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.events import FinishReason, TextDelta, ToolCallDelta
+from tokenweir.stream.pipeline.chat import chat
+from tokenweir.templates import ChatTemplate
 
 MAX_TOKENS = 8
 
@@ -67,7 +71,7 @@ async def test_text_and_number_are_the_servers_own(engine, url, small_tok):
     inferred, wrong = 0, 0
     anew = {"cache_prompt": False}  # what is left of an earlier prompt changes the last bits of the sums
     async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
-        for prompt_ids in prompts(small_tok)[25:]:  # each goes on in its own script
+        for prompt_ids in prompts(small_tok)[25::2]:  # each goes on in its own script
             steps = await steps_of(engine, prompt_ids, max_tokens=MAX_TOKENS, temperature=0, extra=anew)
             ids = [token_id for step in steps for token_id in step.ids]
             body = {"prompt": prompt_ids, "n_predict": MAX_TOKENS, "temperature": 0, "return_tokens": True}
@@ -132,3 +136,32 @@ async def test_what_it_tells_of_its_model(engine, small_model):
     assert served.path == str(small_model.model_file())
     assert served.template.startswith("{% for message in messages %}")
     assert served.context_size == engine.context_size == 512
+
+
+PLACE = {"type": "object", "properties": {"city": {"type": "string", "enum": ["Bern", "Rome"]}}, "required": ["city"]}
+WEATHER = {
+    "name": "weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"at": {"$ref": "#/$defs/place"}},
+        "required": ["at"],
+        "additionalProperties": False,
+        "$defs": {"place": PLACE | {"additionalProperties": False}},
+    },
+}
+
+
+@pytest.mark.anyio
+async def test_a_small_model_is_held_to_a_call(engine, small_tok):
+    template = ChatTemplate("{% for m in messages %}{{ m.content }}\n{% endfor %}{{ tools | tojson }}\nCall:")
+    asked = {"engine": engine, "tokenizer": small_tok, "template": template, "sampling": Sampling(max_tokens=60)}
+    tools = [{"type": "function", "function": WEATHER}, {"type": "function", "function": {"name": "now"}}]
+    messages = [{"role": "user", "content": "How is the weather in Bern?"}]
+    choice = {"type": "function", "function": {"name": "weather"}}
+    async with chat(messages, tools=tools, tool_choice=choice, **asked) as deltas:
+        got = [delta async for delta in deltas]
+    call = "".join(delta.arguments for delta in got if isinstance(delta, ToolCallDelta))
+    assert [delta.name for delta in got if isinstance(delta, ToolCallDelta) and delta.name] == ["weather"]
+    assert json.loads(call)["at"]["city"] in ("Bern", "Rome")
+    assert got[-1].reason is FinishReason.TOOL_CALLS
+    assert not any(isinstance(delta, TextDelta) and delta.text.strip() for delta in got)

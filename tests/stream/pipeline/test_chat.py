@@ -7,7 +7,7 @@ from tokenweir.encode.errors import EngineError, TemplateError, TokenIdError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.pipeline.chat import chat
 from tokenweir.templates import ChatTemplate
 
@@ -274,6 +274,48 @@ async def test_tools_go_to_the_template_and_calls_come_as_deltas(make_tok):
     (call,) = deltas[1:-1]
     assert (call.name, call.arguments, call.complete) == ("weather", '{"city": "Rome"}', True)
     assert deltas[-1].reason is FinishReason.TOOL_CALLS
+
+
+class Held(Engine):
+    """An engine that can be held to a JSON schema."""
+
+    supports = frozenset({"json_schema"})
+
+
+LIST = '[{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "weather", "arguments": {}}]'
+
+
+async def test_an_engine_is_held_to_calls_whatever_markup_the_model_has(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    engine = Held(*tok.encode(LIST + "<eos>"))
+    deltas = await answer(engine, tok, tools=[TOOL], tool_choice="required")
+    assert [(delta.name, delta.arguments, delta.complete) for delta in deltas[:-1]] == [
+        ("weather", '{"city": "Rome"}', True),
+        ("weather", "{}", True),
+    ]
+    assert engine.sampling.json_schema["minItems"] == 1
+    with pytest.raises(TemplateError, match="^tool_choice asks for calls, and json_schema or grammar"):
+        await answer(engine, tok, tools=[TOOL], tool_choice="required", sampling=Sampling(grammar="root ::= x"))
+
+
+async def test_a_prompt_that_opens_thinking_leaves_no_room_for_a_list_of_calls(make_tok):
+    tok = make_tok(*TOKENS, template=TEMPLATE + "{# tools #}{{ '' if tools else '' }}")
+    options = {"tools": [TOOL], "tool_choice": "required"}
+    deltas = await answer(Held(*tok.encode(LIST + "<eos>")), tok, **options)
+    assert deltas[0].name == "weather"
+    with pytest.raises(TemplateError, match="^tool_choice cannot be honoured: .* opens thinking in this prompt"):
+        await answer(Held(), tok, **options, template_kwargs={"enable_thinking": True})
+
+
+async def test_the_first_whole_call_ends_an_answer_that_may_have_one(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    ids = tok.encode(CALL + CALL + "more<eos>")
+    for items in (ids, [ids]):
+        engine = Engine(*items)
+        deltas = await answer(engine, tok, tools=[TOOL], parallel_tool_calls=False)
+        assert [type(delta) for delta in deltas] == [ToolCallDelta, Finish]
+        assert (deltas[0].name, deltas[0].complete, deltas[-1].reason) == ("weather", True, FinishReason.TOOL_CALLS)
+        assert engine.closed
 
 
 async def test_without_tools_or_a_style_calls_stay_text(make_tok):

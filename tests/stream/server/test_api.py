@@ -150,7 +150,9 @@ async def test_what_is_wrong_is_named():
             (404, "model_not_found", "model", {"model": "gpt-9"}),
             (400, "invalid_value", "temperature", {"temperature": 3}),
             (400, "unsupported_parameter", "top_logprobs", {"logprobs": True, "top_logprobs": 5}),
-            (400, "invalid_value", "tool_choice", {"tools": [TOOL], "tool_choice": "required"}),
+            (400, "unsupported_parameter", "tool_choice", {"tools": [TOOL], "tool_choice": "required"}),
+            (400, "unsupported_parameter", "tool_choice", {"tool_choice": "required"}),
+            (400, "invalid_value", "tool_choice", {"tools": [TOOL], "tool_choice": "some"}),
             (400, "unsupported_parameter", "foo", {"extra_body": {"foo": 1}}),
             (400, "invalid_value", "messages[0].role", {"messages": [{"role": "king", "content": "hi"}]}),
             (400, "invalid_value", "messages[0].content[0].type", {"messages": [IMAGE]}),
@@ -167,6 +169,39 @@ async def test_what_is_wrong_is_named():
                 error = caught.value
                 assert (error.status_code, error.code, error.param) == (status, code, param), error
                 assert error.message
+
+
+CHOOSING = ChatTemplate(
+    "{% for tool in tools or [] %}{{ tool.function.name }} {% endfor %}choice:{{ tool_choice }} "
+    "parallel:{{ parallel_tool_calls }} {{ messages[0].content }}",
+    name="choosing",
+)
+
+
+@pytest.mark.asyncio
+async def test_a_choice_of_tools_is_told_to_a_template_that_reads_it():
+    engine = Script("Hello")
+    other = {"type": "function", "function": {"name": "now"}}
+    async with serving(engine, template=CHOOSING) as server, client_of(server) as client:
+        for tool_choice, parallel, prompt in [
+            ("auto", None, "weather now choice: parallel: hi"),
+            ("none", None, "weather now choice:none parallel: hi"),
+            ("required", False, "weather now choice:required parallel:False hi"),
+            ({"type": "function", "function": {"name": "now"}}, True, "now choice:required parallel:True hi"),
+        ]:
+            more = {} if parallel is None else {"parallel_tool_calls": parallel}
+            await client.chat.completions.create(
+                model="default", messages=HI, tools=[TOOL, other], tool_choice=tool_choice, **more
+            )
+            assert engine.prompts[-1] == prompt
+            flat = [{"type": "function", **tool["function"]} for tool in (TOOL, other)]
+            choice = {"type": "function", "name": "now"} if isinstance(tool_choice, dict) else tool_choice
+            response = await client.responses.create(
+                model="default", input="hi", tools=flat, tool_choice=choice, **more
+            )
+            assert engine.prompts[-1] == prompt
+            told = response.tool_choice if isinstance(tool_choice, str) else response.tool_choice.to_dict()
+            assert (told, response.parallel_tool_calls) == (choice, parallel is not False)
 
 
 IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}
@@ -199,6 +234,60 @@ async def test_what_real_clients_send_and_what_changes_nothing_is_accepted():
     assert completion.choices[0].message.content == "Hello"
     assert "<|im_start|>system\nBe brief." in engine.prompts[0]
     assert {*engine.sampling.given()} == {"max_tokens", "top_p"}
+
+
+class Held(Script):
+    """An engine that can be held to a JSON schema."""
+
+    supports = frozenset({"json_schema"})
+
+
+LIST = '[{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "now", "arguments": {}}]'
+NOW = {"type": "function", "function": {"name": "now"}}
+
+
+@pytest.mark.asyncio
+async def test_an_engine_is_held_to_a_choice_of_tools():
+    engine = Held(LIST, "<|im_end|>")
+    named = {"type": "function", "function": {"name": "weather"}}
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        asked = {"model": "default", "messages": HI, "tools": [TOOL, NOW]}
+        whole = await client.chat.completions.create(**asked, tool_choice="required")
+        calls = whole.choices[0].message.tool_calls
+        assert [(call.function.name, call.function.arguments) for call in calls] == [
+            ("weather", '{"city": "Rome"}'),
+            ("now", "{}"),
+        ]
+        assert (whole.choices[0].finish_reason, whole.choices[0].message.content) == ("tool_calls", None)
+        one = (await client.chat.completions.create(**asked, tool_choice=named)).choices[0].message
+        assert [call.function.name for call in one.tool_calls] == ["weather"]
+        assert one.content == ', {"name": "now", "arguments": {}}]'  # it broke the schema; nothing of that is lost
+        assert engine.sampling.json_schema["items"]["properties"]["name"]["enum"] == ["weather"]
+        response = await client.responses.create(
+            model="default",
+            input="hi",
+            tools=[{"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}],
+            tool_choice={"type": "function", "name": "weather"},
+            parallel_tool_calls=False,
+        )
+        assert [item.name for item in response.output] == ["weather"]
+        assert response.tool_choice.name == "weather"
+        with pytest.raises(openai.BadRequestError, match="tool_choice asks for calls, and json_schema") as caught:
+            await client.chat.completions.create(
+                **asked, tool_choice="required", response_format={"type": "json_object"}
+            )
+        assert caught.value.param == "tool_choice"
+
+
+@pytest.mark.asyncio
+async def test_the_first_whole_call_ends_an_answer_that_may_have_one():
+    engine = Script("Look: ", CALL, CALL, "more", "<|im_end|>")
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        asked = {"model": "default", "messages": HI, "tools": [TOOL]}
+        for options, calls in (({"parallel_tool_calls": False}, 1), ({}, 2)):
+            choice = (await client.chat.completions.create(**asked, **options)).choices[0]
+            assert [call.function.name for call in choice.message.tool_calls] == ["weather"] * calls
+            assert choice.finish_reason == "tool_calls"
 
 
 class Small(Script):

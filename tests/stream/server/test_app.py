@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from openai import AsyncOpenAI
-from serving import TOK, Script, eventually, fetch, serving, socket_to
+from serving import TOK, Endless, Script, eventually, fetch, say, serving, small_socket, socket_to
 from websockets.exceptions import InvalidStatus
 
 import tokenweir
@@ -133,6 +133,10 @@ async def test_tokenize_and_detokenize():
         assert reply["tokens"] == TOK.encode(text)
         assert (reply["count"], len(reply["token_strs"])) == (len(reply["tokens"]),) * 2
         assert (await client.post("/detokenize", json={"tokens": reply["tokens"]})).json() == {"prompt": text}
+        told = (await client.post("/detokenize", json={"tokens": reply["tokens"], "return_tokens": True})).json()
+        assert b"".join(bytes(token["bytes"]) for token in told["tokens"]).decode() == text == told["prompt"]
+        assert [token["id"] for token in told["tokens"]] == reply["tokens"]
+        assert [token["special"] for token in told["tokens"]] == [False] * (reply["count"] - 1) + [True]
         chat = (await client.post("/tokenize", json={"messages": HI})).json()
         assert TOK.decode(chat["tokens"], skip_special_tokens=False).endswith("<|im_start|>assistant\n")
         bare = (await client.post("/tokenize", json={"messages": HI, "add_generation_prompt": False})).json()
@@ -184,6 +188,40 @@ async def test_metrics():
     assert lines['tokenweir:requests_refused_total{code="model_not_found"}'] == "1.0"
     assert float(lines['tokenweir:generation_tokens_total{model_name="demo"}']) >= 6
     assert "tokenweir:inter_token_latency_seconds_bucket" in reply.text
+    assert lines['tokenweir:request_queue_time_seconds_count{model_name="demo"}'] == "3.0"
+    assert lines['tokenweir:readers_cut_off_total{model_name="demo"}'] == "0.0"
+
+
+@pytest.mark.asyncio
+async def test_metrics_tell_what_waits_for_a_slow_reader_and_that_it_was_cut_off():
+    limits = Limits(max_output_tokens=10**9, max_pending_bytes=20_000, stall_timeout=0.5, drain_timeout=0.2)
+    async with serving({"endless": Endless(), "other": Script()}, limits=limits) as server:
+
+        async def number(name, model="endless"):
+            _, _, body = await fetch(server, "/metrics")
+            lines = dict(line.rsplit(" ", 1) for line in body.decode().splitlines())
+            return float(lines[f'tokenweir:{name}{{model_name="{model}"}}'])
+
+        async with asyncio.timeout(30), socket_to(server, sock=small_socket(server), ping_interval=None) as websocket:
+            websocket.transport.pause_reading()
+            await say(websocket)
+            most = 0.0
+            while not await number("readers_cut_off_total"):
+                most = max(most, await number("pending_bytes"))
+            assert most >= 20_000
+            websocket.transport.abort()
+        assert await number("readers_cut_off_total", "other") == 0
+        await eventually(lambda: server._app.service.admission.generations == 0)
+        assert await number("pending_bytes") == 0
+
+
+@pytest.mark.asyncio
+async def test_the_prompt_of_several_answers_is_counted_once():
+    async with client_of() as client:
+        reply = await client.post("/v1/chat/completions", json={"messages": HI, "n": 3})
+        text = (await client.get("/metrics")).text
+    prompt_tokens = reply.json()["usage"]["prompt_tokens"]
+    assert f'tokenweir:prompt_tokens_total{{model_name="demo"}} {prompt_tokens}.0' in text
 
 
 @pytest.mark.asyncio

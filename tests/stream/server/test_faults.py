@@ -37,6 +37,19 @@ async def test_whatever_an_engine_raises_fails_its_own_response_only(failure):
         assert (await fetch(server, "/health"))[0] == 200
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("failure", [Panic, SystemExit, asyncio.CancelledError], ids=str)
+async def test_whatever_an_engine_raises_fails_its_own_answers_only(failure):
+    engines = {"fine": Script("fine", "<|im_end|>"), "broken": Script("Hel", failure("at /secret"))}
+    messages = [{"role": "user", "content": "hi"}]
+    async with serving(engines) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError) as failed:
+            await client.chat.completions.create(model="broken", messages=messages, n=2)
+        assert "secret" not in str(failed.value)
+        whole = await client.chat.completions.create(model="fine", messages=messages, n=2)
+        assert [choice.message.content for choice in whole.choices] == ["fine", "fine"]
+
+
 class Stubborn:
     """An engine that swallows its cancellation, until it is told to let go."""
 
@@ -68,6 +81,23 @@ async def test_an_engine_that_swallows_its_cancellation_is_abandoned(caplog):
         assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
         assert abandoned() == 1
         assert engine.cancelled <= 2  # and not again and again
+    engine.let_go.set()
+    await eventually(lambda: abandoned() == 0)
+
+
+@pytest.mark.asyncio
+async def test_engines_of_several_answers_that_swallow_their_cancellation_are_abandoned(caplog):
+    engine = Stubborn()
+    limits = Limits(abandon_timeout=0.2, drain_timeout=0.2)
+    async with serving(engine, limits=limits) as server:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http:
+            body = {"messages": [{"role": "user", "content": "hi"}], "n": 3}
+            asking = asyncio.ensure_future(http.post("/v1/chat/completions", json=body))
+            await eventually(lambda: engine.begun == 3)
+            asking.cancel()
+            await eventually(lambda: server._app.service.admission.generations == 0)
+        assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
+        assert engine.cancelled <= 6  # and not again and again
     engine.let_go.set()
     await eventually(lambda: abandoned() == 0)
 
@@ -155,6 +185,32 @@ async def test_prompts_wait_for_each_other_and_too_many_are_refused():
 
 
 @pytest.mark.asyncio
+async def test_a_prompt_does_not_wait_without_end():
+    asked, go_on = [], asyncio.Event()
+
+    class Slow:
+        async def encode(self, prompt):
+            asked.append(prompt)
+            await go_on.wait()
+            return prompt.encode(TOK)
+
+    limits = Limits(max_renders=1, queue_timeout=0.2, drain_timeout=0.2)
+    async with (
+        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=Slow()) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
+    ):
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        first = asyncio.ensure_future(http.post("/v1/chat/completions", json=body))
+        await eventually(lambda: asked)
+        refused = await http.post("/v1/chat/completions", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "server_overloaded")
+        assert refused.headers["retry-after"]
+        go_on.set()
+        assert (await first).status_code == 200
+        assert (await http.post("/v1/chat/completions", json=body)).status_code == 200
+
+
+@pytest.mark.asyncio
 async def test_one_client_cannot_take_all_places():
     limits = Limits(max_connections_per_client=2, drain_timeout=0.2)
     async with serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], limits=limits) as server:
@@ -233,9 +289,35 @@ async def test_responses_of_another_client_cannot_be_read():
 
 
 @pytest.mark.asyncio
+async def test_responses_that_one_client_leaves_behind_push_out_none_of_another():
+    limits = Limits(max_detached=2, resume_grace=60, drain_timeout=0.2)
+    async with serving(Script("one", 60), api_key=["one", "two"], limits=limits) as server:
+
+        def as_client(key):
+            return socket_to(server, additional_headers={"Authorization": f"Bearer {key}"})
+
+        async def leave_behind(key):
+            async with as_client(key) as websocket:
+                await say(websocket, background=True)
+                return (await until(websocket, "response.output_text.delta"))[0]["response"]["id"]
+
+        theirs = await leave_behind("two")
+        mine = [await leave_behind("one") for _ in range(4)]
+
+        async def resumed(key, response_id):
+            async with as_client(key) as websocket:
+                await websocket.send(json.dumps({"type": "response.resume", "response_id": response_id}))
+                return json.loads(await websocket.recv())["type"] != "error"
+
+        assert await resumed("two", theirs)
+        assert [await resumed("one", each) for each in mine] == [False, False, True, True]
+
+
+@pytest.mark.asyncio
 async def test_the_log_has_no_escapes_of_an_engine(caplog):
     caplog.set_level(logging.INFO)
     async with serving(Script("a", RuntimeError("\x1b[31mred\x1b[0m"))) as server, socket_to(server) as websocket:
         await say(websocket)
         await until(websocket, "response.failed")
-    assert "\\x1b[31mred" in caplog.messages[-1] and "\x1b" not in caplog.messages[-1]
+    (told,) = [record.message for record in caplog.records if "failed" in record.message]
+    assert "\\x1b[31mred" in told and "\x1b" not in told

@@ -41,6 +41,7 @@ class Answers:
         self.running += 1
         try:
             async with aclosing(Cancellable(self.generate(), HELD)) as deltas:
+                deltas.prompt_ids = [1]
                 yield deltas
         finally:
             self.running -= 1

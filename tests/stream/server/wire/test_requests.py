@@ -26,6 +26,8 @@ TOOLS = [
     }
 ]
 
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "of another server"}
+
 
 def create(**fields):
     return parse_event(json.dumps({"type": "response.create", **fields}))
@@ -111,7 +113,6 @@ def test_what_asks_for_nothing_is_accepted():
     neutral = {
         "include": [],
         "truncation": "disabled",
-        "generate": True,
         "logit_bias": {},
         "stream_options": {"include_obfuscation": False},
         "client_metadata": {"session": "1"},
@@ -147,8 +148,15 @@ def test_tools_as_chat_templates_take_them():
             "function": {"name": "now", "description": "", "parameters": {"type": "object", "properties": {}}},
         },
     ]
-    for request in (create(tools=TOOLS, tool_choice="none"), create(tools=[]), create(tool_choice="auto"), create()):
+    for request in (create(tools=[]), create(tool_choice="auto"), create()):
         assert request.definitions() is None
+
+
+def test_reasoning_without_content_says_nothing():
+    """Codex sends back the null that stood in the response object."""
+    said = {"role": "assistant", "content": "yes"}
+    empty = create(input=[{**REASONING, "encrypted_content": None}, said])
+    assert empty.messages() == create(input=[said]).messages() == [said]
 
 
 def test_calls_and_what_they_gave_can_be_sent_back():
@@ -216,19 +224,8 @@ def test_the_output_of_a_call_that_was_never_made_is_refused():
         ({"tools": [3]}, "invalid_value", "tools[0]", "Expected `object`, got `int`"),
         ({"tools": [{"type": "function", "name": "f"}] * 2049}, "too_many_items", "tools", "tools has 2049 items"),
         ({"tools": [{"type": "function"}]}, "invalid_value", "tools[0]", "missing required field `name`"),
-        ({"tools": TOOLS, "tool_choice": "required"}, "invalid_value", "tool_choice", "Invalid enum value 'required'"),
-        (
-            {"tools": [{**TOOLS[0], "strict": True}]},
-            "unsupported_parameter",
-            "tools[0].strict",
-            "tools[0].strict is true; this server cannot promise it",
-        ),
-        (
-            {"tools": TOOLS, "parallel_tool_calls": False},
-            "unsupported_parameter",
-            "parallel_tool_calls",
-            "parallel_tool_calls is false; this server cannot promise it",
-        ),
+        ({"tools": TOOLS, "tool_choice": "some"}, "invalid_value", "tool_choice", "Invalid enum value 'some'"),
+        ({"input": [REASONING]}, "invalid_value", "input[0].encrypted_content", "Expected `null`, got `str`"),
         ({"store": 1}, "invalid_value", "store", "store: Expected `bool | null`, got `int`, got 1"),
         (
             {"top_logprobs": 2},

@@ -18,6 +18,7 @@ from tokenweir.stream.server.wire.events import (
     ErrorEvent,
     FunctionTool,
     Heartbeat,
+    NamedFunction,
     encode,
     event_size,
     merge_events,
@@ -162,6 +163,10 @@ def test_the_events_of_a_call():
         "auto",
         True,
     )
+    named = {"type": "function", "name": "f"}
+    asked = {"tools": [FunctionTool("f")], "tool_choice": NamedFunction("f"), "parallel_tool_calls": False}
+    response = play([STOP], stream(**asked))[-1]["response"]
+    assert (response["tool_choice"], response["parallel_tool_calls"]) == (named, False)
 
 
 def test_calls_follow_each_other_and_what_is_not_whole_says_so():
@@ -234,6 +239,47 @@ def test_tokens_without_logprobs_are_refused_before_anything_is_numbered():
     ):
         one.step(aligned("a", (b"a", None)))
     assert one.fail("no")[0].sequence_number == started
+
+
+def test_every_token_is_in_one_event_where_their_ids_are_asked_for():
+    deltas = [
+        ReasoningDelta("hm", [1, 2], alignment=Alignment([None, -1.0], [b"<think>", b"hm"], 0, 0)),
+        TextDelta("é", [3, 4], alignment=Alignment([-0.5, -math.inf], [b"\xc3", b"\xa9"], 0, 0)),
+        TextDelta("b", [5], alignment=Alignment([None], [b"b"], 0, 0)),
+        ToolCallDelta("f", "", [6, 7], alignment=Alignment([-2.0, -3.0], [b"<call>", b"f"], 0, 0)),
+        ToolCallDelta("", "{}", [8], complete=True, alignment=Alignment([-4.0], [b"{}"], 0, 0)),
+        Finish(FinishReason.STOP, token_ids=[9], alignment=Alignment([0.0], [b"<end>"], 0, 0)),
+    ]
+    one = stream(return_token_ids=True)
+    one.prompt_ids = (10, 11)
+    events = [*one.start(), *(event for delta in deltas for event in one.step(delta))]
+    for all_of_them, expected in (
+        (events, [[1, 2], [3, 4], [5], [6, 7, 8], [9]]),
+        (merge_events(events), [[1, 2], [3, 4, 5], [6, 7, 8], [9]]),
+    ):
+        sent = [json.loads(encode(event)) for event in all_of_them]
+        bring = [event for event in sent if "token_ids" in event]
+        assert [event["token_ids"] for event in bring] == expected
+        logprobs = [logprob for event in bring for logprob in event["token_logprobs"]]
+        assert logprobs == [None, -1.0, -0.5, -9999.0, None, -2.0, -3.0, -4.0, 0.0]
+        assert all(event["logprobs"] == [] for event in bring if event["type"] == "response.output_text.delta")
+        assert [event["prompt_token_ids"] for event in sent if "prompt_token_ids" in event] == [[10, 11]]
+        assert sent[-1]["type"] == "response.completed" and "prompt_token_ids" in sent[-1]
+
+
+@pytest.mark.parametrize("ending", ["fail", "cancel"])
+def test_tokens_are_told_by_the_last_event_of_an_answer_that_is_cut_off(ending):
+    one = stream(return_token_ids=True)
+    one.start()
+    one.prompt_ids = [10]
+    one.step(ToolCallDelta("f", "", [1]))
+    last = (one.fail("no") if ending == "fail" else one.cancel())[-1]
+    assert (last.token_ids, last.token_logprobs, last.prompt_token_ids) == ([1], [None], [10])
+
+
+def test_nothing_tells_of_token_ids_unless_they_are_asked_for():
+    events = play([ReasoningDelta("hm", [1]), TextDelta("a", [2]), ToolCallDelta("f", "{}", [3], complete=True), STOP])
+    assert not any(field.endswith(("token_ids", "token_logprobs")) for event in events for field in event)
 
 
 def test_events_outside_a_response():

@@ -1,0 +1,62 @@
+"""Who asked for what and how it ended, as JSON, a line a request; nothing of what was said.
+
+The lines go to the logger `tokenweir.access` at level INFO, and cost nothing while that is off. A client is the place of
+its key or its address, never the key.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from http import HTTPStatus
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+logger = logging.getLogger("tokenweir.access")
+
+
+class AccessLog:
+    """An ASGI application that writes a line for each request and each websocket, once it is over.
+
+    Args:
+        app: What answers.
+
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] not in ("http", "websocket") or not logger.isEnabledFor(logging.INFO):
+            await self._app(scope, receive, send)
+            return
+        status: int | None = None  # until the server has answered
+        size = 0
+        begun = monotonic()
+
+        async def watched(message: Any) -> None:
+            nonlocal status, size
+            kind = message["type"]
+            if kind in ("http.response.start", "websocket.http.response.start"):
+                status = message["status"]
+            elif kind == "websocket.accept":
+                status = HTTPStatus.SWITCHING_PROTOCOLS
+            size += len(message.get("body") or b"")
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            address = scope.get("client")
+            line = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "client": scope.get("tokenweir.client") or (f"address {address[0]}" if address else None),
+                "method": scope.get("method", "WEBSOCKET"),
+                "path": scope["path"],
+                "status": status,
+                "bytes": size,
+                "seconds": round(monotonic() - begun, 4),
+            }
+            logger.info("%s", msgspec.json.encode(line).decode())

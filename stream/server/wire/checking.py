@@ -1,0 +1,134 @@
+"""JSON bodies and events, checked: what is wrong is named by its field and its value. No I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tokenweir.stream.server.wire.errors import RequestError
+
+T = TypeVar("T")
+
+
+def parse_object(data: str | bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        RequestError: It is none.
+
+    """
+    try:
+        event = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        if _is_json(data):  # msgspec takes no half of a surrogate pair, which JSON can spell
+            raise RequestError(
+                "the message has half of a surrogate pair, which is no character", code="invalid_unicode"
+            ) from error
+        raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
+    if not isinstance(event, dict):
+        raise RequestError(f"an event is a JSON object, not {show(event)}", code="invalid_type")
+    return event
+
+
+def _is_json(data: str | bytes) -> bool:
+    try:
+        json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
+    """Refuse more items than a template should go through.
+
+    Raises:
+        RequestError: Says how many there are, and may be.
+
+    """
+    for field in fields:
+        items = event.get(field)
+        if isinstance(items, list):
+            contents = (item.get("content") for item in items if isinstance(item, dict))
+            total = len(items) + sum(len(content) for content in contents if isinstance(content, list))
+            if total > max_items:
+                raise RequestError(
+                    f"{field} has {total} items and parts; this server takes {max_items} at most",
+                    code="too_many_items",
+                    param=field,
+                )
+
+
+def offered_fields(
+    body: dict[str, Any],
+    struct: type[Struct],
+    *,
+    ignored: Container[str],
+    neutral: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """The fields of a body that `struct` has.
+
+    Args:
+        body: The fields of the request; those that are None are unset.
+        struct: What this server offers.
+        ignored: Fields that change no output.
+        neutral: Values of fields that are not offered, which ask for nothing.
+
+    Raises:
+        RequestError: Another field is set; names it, and its value.
+
+    """
+    kept = {}
+    for name, value in body.items():
+        if value is None or name in ignored:
+            continue
+        if name in struct.__struct_fields__:
+            kept[name] = value
+        elif not any(type(value) is type(nothing) and value == nothing for nothing in neutral.get(name, ())):
+            name = name[:80]
+            raise RequestError(
+                f"{name} is {show(value)}; this server does not offer it", code="unsupported_parameter", param=name
+            )
+    return kept
+
+
+def convert(body: dict[str, Any], struct: type[T]) -> T:
+    """A request's body as a struct.
+
+    Raises:
+        RequestError: Names the field at fault, and its value.
+
+    """
+    try:
+        return msgspec.convert(body, struct)
+    except msgspec.ValidationError as error:
+        raise located(error, body) from error
+
+
+def located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestError:
+    """The error with the path as `param` and the value that stands there; `msgspec` gives the path as `$.a[0].b`."""
+    text = str(error)
+    message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
+    if not found:
+        return RequestError(text)
+    param = path.removesuffix("`").removeprefix(".")
+    value: Any = event
+    for key, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", param):
+        if index == "...":  # some value of a mapping: msgspec does not say which
+            break
+        value = value[int(index)] if index else value.get(key)
+    return RequestError(f"{param}: {message}, got {show(value)}", param=param)
+
+
+def show(value: Any) -> str:
+    """The value as JSON, cut where it is long."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else f"{text[:77]}..."

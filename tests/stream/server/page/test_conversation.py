@@ -1,0 +1,194 @@
+"""The conversation: answers, stops, failures and lost connections."""
+
+import asyncio
+
+import pytest
+from page_in_browser import Script, answer, chatting, connected, cut_connections, says, send, sockets
+
+KEEP_SOCKET = """const Socket = WebSocket;
+window.WebSocket = class extends Socket {
+    constructor(...all) { super(...all); window.lastSocket = this; }
+};"""
+"""So that a test can say something in the server's place."""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_answer_grows_with_its_thinking_folded(browser):
+    more, end = asyncio.Event(), asyncio.Event()
+    engine = Script("<think>Let me see.</think>", "Hello", more, " wörld 🙂\n  two", end, "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await send(page, "Who are you?")
+        await says(page.locator(".user"), "Who are you?")
+        await says(answer(page).locator(".answer"), "Hello")
+        assert await page.locator("#send").is_hidden() and await page.locator("#stop").is_visible()
+        details = answer(page).locator("details")
+        assert await details.get_attribute("open") is None
+        assert not await details.locator(".text").is_visible()
+        await details.locator("summary").click()
+        assert await details.locator(".text").inner_text() == "Let me see."
+        more.set()
+        await says(answer(page).locator(".answer"), "Hello wörld 🙂\n  two")
+        end.set()
+        stats = answer(page).locator(".stats")
+        await stats.wait_for()
+        line = await stats.inner_text()
+        assert " tokens in · " in line and " thinking) · first token " in line and line.endswith(" tok/s")
+        assert (await details.locator("summary").inner_text()).startswith("Thought for ")
+
+        engine.parts = ("again", "<|im_end|>")
+        await send(page, "And now?")
+        await says(answer(page).locator(".answer"), "again")
+        second = engine.prompts[1]
+        assert second.index("Who are you?") < second.index("Hello wörld 🙂\n  two") < second.index("And now?")
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("way", ["button", "Escape"])
+async def test_stop(browser, way):
+    engine = Script("Once upon", asyncio.Event())
+    async with chatting(browser, engine) as page:
+        await send(page, "Tell me a story")
+        await says(answer(page).locator(".answer"), "Once upon")
+        await (page.locator("#stop").click() if way == "button" else page.keyboard.press("Escape"))
+        await answer(page).locator(".stats").filter(has_text="stopped").wait_for()
+        await asyncio.wait_for(engine.closed.wait(), 10)
+        assert await page.locator("#send").is_visible()
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_model_is_chosen(browser):
+    engines = {"one": Script("first", "<|im_end|>"), "two": Script("second", "<|im_end|>")}
+    async with chatting(browser, engines) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "first")
+        await answer(page).locator(".stats").wait_for()
+        await page.get_by_label("Model", exact=True).select_option("two")
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "second")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_engine_that_dies_is_shown_and_the_chat_goes_on(browser):
+    engine = Script("Hel", RuntimeError("out of memory"))
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await answer(page).locator(".error").filter(has_text="the engine failed").wait_for()
+        engine.parts = ("better", "<|im_end|>")
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "better")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_key_is_asked_for(browser):
+    async with chatting(browser, Script("open", "<|im_end|>"), api_key="s3cret") as page:
+        box = page.get_by_label("API key")
+        await box.fill("wrong")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("the API key was refused").wait_for()
+        await box.fill("s3cret")
+        await page.keyboard.press("Enter")
+        await connected(page)
+        assert await box.is_hidden()
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "open")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_answer_goes_on_after_a_lost_connection(browser):
+    more, end = asyncio.Event(), asyncio.Event()
+    engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        for event, text in ((more, "Once upon"), (end, "Once upon a time")):
+            cut_connections(page)
+            await page.locator("#state.closed").wait_for()
+            event.set()
+            await says(answer(page).locator(".answer"), text)
+        await answer(page).locator(".stats").wait_for()
+        assert await answer(page).locator("details .text").text_content() == "Hm."
+        assert await answer(page).locator(".error").count() == 0
+        assert len(engine.prompts) == 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
+    engine = Script("Once", asyncio.Event())
+    async with chatting(browser, engine, resume_grace=0) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        cut_connections(page)
+        await answer(page).locator(".error").filter(has_text="nobody has read it for 0 s").wait_for()
+        engine.parts = ("back", "<|im_end|>")
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "back")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_that_is_left_stops_its_answer(browser):
+    engine = Script("Once", asyncio.Event())
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        await page.goto("about:blank")
+        await asyncio.wait_for(engine.closed.wait(), 10)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_call_is_shown_as_text(browser):
+    end = asyncio.Event()
+    name, arguments = "<img src=x onerror=\"document.title='owned'\">", '{"a": "<b>"}'
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": name, "arguments": arguments}
+    place = {"item_id": "fc", "output_index": 1}
+    events = [
+        {"type": "response.output_item.added", "item": item},
+        {"type": "response.function_call_arguments.delta", "delta": arguments, **place},
+        {"type": "response.function_call_arguments.done", "arguments": arguments, **place},
+        {"type": "response.output_item.done", "item": item},
+        {"type": "response.unheard_of"},
+    ]
+    async with chatting(browser, Script("Hello", end, "!", "<|im_end|>"), script=KEEP_SOCKET) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Hello")
+        await page.evaluate("(all) => { for (const e of all) lastSocket.onmessage({data: JSON.stringify(e)}) }", events)
+        end.set()
+        await says(answer(page).locator(".answer"), "Hello!")
+        await answer(page).locator(".stats").wait_for()
+        assert await answer(page).locator(".call").text_content() == f"{name}({arguments})"
+        assert await page.locator("main img").count() == 0
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("secure", [True, False])
+async def test_code_is_copied(browser, secure):
+    """Over plain HTTP from elsewhere a browser has no `navigator.clipboard`."""
+    code = "if a < b:\n    print('<b>')\n"
+    script = "" if secure else "delete Navigator.prototype.clipboard;"
+    async with chatting(browser, Script(f"Try:\n\n```python\n{code}```\n", "<|im_end|>"), script=script) as page:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await send(page, "hi")
+        await answer(page).locator(".stats").wait_for()
+        await page.locator(".code .copy").click()
+        await says(page.locator(".code .copy"), "Copied")
+        box = page.get_by_label("Message", exact=True)
+        await box.focus()
+        await page.keyboard.press("Control+V")
+        assert await box.input_value() == code.removesuffix("\n")
+        await says(page.locator(".code .copy"), "Copy")
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_silent_connection_is_given_up(browser):
+    async with chatting(browser, Script(), heartbeat=0.2) as page:
+        await connected(page)
+        await asyncio.sleep(0.4)
+        (connection,) = sockets(page)
+        connection.transport.pause_reading()
+        connection.writable.clear()  # a network that swallows everything
+        await page.locator("#state.closed").filter(has_text="no heartbeat").wait_for()
+        await connected(page)
+        connection.transport.abort()

@@ -1,0 +1,167 @@
+"""Conversations and settings, kept in the browser, and exported."""
+
+import asyncio
+import json
+
+import pytest
+from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from playwright.async_api import expect
+
+KEPT = """(text) => new Promise((resolve) => {
+    const opening = indexedDB.open("tokenweir");
+    opening.onsuccess = () => {
+        const look = () => {
+            const reading = opening.result.transaction("conversations").objectStore("conversations").getAll();
+            reading.onsuccess = () => JSON.stringify(reading.result).includes(text) ? resolve() : setTimeout(look, 50);
+        };
+        look();
+    };
+})"""
+"""Waits until the browser keeps a text."""
+
+
+def listed(page):
+    return page.locator("#conversations .open")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_conversation_is_there_after_a_reload_and_goes_on(browser):
+    engine = Script("<think>Hm.</think>**Hello**", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await ask(page, "hi\nthere")
+        await expect(listed(page)).to_have_text(["hi there"])
+        shown = await page.locator(".assistant .answer").inner_html()
+        stats = await page.locator(".assistant .stats").inner_text()
+        thought = await page.locator("summary").inner_text()
+        await page.reload()
+        await says(page.locator(".user"), "hi\nthere")
+        assert await page.locator(".assistant .answer").inner_html() == shown
+        assert await page.locator(".assistant .stats").inner_text() == stats
+        assert await page.locator("summary").inner_text() == thought
+        engine.parts = ("again", "<|im_end|>")
+        await ask(page, "more")
+        assert "**Hello**" in engine.prompts[-1] and "Hm." not in engine.prompts[-1]
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_answer_that_is_left_is_stopped_and_kept_as_far_as_it_came(browser):
+    engine = Script("Once upon", asyncio.Event())
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once upon")
+        await page.evaluate(KEPT, "Once upon")
+        await page.reload()
+        await says(answer(page).locator(".answer"), "Once upon")
+        await answer(page).locator(".stats").filter(has_text="interrupted").wait_for()
+        await asyncio.wait_for(engine.closed.wait(), 10)
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_conversations_are_listed_opened_and_deleted(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await ask(page, "one")
+        await page.get_by_role("button", name="New chat").click()
+        await expect(page.locator(".user")).to_have_count(0)
+        await page.locator(".hint").first.wait_for()
+        await ask(page, "two")
+        await expect(listed(page)).to_have_text(["two", "one"])
+        await listed(page).last.click()
+        await expect(page.locator(".user")).to_have_text(["one"])
+        await expect(listed(page).last).to_have_attribute("aria-current", "true")
+        await page.get_by_role("button", name="Delete one").click()
+        await expect(listed(page)).to_have_text(["two"])
+        await expect(page.locator(".user")).to_have_count(0)
+        await page.get_by_role("button", name="Undo").click()
+        await expect(listed(page)).to_have_text(["two", "one"])
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_export(browser):
+    async with chatting(browser, Script("<think>Hm.</think>Hello", "<|im_end|>")) as page:
+        await ask(page, "one")
+        await page.get_by_role("button", name="New chat").click()
+        await expect(page.locator("#export")).to_be_disabled()
+        await ask(page, "two")
+        exported = {}
+        for name in ("Export", "Export all"):
+            async with page.expect_download() as download:
+                await page.get_by_role("button", name=name, exact=True).click()
+            file = await download.value
+            assert file.suggested_filename.startswith("tokenweir-conversation")
+            exported[name] = json.loads((await file.path()).read_bytes())
+            assert exported[name]["format"] == "tokenweir-conversations/1"
+        (one,) = exported["Export"]["conversations"]
+        assert (one["title"], [message["role"] for message in one["messages"]]) == ("two", ["user", "assistant"])
+        said = one["messages"][1]
+        assert [(part["type"], part["text"]) for part in said["parts"]] == [("reasoning", "Hm."), ("text", "Hello")]
+        assert said["model"] == "demo" and said["usage"]["output_tokens"] == len(said["tokens"]["ids"])
+        assert said["usage"]["input_tokens"] == len(said["tokens"]["prompt"])
+        assert {entry["title"] for entry in exported["Export all"]["conversations"]} == {"one", "two"}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_settings_are_sent_and_kept(browser):
+    engine = Script("answer", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await connected(page)
+        fields = {"System prompt": "Be brief.", "Temperature": "0.5", "Top p": "0.9", "Top k": "7", "Seed": "3"}
+        fields |= {"Most tokens": "50", "Stop strings": "END\n\nSTOP"}
+        await page.get_by_role("button", name="Settings").click()
+        for name, value in fields.items():
+            await page.get_by_label(name).fill(value)
+        await page.get_by_label("Colours").select_option("dark")
+        await page.get_by_label("Text size").select_option("large")
+        await page.get_by_role("button", name="Save").click()
+        for reload in (False, True):
+            if reload:
+                await page.reload()
+                await connected(page)
+            await ask(page, "hi")
+            sampling = engine.samplings[-1]
+            assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.5, 0.9, 7)
+            assert (sampling.seed, sampling.max_tokens, sampling.stop) == (3, 50, ("END", "STOP"))
+            assert "Be brief." in engine.prompts[-1]
+            assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
+            assert await page.evaluate("getComputedStyle(document.body).fontSize") == "18px"
+        await page.get_by_role("button", name="Settings").click()
+        assert await page.get_by_label("Temperature").input_value() == "0.5"
+        await page.get_by_label("Temperature").fill("")
+        await page.get_by_role("button", name="Save").click()
+        await ask(page, "hi")
+        assert engine.samplings[-1].temperature is None
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_server_refuses_is_told(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await connected(page)
+        await page.get_by_role("button", name="Settings").click()
+        await page.get_by_label("Most tokens").fill("99999999")
+        await page.get_by_role("button", name="Save").click()
+        await send(page, "hi")
+        await answer(page).locator(".error").filter(has_text="max_output_tokens is 99999999").wait_for()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_browser_without_a_database_says_so_and_chats(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>"), script="delete window.indexedDB;") as page:
+        await page.get_by_text("This browser keeps no conversations").wait_for()
+        await ask(page, "hi")
+        await expect(listed(page)).to_have_text(["hi"])
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_kept_stays_text(browser):
+    attack = "<img src=x onerror=\"document.title='owned'\">"
+    async with chatting(browser, Script(attack, "<|im_end|>")) as page:
+        await ask(page, attack)
+        await page.reload()
+        await says(page.locator(".user"), attack)
+        await expect(listed(page)).to_have_text([attack])
+        assert await page.locator("img").count() == 0 and await page.title() == "tokenweir"
+        assert page.problems == []

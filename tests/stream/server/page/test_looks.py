@@ -1,0 +1,184 @@
+"""How the page looks and is worked: accessibility, a phone's width, the keyboard alone."""
+
+import asyncio
+
+import pytest
+from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from playwright.async_api import expect
+
+EVERYTHING = """<think>Let me see.</think># Title
+
+A paragraph with **bold**, *italics*, `code`, ~~gone~~, $x^2$ and [a link](https://b.example).
+
+### Deeper
+
+1. one
+   - two
+2. three
+
+> quoted
+
+```python
+print("a line that is much too long for the width of a telephone, so that it has to scroll sideways", 1, 2, 3)
+```
+
+| a | b | c | d | e | f | g | h |
+|---|--:|---|---|---|---|---|---|
+| one thing | 2 | another thing | one more thing | thing | thing | thing | thing |
+
+$$
+x = y
+$$
+
+averyveryveryveryveryveryveryveryveryveryveryveryveryveryveryverylongword
+
+---
+"""
+ENGINE = (EVERYTHING, "<|im_end|>")
+PHONE = {"width": 360, "height": 640}
+
+
+async def problems(page):
+    """What axe-core finds, in words."""
+    axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe-core is not installed").Axe()
+    found = await axe.run(page)
+    return [f"{one['id']}: {node['html']}" for one in found.response["violations"] for node in one["nodes"]]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, PHONE], ids=["desk", "phone"])
+async def test_axe_finds_nothing(browser, colours, size):
+    async with chatting(browser, Script(*ENGINE)) as page:
+        await page.emulate_media(color_scheme=colours)
+        await page.set_viewport_size(size)
+        await connected(page)
+        assert await problems(page) == []
+        await ask(page, "Show me *everything*")
+        await page.locator("details summary").click()
+        if await page.locator("#conversations").is_hidden():
+            assert await problems(page) == []
+            await page.get_by_role("button", name="Chats").click()
+        assert await problems(page) == []
+        await page.get_by_role("button", name="Chats").click()
+        await page.get_by_role("button", name="Edit").click()
+        assert await problems(page) == []
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Tokens", exact=True).click()
+        await page.locator(".token").last.wait_for()
+        await page.locator(".token.control").first.hover()
+        assert await problems(page) == []
+        await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Settings").click()
+        assert await problems(page) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_axe_finds_nothing_in_what_fails(browser):
+    async with chatting(browser, Script(RuntimeError("out of memory")), api_key="s3cret") as page:
+        await page.get_by_label("API key").wait_for()
+        assert await problems(page) == []
+        await page.get_by_label("API key").fill("s3cret")
+        await page.keyboard.press("Enter")
+        await connected(page)
+        await page.get_by_label("Message", exact=True).fill("hi")
+        await page.keyboard.press("Enter")
+        await answer(page).locator(".error").wait_for()
+        await page.get_by_role("button", name="Delete", exact=True).first.click()
+        await page.get_by_role("button", name="Undo").wait_for()
+        assert await problems(page) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_telephone_scrolls_down_only(browser):
+    async with chatting(browser, Script(*ENGINE)) as page:
+        await page.set_viewport_size(PHONE)
+        await ask(page, "Show me " + "everything" * 20)
+        for selector in ("html", "body", "main"):
+            wider = await page.eval_on_selector(selector, "(node) => node.scrollWidth - node.clientWidth")
+            assert wider == 0, selector
+        for name in ("Send", "Copy", "Settings", "Chats"):
+            box = await page.get_by_role("button", name=name, exact=True).first.bounding_box()
+            assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], name
+        await page.get_by_role("button", name="Settings").click()
+        assert await page.eval_on_selector("#settings", "(node) => node.scrollWidth - node.clientWidth") == 0
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_keyboard_is_enough(browser):
+    async with chatting(browser, Script("one", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        reached = set()
+        for _ in range(40):
+            await page.keyboard.press("Tab")
+            reached.add(
+                await page.evaluate("document.activeElement.textContent.trim() || document.activeElement.ariaLabel")
+            )
+        names = {
+            "Chats",
+            "New chat",
+            "Settings",
+            "Copy",
+            "Edit",
+            "Delete",
+            "Regenerate",
+            "Tokens",
+            "Export",
+            "hi",
+            "Send",
+        }
+        assert names <= reached
+        await page.get_by_role("button", name="Regenerate").focus()
+        await page.keyboard.press("Enter")
+        await answer(page).locator(".stats").wait_for()
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+        await page.keyboard.type("first")
+        await page.keyboard.press("Shift+Enter")
+        await page.keyboard.type("second")
+        await page.keyboard.press("Enter")
+        await says(page.locator(".user").last, "first\nsecond")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nothing_is_asked_of_anyone_else(browser):
+    async with chatting(browser, Script(*ENGINE)) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        await page.reload()
+        await ask(page, "hi")
+        await page.get_by_role("button", name="Tokens", exact=True).click()
+        await page.locator(".token").last.wait_for()
+        origin = f"http://127.0.0.1:{page.server.port}/"
+        assert asked and all(url.startswith((origin, "data:,")) for url in asked)
+        assert page.problems == []
+
+
+async def distance(main, wanted):
+    """Wait until the end of the conversation is so many pixels below what is seen."""
+    for _ in range(200):
+        pixels = await main.evaluate("(main) => main.scrollHeight - main.scrollTop - main.clientHeight")
+        if wanted(pixels):
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"the end is {pixels} pixels away")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
+    more, end = asyncio.Event(), asyncio.Event()
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, more, "\n\n" + lines, end, "\n\nend", "<|im_end|>")) as page:
+        await send(page, "hi")
+        await page.get_by_text("paragraph 99").wait_for()
+        main = page.locator("main")
+        await distance(main, lambda pixels: pixels < 5)
+        await main.hover()
+        await page.mouse.wheel(0, -2000)
+        await distance(main, lambda pixels: pixels > 1000)
+        more.set()
+        await expect(page.get_by_text("paragraph 99")).to_have_count(2)
+        await distance(main, lambda pixels: pixels > 2000)
+        await page.mouse.wheel(0, 100_000)
+        end.set()
+        await answer(page).locator(".stats").wait_for()
+        await expect(page.locator(".assistant .actions")).to_be_in_viewport()

@@ -1,0 +1,178 @@
+"""What can be done with messages: copy, edit, regenerate, delete, and take it back; results of calls."""
+
+import asyncio
+
+import pytest
+from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from playwright.async_api import expect
+
+from tokenweir.templates.chat_template import ChatTemplate
+
+TOOLS = '[{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}]'
+TEMPLATE = ChatTemplate(
+    "{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}|{{ m.content }}"
+    "{% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant|{% endif %}"
+)
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+
+
+def act(message, name):
+    return message.get_by_role("button", name=name, exact=True)
+
+
+def mine(page):
+    return page.locator(".mine")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_regenerate_and_undo(browser):
+    engine = Script("first", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await ask(page, "hi")
+        engine.parts = ("second", "<|im_end|>")
+        await act(answer(page), "Regenerate").click()
+        await says(answer(page).locator(".answer"), "second")
+        await answer(page).locator(".stats").wait_for()
+        assert await page.locator(".assistant").count() == 1
+        assert engine.prompts[0] == engine.prompts[1]
+        await page.get_by_role("button", name="Undo").click()
+        await says(answer(page).locator(".answer"), "first")
+
+        engine.parts = ("third", asyncio.Event())
+        await act(answer(page), "Regenerate").click()
+        await says(answer(page).locator(".answer"), "third")
+        await page.get_by_role("button", name="Undo").click()  # while the answer arrives, which it stops
+        await says(answer(page).locator(".answer"), "first")
+        await asyncio.wait_for(engine.closed.wait(), 10)
+        await expect(page.locator(".assistant")).to_have_count(1)
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_edit_replaces_a_message_and_what_followed(browser):
+    engine = Script("answer", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await ask(page, "one")
+        await ask(page, "two")
+        await act(mine(page).first, "Edit").click()
+        box = page.get_by_label("Edited message")
+        assert await box.input_value() == "one"
+        await box.press("Escape")
+        await expect(box).to_have_count(0)
+        assert await mine(page).count() == 2
+
+        await act(mine(page).first, "Edit").click()
+        await box.fill("ONE")
+        await box.press("Enter")
+        await expect(page.locator(".assistant .stats")).to_have_count(1)
+        await says(page.locator(".user"), "ONE")
+        assert "ONE" in engine.prompts[-1] and "two" not in engine.prompts[-1] and "answer" not in engine.prompts[-1]
+        await page.get_by_role("button", name="Undo").click()
+        await expect(page.locator(".user")).to_have_text(["one", "two"])
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_arrow_up_edits_the_last_message(browser):
+    engine = Script("answer", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await ask(page, "one")
+        await page.keyboard.press("ArrowUp")
+        await page.keyboard.press("Control+A")
+        await page.keyboard.type("other")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".user")).to_have_text(["other"])
+        await answer(page).locator(".stats").wait_for()
+        assert "other" in engine.prompts[-1]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_delete_takes_a_message_with_its_answer(browser):
+    engine = Script("answer", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        for text in ("one", "two", "three"):
+            await ask(page, text)
+        await act(mine(page).nth(1), "Delete").click()
+        await expect(page.locator(".user")).to_have_text(["one", "three"])
+        assert await page.locator(".assistant").count() == 2
+        await act(page.locator(".assistant").first, "Delete").click()
+        await expect(page.locator(".assistant")).to_have_count(1)
+        await ask(page, "four")
+        last = engine.prompts[-1]
+        assert "one" not in last  # it has no answer: two messages in a row would be left
+        assert last.index("three") < last.index("four") and "two" not in last
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_that_got_no_answer_stays_and_is_not_sent_again(browser):
+    engine = Script(RuntimeError("out of memory"))
+    async with chatting(browser, engine) as page:
+        await send(page, "lost")
+        await answer(page).locator(".error").wait_for()
+        engine.parts = ("answer", "<|im_end|>")
+        await ask(page, "next")
+        assert "lost" not in engine.prompts[-1]
+        await expect(page.locator(".user")).to_have_text(["lost", "next"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_messages_are_copied_as_their_source(browser):
+    text = "**bold** and\n\n- a list"
+    async with chatting(browser, Script(f"<think>hm</think>\n\n{text}", "<|im_end|>")) as page:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await ask(page, "*mine*")
+        for message, expected in ((mine(page), "*mine*"), (answer(page), text)):
+            await act(message, "Copy").click()
+            await act(message, "Copied").wait_for()
+            assert await page.evaluate("navigator.clipboard.readText()") == expected
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nothing_is_changed_while_an_answer_arrives(browser):
+    end = asyncio.Event()
+    engine = Script("first", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await ask(page, "hi")
+        engine.parts = ("second", end, "<|im_end|>")
+        await send(page, "more")
+        await says(answer(page).locator(".answer"), "second")
+        for name in ("Edit", "Delete"):
+            await expect(act(mine(page).first, name)).to_be_disabled()
+        await expect(act(page.locator(".assistant").first, "Regenerate")).to_be_disabled()
+        await expect(act(mine(page).first, "Copy")).to_be_enabled()
+        end.set()
+        await answer(page).locator(".stats").wait_for()
+        await expect(act(mine(page).first, "Edit")).to_be_enabled()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_call_is_shown_and_given_its_result(browser):
+    more = asyncio.Event()
+    engine = Script(CALL[:42], more, CALL[42:], "<|im_end|>")
+    async with chatting(browser, engine, template=TEMPLATE) as page:
+        await connected(page)
+        await page.get_by_role("button", name="Settings").click()
+        tools = page.get_by_label("Functions that the model may call")
+        await tools.fill("[1")
+        assert not await tools.evaluate("(node) => node.checkValidity()")
+        await tools.fill(TOOLS)
+        await page.get_by_role("button", name="Save").click()
+        await send(page, "add")
+        await expect(answer(page).locator(".call")).to_contain_text("add(")  # it grows as it comes
+        more.set()
+        await says(answer(page).locator(".call"), 'add({"a": 1})')
+        await answer(page).locator(".stats").wait_for()
+        box = page.get_by_label("Message", exact=True)
+        assert await box.get_attribute("placeholder") == 'Result of add({"a": 1})'
+        engine.parts = ("It is 2.", "<|im_end|>")
+        await ask(page, "2")
+        await says(answer(page).locator(".answer"), "It is 2.")
+        await says(mine(page).last.locator("h2"), "Result of add")
+        assert await box.get_attribute("placeholder") == "Message"
+        assert '"name": "add"' in engine.prompts[0]
+        assert "tool|2" in engine.prompts[1]
+        await page.reload()
+        await says(page.locator(".call"), 'add({"a": 1})')
+        assert page.problems == []

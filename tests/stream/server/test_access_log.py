@@ -1,0 +1,50 @@
+"""The access log: a line a request, without content."""
+
+import json
+import logging
+
+import httpx
+import pytest
+from serving import Script, fetch, say, serving, socket_to, until
+from websockets.exceptions import InvalidStatus
+
+
+def lines(caplog):
+    return [json.loads(record.message) for record in caplog.records if record.name == "tokenweir.access"]
+
+
+@pytest.mark.asyncio
+async def test_a_line_a_request_without_content(caplog):
+    caplog.set_level(logging.INFO, "tokenweir.access")
+    async with serving(Script("an answer", "<|im_end|>"), api_key=["first", "second"]) as server:
+        headers = {"Authorization": "Bearer second"}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers) as http:
+            body = {"messages": [{"role": "user", "content": "a question"}]}
+            reply = await http.post("/v1/chat/completions?secret=1", json=body)
+            await http.get("/nowhere/%1b[31m%0a")
+            await http.get("/v1/models", headers={"Authorization": "Bearer wrong"})
+        async with socket_to(server, additional_headers=headers) as websocket:
+            await say(websocket, input="a question")
+            await until(websocket, "response.completed")
+        with pytest.raises(InvalidStatus):
+            await socket_to(server).__aenter__()
+    told = [(line["client"], line["method"], line["path"], line["status"]) for line in lines(caplog)]
+    assert told == [
+        ("key 1", "POST", "/v1/chat/completions", 200),
+        ("key 1", "GET", "/nowhere/\x1b[31m\n", 404),
+        ("address 127.0.0.1", "GET", "/v1/models", 401),
+        ("key 1", "WEBSOCKET", "/v1/responses", 101),
+        ("address 127.0.0.1", "WEBSOCKET", "/v1/responses", 401),
+    ]
+    assert lines(caplog)[0]["bytes"] == len(reply.content)
+    assert all(line["seconds"] >= 0 and line["time"].endswith("+00:00") for line in lines(caplog))
+    for hidden in ("secret", "question", "answer", "second", "wrong", "\x1b"):
+        assert not any(hidden in record.message.replace("seconds", "") for record in caplog.records)
+
+
+@pytest.mark.asyncio
+async def test_no_line_unless_somebody_wants_it(caplog):
+    caplog.set_level(logging.WARNING, "tokenweir.access")
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        await fetch(server, "/health")
+    assert not lines(caplog)

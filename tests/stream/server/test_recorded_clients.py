@@ -1,0 +1,134 @@
+"""What unmodified clients sent to this server, sent again: Codex CLI, and the Agents SDK of OpenAI.
+
+The recordings say where they come from. Ids that the server had given are replaced by those that it gives now.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from derendering import TEMPLATE
+from serving import TOK, serving, socket_to
+
+RECORDED = Path(__file__).parent / "recorded"
+SAID = "It says weir. 🙂"
+
+
+def recorded(name):
+    return json.loads((RECORDED / f"{name}.json").read_text("utf-8"))
+
+
+class Turns:
+    """An engine that thinks and calls a tool in the first turn, and answers in the second."""
+
+    def __init__(self, tool, arguments):
+        call = json.dumps({"name": tool, "arguments": arguments})
+        self.turns = [
+            f"<think>I should look.</think>I look.<tool_call>{call}</tool_call><|im_end|>",
+            f"<think>Now I know.</think>{SAID}<|im_end|>",
+        ]
+        self.prompts = []
+
+    async def generate(self, prompt_ids, sampling):
+        self.prompts.append(TOK.decode(prompt_ids, skip_special_tokens=False))
+        for token_id in TOK.encode(self.turns[(len(self.prompts) - 1) % 2]):
+            yield [token_id]
+
+
+async def posted(server, path, body):
+    """The last object of an answer: what a stream ends with, or the whole."""
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1", timeout=20) as client:
+        answer = await client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    if not body.get("stream"):
+        return answer.json()
+    events = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert events[-1] == "[DONE]"
+    return [json.loads(event) for event in events[:-1]]
+
+
+def kinds(response):
+    return [item["type"] for item in response["output"]]
+
+
+def check_codex(engine):
+    """The last prompt has everything that the client said, in its order."""
+    said = [
+        "<|im_start|>system\nYou are a coding agent in a terminal.",
+        "<skills_instructions>",
+        "<permissions instructions>",
+        "<|im_start|>user\n<environment_context>",
+        "<|im_start|>user\nSay hi.<|im_end|>",
+        'I look.<tool_call>{"name": "exec_command", "arguments": {"cmd": "echo weir"}}</tool_call>',
+        "<|im_start|>tool\nProcess exited with code 0",
+    ]
+    places = [engine.prompts[-1].find(text) for text in said]
+    assert -1 not in places and places == sorted(places)
+    assert "exec_command\nview_image\n" in engine.prompts[-1]  # the functions alone: others are for the server to run
+
+
+@pytest.mark.asyncio
+async def test_codex_posts_its_turns():
+    recording, engine = recorded("codex_cli"), Turns("exec_command", {"cmd": "echo weir"})
+    async with serving(engine, template=TEMPLATE) as server:
+        turns = [await posted(server, "/responses", body | {"tools": recording["tools"]}) for body in recording["post"]]
+    for events, expected in zip(
+        turns, (["reasoning", "message", "function_call"], ["reasoning", "message"]), strict=True
+    ):
+        assert events[-1]["type"] == "response.completed"
+        assert kinds(events[-1]["response"]) == expected
+    assert turns[1][-1]["response"]["output"][1]["content"][0]["text"] == SAID
+    check_codex(engine)
+
+
+@pytest.mark.asyncio
+async def test_codex_warms_a_socket_up_and_goes_on_from_there():
+    recording, engine = recorded("codex_cli"), Turns("exec_command", {"cmd": "echo weir"})
+    async with serving(engine, template=TEMPLATE) as server, socket_to(server) as websocket:
+        last = None
+        for event in recording["socket"]:
+            event |= {"tools": recording["tools"]}
+            if last is not None:
+                event["previous_response_id"] = last["id"]
+                for item in event["input"]:
+                    if item["type"] == "function_call_output":
+                        item["call_id"] = last["output"][-1]["call_id"]
+            await websocket.send(json.dumps(event))
+            while (told := json.loads(await websocket.recv()))["type"] != "response.completed":
+                assert told["type"] not in ("error", "response.failed"), told
+            if last is None:
+                assert not engine.prompts
+                assert told["response"]["output"] == [] and told["response"]["usage"]["input_tokens"] > 0
+            last = told["response"]
+    assert last["output"][-1]["content"][0]["text"] == SAID
+    check_codex(engine)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("interface", ["responses", "chat"])
+async def test_the_agents_sdk_calls_a_tool(interface):
+    engine = Turns("weather", {"city": "Rome"})
+    path = "/responses" if interface == "responses" else "/chat/completions"
+    async with serving(engine, template=TEMPLATE) as server:
+        answers = [await posted(server, path, body) for body in recorded("agents_sdk")[interface]]
+    whole, streamed = answers[:2], answers[2:]
+    if interface == "responses":
+        assert [kinds(answer) for answer in whole] == [
+            ["reasoning", "message", "function_call"],
+            ["reasoning", "message"],
+        ]
+        assert [tool["strict"] for tool in whole[0]["tools"]] == [False]  # which was asked for and cannot be promised
+        assert whole[1]["output"][1]["content"][0]["text"] == SAID
+        assert streamed[1][-1]["response"]["output"][1]["content"][0]["text"] == SAID
+    else:
+        assert [answer["choices"][0]["finish_reason"] for answer in whole] == ["tool_calls", "stop"]
+        assert whole[1]["choices"][0]["message"]["content"] == SAID
+        assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in streamed[1]) == SAID
+    for prompt in engine.prompts:
+        assert "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHow is Rome?<|im_end|>" in prompt
+        assert prompt.startswith("weather\n")
+    for prompt in engine.prompts[1::2]:
+        assert '"arguments": {"city": "Rome"}}</tool_call><|im_end|>\n<|im_start|>tool\nSunny in Rome' in prompt
