@@ -1,28 +1,53 @@
-"""The chat page: one HTML file with its styles and script inside, and the policy under which a browser runs it."""
+"""The chat page: plain files, without a build step, and the policy under which a browser runs them.
+
+A file a subject: `app.js` brings the others together; `chat.js` has what can be done with a conversation, `list.js` the
+list of them, `conversation.js` one as data, `store.js` where they are kept; `answer.js` an answer, `growing.js` Markdown
+that grows, `markdown.js` and `math.js` Markdown to nodes; `tokens.js` the token view, `settings.js` what requests ask for,
+`connection.js` the websocket, `server.js` the way to the server, `dom.js` elements, `follow.js` what keeps the end in
+sight. `vendor/` holds markdown-it with its licence.
+"""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from importlib.resources import files
-
-PAGE: bytes = files(__name__).joinpath("index.html").read_bytes()
-
-
-def _policy(page: bytes) -> str:
-    """The Content-Security-Policy that lets exactly this page's own script and styles run, and connect home only."""
-
-    def hashes(tag: bytes) -> str:
-        blocks = re.findall(rb"<%s>(.*?)</%s>" % (tag, tag), page, re.DOTALL)
-        digests = (base64.b64encode(hashlib.sha256(block).digest()).decode() for block in blocks)
-        return " ".join(f"'sha256-{digest}'" for digest in digests)
-
-    return (
-        f"default-src 'none'; script-src {hashes(b'script')}; style-src {hashes(b'style')}; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 
-PAGE_POLICY: str = _policy(PAGE)
-"""The value of the header Content-Security-Policy."""
+class File(NamedTuple):
+    """A file of the page."""
+
+    content: bytes
+    media_type: str
+
+
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+def _files(folder: Traversable, prefix: str = "") -> dict[str, File]:
+    found: dict[str, File] = {}
+    for entry in folder.iterdir():
+        name = prefix + entry.name
+        media_type = _MEDIA_TYPES.get(PurePosixPath(name).suffix)
+        if media_type is not None:
+            found[name] = File(entry.read_bytes(), media_type)
+        elif entry.is_dir():
+            found |= _files(entry, f"{name}/")
+    return found
+
+
+PAGE: dict[str, File] = _files(files(__name__))
+"""The files by their names; `index.html` is the page."""
+
+PAGE_POLICY: str = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The header Content-Security-Policy: the server's own scripts and styles only, no connection but home, and no text that
+becomes markup or script."""

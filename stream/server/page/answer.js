@@ -1,0 +1,219 @@
+// An answer: its record, which is kept, and its nodes. While it arrives, events become nodes at most once a frame.
+//
+// A record is `{role: "assistant", model, request, parts, tokens, usage, first, seconds, note, error}`. Parts are
+// `{type: "text", text}`, `{type: "reasoning", text, seconds, tokens}` and
+// `{type: "call", call_id, name, arguments, complete}`. `tokens` has what `return_token_ids` brings: `ids`, `logprobs` and
+// the ids of the `prompt`. Times are in seconds.
+
+import { GrowingText, element } from "./dom.js";
+import { GrowingMarkdown } from "./growing.js";
+
+const SHARE = 5; // rendering takes about one part in so many of the time,
+const PAUSE = 100; // but no pause is longer, in milliseconds: what has gathered would take as long again
+
+export class Answer {
+  id = null; // the response's
+  seen = -1;
+  record;
+  #items = new Map(); // what grows, by the item's id
+  #sent = performance.now();
+  #first = 0;
+  #waiting = false; // whether there is something to render
+  #scheduled = false;
+
+  /** `root` gets the answer to `request`. */
+  constructor(root, request) {
+    const { model, ...others } = request;
+    const tokens = { prompt: [], ids: [], logprobs: [] };
+    this.record = { role: "assistant", model, request: others, parts: [], tokens, note: "interrupted" };
+    this.root = root;
+    root.classList.add("busy", "silent"); // silent until something comes
+  }
+
+  receive(event) {
+    this.seen = event.sequence_number;
+    if (event.token_ids) this.#count(event);
+    switch (event.type) {
+      case "response.created": this.id = event.response.id; break;
+      case "response.output_text.delta": this.#grow(event, Said); break;
+      case "response.reasoning_text.delta":
+      case "response.reasoning.delta": this.#grow(event, Thought); break;
+      case "response.reasoning_text.done":
+      case "response.reasoning.done": this.#items.get(event.item_id)?.end(); break;
+      case "response.output_item.added": this.#call(event.item); break;
+      case "response.function_call_arguments.delta": this.#grow(event); break;
+      case "response.output_item.done": this.#items.get(event.item.id)?.finish?.(event.item);
+    }
+  }
+
+  /** The last of it; `note` says why it is not whole, `error` what failed. */
+  end({ error, response, note }) {
+    const { record } = this;
+    delete record.note;
+    if (this.#first) record.seconds = (performance.now() - this.#first) / 1000;
+    Object.assign(record, { ...(response?.usage && { usage: response.usage }), ...(note && { note }), ...(error && { error }) });
+    this.root.classList.remove("busy", "silent");
+    for (const item of this.#items.values()) item.end();
+    this.root.append(...endNodes(record));
+    this.#items.clear();
+  }
+
+  #count({ token_ids: ids, token_logprobs: logprobs, prompt_token_ids: prompt }) {
+    const { tokens } = this.record;
+    for (const id of ids) tokens.ids.push(id);
+    for (const logprob of logprobs) tokens.logprobs.push(logprob);
+    if (prompt) tokens.prompt = prompt;
+  }
+
+  #call({ type, id, call_id, name }) {
+    const part = { type: "call", call_id, name, arguments: "", complete: false };
+    if (type === "function_call") this.#begin(id, new Called(this.root, part));
+  }
+
+  #begin(id, item) {
+    if (!this.#first) {
+      this.#first = performance.now();
+      this.record.first = (this.#first - this.#sent) / 1000;
+    }
+    this.root.classList.remove("silent");
+    this.#items.set(id, item);
+    this.record.parts.push(item.part);
+  }
+
+  #grow(event, Item) {
+    if (!this.#items.has(event.item_id)) this.#begin(event.item_id, new Item(this.root));
+    this.#items.get(event.item_id).receive(event.delta, event.token_ids?.length ?? 0);
+    this.#waiting = true;
+    if (!this.#scheduled) this.#nextFrame();
+  }
+
+  #nextFrame() {
+    this.#scheduled = true;
+    requestAnimationFrame(() => {
+      const begun = performance.now();
+      this.#waiting = false;
+      for (const item of this.#items.values()) item.render();
+      setTimeout(() => { // the browser has laid it out now
+        const rest = (SHARE - 1) * (performance.now() - begun) - 16; // a frame of 4 ms costs nothing
+        setTimeout(() => {
+          this.#scheduled = false;
+          if (this.#waiting) this.#nextFrame();
+        }, Math.min(Math.max(0, rest), PAUSE));
+      });
+    });
+  }
+}
+
+/** Show a record that is whole. */
+export function showAnswer(root, record) {
+  for (const part of record.parts) new KINDS[part.type](root, part).end();
+  root.append(...endNodes(record));
+}
+
+function endNodes(record) {
+  const line = figures(record);
+  return [...(record.error ? [element("div", "error", record.error)] : []), ...(line ? [element("div", "stats", line)] : [])];
+}
+
+function figures({ usage, first, seconds, note }) {
+  const parts = [];
+  if (usage) {
+    const thought = usage.output_tokens_details.reasoning_tokens;
+    parts.push(`${usage.input_tokens} tokens in`, `${usage.output_tokens} out` + (thought ? ` (${thought} thinking)` : ""));
+  }
+  if (first) parts.push(`first token ${first.toFixed(2)} s`);
+  if (usage?.output_tokens > 1 && seconds) parts.push(`${((usage.output_tokens - 1) / seconds).toFixed(1)} tok/s`);
+  if (note) parts.push(note);
+  return parts.join(" · ");
+}
+
+/** A message of the model: Markdown. */
+class Said extends GrowingMarkdown {
+  constructor(root, part = null) {
+    const place = element("div", "answer");
+    root.append(place);
+    super(place);
+    this.part = part ?? { type: "text", text: "" };
+    if (part) this.append(part.text);
+  }
+
+  receive(text) {
+    this.part.text += text;
+    this.append(text);
+  }
+}
+
+/** A stretch of thinking, folded: text as it is, which costs nothing while nobody looks. */
+class Thought {
+  #since = performance.now();
+  #summary = element("summary", "", "Thinking…");
+  #waiting = "";
+  #text;
+  #begun = false;
+
+  constructor(root, part = null) {
+    const place = element("div", "text");
+    root.append(element("details", "thinking", this.#summary, place));
+    this.#text = new GrowingText(place);
+    this.part = part ?? { type: "reasoning", text: "", tokens: 0 };
+    if (part) this.#append(part.text);
+  }
+
+  receive(text, tokens) {
+    this.part.text += text;
+    this.part.tokens += tokens;
+    this.#append(text);
+  }
+
+  #append(text) {
+    this.#waiting += this.#begun ? text : text.trimStart(); // models begin with line breaks
+    this.#begun ||= this.#waiting !== "";
+  }
+
+  render() {
+    this.#text.append(this.#waiting);
+    this.#waiting = "";
+  }
+
+  end() {
+    this.render();
+    const { part } = this;
+    part.seconds ??= (performance.now() - this.#since) / 1000;
+    const count = part.tokens ? ` · ${part.tokens} ${part.tokens === 1 ? "token" : "tokens"}` : "";
+    this.#summary.textContent = `Thought for ${part.seconds.toFixed(1)} s${count}`;
+  }
+}
+
+/** A call of a function, with its arguments as they come. */
+class Called {
+  #text;
+  #waiting;
+
+  constructor(root, part) {
+    const place = element("span");
+    root.append(element("div", "call text", part.name, "(", place, ")"));
+    this.#text = new GrowingText(place);
+    this.#waiting = part.arguments;
+    this.part = part;
+  }
+
+  receive(text) {
+    this.part.arguments += text;
+    this.#waiting += text;
+  }
+
+  finish({ status }) {
+    this.part.complete = status === "completed";
+  }
+
+  render() {
+    this.#text.append(this.#waiting);
+    this.#waiting = "";
+  }
+
+  end() {
+    this.render();
+  }
+}
+
+const KINDS = { text: Said, reasoning: Thought, call: Called };

@@ -1,0 +1,83 @@
+// The websocket to /v1/responses: opened again when it is lost, and told from a dead one by its heartbeats.
+
+import { address, authorized, key } from "./server.js";
+
+export class Connection {
+  #socket = null;
+  #heard = 0;
+  #interval = 0;
+  #retry = 500;
+
+  /**
+   * `on` has `state(kind, text)`, `models(list)`, `keyWanted(wanted)`, `open()`, `event(event)` and `lost()`.
+   */
+  constructor(on) {
+    this.on = on;
+    setInterval(() => this.#watch(), 1000);
+  }
+
+  get isOpen() {
+    return this.#socket?.readyState === WebSocket.OPEN;
+  }
+
+  send(event) {
+    this.#socket.send(JSON.stringify(event));
+  }
+
+  async connect() {
+    try {
+      const reply = await authorized("v1/models");
+      this.on.keyWanted(reply.status === 401);
+      if (reply.status === 401) {
+        return this.on.state("closed", key() ? "the API key was refused" : "an API key is needed");
+      }
+      if (!reply.ok) throw new Error("status " + reply.status);
+      this.on.models((await reply.json()).data);
+    } catch {
+      return this.#again("no answer from the server");
+    }
+    const protocols = key() ? ["tokenweir", "openai-insecure-api-key." + key()] : [];
+    const opening = new WebSocket(address("v1/responses").replace(/^http/, "ws"), protocols);
+    let opened = false;
+    opening.onopen = () => {
+      [this.#socket, opened, this.#retry, this.#heard, this.#interval] = [opening, true, 500, Date.now(), 0];
+      this.on.state("open", "connected");
+      this.on.open();
+    };
+    opening.onmessage = (message) => {
+      if (this.#socket !== opening) return;
+      this.#heard = Date.now();
+      const event = JSON.parse(message.data);
+      if (event.type === "heartbeat") this.#interval = event.interval;
+      else this.on.event(event);
+    };
+    opening.onclose = (event) => {
+      if (opened && this.#socket !== opening) return; // given up already
+      this.#lost();
+      this.#again(!opened ? "refused by the server" : event.reason || "connection lost");
+    };
+  }
+
+  #lost() {
+    this.#socket = null;
+    this.on.lost();
+  }
+
+  #again(why) {
+    this.on.state("closed", why + "; trying again");
+    setTimeout(() => this.connect(), this.#retry);
+    this.#retry = Math.min(this.#retry * 2, 15000);
+  }
+
+  /** A dead connection says nothing; heartbeats tell it from a quiet one. */
+  #watch() {
+    if (!this.#socket || !this.#interval || Date.now() - this.#heard < 2500 * this.#interval) return;
+    const [silent, last] = [this.#socket, this.#heard];
+    setTimeout(() => { // a tab that slept has messages waiting: let them in first
+      if (this.#heard !== last || this.#socket !== silent) return;
+      silent.close();
+      this.#lost();
+      this.#again("no heartbeat");
+    }, 500);
+  }
+}

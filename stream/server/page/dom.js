@@ -1,0 +1,78 @@
+// Elements, without markup: whatever a model, a user or the server says becomes text nodes.
+
+export const $ = (selector) => document.querySelector(selector);
+
+/** A new element; `children` are nodes, or text. */
+export function element(tag, className = "", ...children) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  node.append(...children);
+  return node;
+}
+
+export function button(className, text, does) {
+  const node = element("button", className, text);
+  node.type = "button";
+  if (does) node.addEventListener("click", does);
+  return node;
+}
+
+/** Text without half of a surrogate pair, which is no character and no JSON. */
+export const wellFormed = (text) => text.toWellFormed?.() ?? text;
+
+const CHUNK_LINES = 100;
+
+/** Text that grows, in blocks of some lines, so that the browser lays out the last one only. */
+export class GrowingText {
+  #parent;
+  #node = null;
+  #lines = 0;
+
+  constructor(parent) {
+    this.#parent = parent;
+  }
+
+  append(text) {
+    for (let start = 0; start < text.length; ) {
+      if (this.#node === null || this.#lines === CHUNK_LINES) this.#begin();
+      let end = start;
+      while (end < text.length && this.#lines < CHUNK_LINES) {
+        const found = text.indexOf("\n", end);
+        end = found < 0 ? text.length : found + 1;
+        if (found >= 0) this.#lines += 1;
+      }
+      this.#node.appendData(text.slice(start, end));
+      start = end;
+    }
+  }
+
+  #begin() {
+    this.#node = document.createTextNode("");
+    this.#lines = 0;
+    const chunk = element("span", "chunk", this.#node);
+    this.#parent.append(chunk);
+  }
+}
+
+/** Put text on the clipboard; browsers offer the clipboard's own interface to secure origins only. */
+export async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = element("textarea", "offscreen");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+/** Tell on the button itself, for a moment, that its text was copied. */
+export async function copyFrom(source, text) {
+  const before = source.textContent;
+  try {
+    await copy(text);
+    source.textContent = "Copied";
+  } catch {
+    source.textContent = "Not copied";
+  }
+  setTimeout(() => { source.textContent = before; }, 1200);
+}

@@ -1,0 +1,17 @@
+// Where the server is, and the key that it may want.
+
+const KEY = "tokenweir.key"; // kept for the tab's life only
+
+export const key = () => sessionStorage.getItem(KEY);
+export const useKey = (value) => sessionStorage.setItem(KEY, value);
+
+/** The address of a path of the server, which may be mounted anywhere. */
+export const address = (path) => new URL(path, document.baseURI).href;
+
+/** Ask the server; `body` is posted as JSON. */
+export function authorized(path, body) {
+  const headers = key() ? { Authorization: "Bearer " + key() } : {};
+  if (body === undefined) return fetch(address(path), { headers });
+  const json = { ...headers, "Content-Type": "application/json" };
+  return fetch(address(path), { method: "POST", headers: json, body: JSON.stringify(body) });
+}

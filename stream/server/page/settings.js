@@ -1,0 +1,67 @@
+// What every request is asked with, and how the page looks. Kept in this browser; an empty field leaves it to the server.
+
+import { $, wellFormed } from "./dom.js";
+
+const KEPT = "tokenweir.settings";
+const form = $("#settings form");
+const NUMBERS = ["temperature", "top_p", "top_k", "max_output_tokens", "seed"];
+
+let values = {};
+try {
+  values = JSON.parse(localStorage.getItem(KEPT)) ?? {};
+} catch { // nothing is kept, or nothing that can be read
+}
+
+/** The fields of a request. */
+export function asked() {
+  const fields = {};
+  if (values.instructions) fields.instructions = values.instructions;
+  for (const name of NUMBERS) if (values[name]) fields[name] = Number(values[name]);
+  if (values.stop) fields.stop = values.stop.split("\n").filter(Boolean);
+  if (values.effort) fields.reasoning = { effort: values.effort };
+  if (values.tools) fields.tools = functionsOf(values.tools);
+  return fields;
+}
+
+/** The functions that a text in JSON defines; both ways of writing them that OpenAI has are known. */
+function functionsOf(text) {
+  const tools = JSON.parse(text);
+  if (!Array.isArray(tools)) throw new Error("a list is wanted");
+  return tools.map((tool) => ({ type: "function", ...(tool.function ?? tool) }));
+}
+
+function look() {
+  const { dataset } = document.documentElement;
+  for (const name of ["theme", "size"]) {
+    if (values[name]) dataset[name] = values[name];
+    else delete dataset[name];
+  }
+}
+
+form.elements.tools.addEventListener("input", ({ target }) => {
+  try {
+    if (target.value.trim()) functionsOf(target.value);
+    target.setCustomValidity("");
+  } catch (error) {
+    target.setCustomValidity(`Not a list of functions in JSON: ${error.message}`);
+  }
+});
+
+form.addEventListener("submit", () => {
+  values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, wellFormed(value).trim()]));
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(values));
+  } catch { // they hold until the page is left
+  }
+  look();
+});
+
+$("#set").addEventListener("click", () => {
+  form.reset();
+  for (const [name, value] of Object.entries(values)) if (form.elements[name]) form.elements[name].value = value;
+  $("#settings").showModal();
+});
+
+$("#settings .cancel").addEventListener("click", () => $("#settings").close());
+
+look();

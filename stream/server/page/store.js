@@ -1,0 +1,66 @@
+// Conversations, kept in this browser: in IndexedDB, or for the page's life only where the browser has none to give.
+
+const WHOLE = "conversations", SUMMARY = "summaries";
+
+export class Store {
+  #database = null;
+  #memory = new Map(); // in the database's place
+
+  /** Open it; returns whether what is put there will last. */
+  async open() {
+    try {
+      const opening = indexedDB.open("tokenweir", 1);
+      opening.onupgradeneeded = () => {
+        for (const name of [WHOLE, SUMMARY]) opening.result.createObjectStore(name, { keyPath: "id" });
+      };
+      this.#database = await result(opening);
+    } catch {
+      return false;
+    }
+    return true;
+  }
+
+  /** `{id, title, changed}` of each conversation, the last changed first. */
+  async summaries() {
+    const all = this.#database ? await result(this.#in("readonly").objectStore(SUMMARY).getAll()) : [...this.#memory.values()];
+    return all.sort((a, b) => b.changed - a.changed);
+  }
+
+  async get(id) {
+    return this.#database ? result(this.#in("readonly").objectStore(WHOLE).get(id)) : this.#memory.get(id);
+  }
+
+  async put(conversation) {
+    if (!this.#database) return void this.#memory.set(conversation.id, conversation);
+    const { id, title, changed } = conversation;
+    const transaction = this.#in("readwrite");
+    transaction.objectStore(WHOLE).put(conversation);
+    transaction.objectStore(SUMMARY).put({ id, title, changed });
+    await done(transaction);
+  }
+
+  async delete(id) {
+    if (!this.#database) return void this.#memory.delete(id);
+    const transaction = this.#in("readwrite");
+    for (const name of [WHOLE, SUMMARY]) transaction.objectStore(name).delete(id);
+    await done(transaction);
+  }
+
+  #in(mode) {
+    return this.#database.transaction([WHOLE, SUMMARY], mode);
+  }
+}
+
+function result(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+function done(transaction) {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onerror = transaction.onabort = () => reject(transaction.error);
+  });
+}
