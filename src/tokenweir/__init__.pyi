@@ -5,6 +5,7 @@ from tokenweir.encode.decode_batch import DecodeBatch as DecodeBatch
 from tokenweir.encode.encoded import Encoded as Encoded
 from tokenweir.encode.encoded import Ragged as Ragged
 from tokenweir.encode.errors import ContextLengthError as ContextLengthError
+from tokenweir.encode.errors import CorpusError as CorpusError
 from tokenweir.encode.errors import DeliveryError as DeliveryError
 from tokenweir.encode.errors import DeviceError as DeviceError
 from tokenweir.encode.errors import EngineError as EngineError
@@ -42,6 +43,7 @@ from tokenweir.stream.engines import Sampling as Sampling
 from tokenweir.stream.engines import SyncEngine as SyncEngine
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine as CTranslate2Engine
 from tokenweir.stream.engines.llama_server import LlamaServerEngine as LlamaServerEngine
+from tokenweir.stream.engines.no_engine import NoEngine as NoEngine
 from tokenweir.stream.engines.sglang import SglangEngine as SglangEngine
 from tokenweir.stream.engines.transformers import ChatStreamer as ChatStreamer
 from tokenweir.stream.engines.transformers import TransformersEngine as TransformersEngine

@@ -12,8 +12,9 @@ import time
 TIMEOUT = 30.0
 
 
-def _take_ctrl_c():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs, and what they start, ignore it
+def take_ctrl_c():
+    """For `preexec_fn`: a shell's background jobs, and what they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class PseudoTerminal:
@@ -34,7 +35,7 @@ class PseudoTerminal:
             ["sh", "-c", script, os.ttyname(theirs), *command],
             env=env,
             start_new_session=True,
-            preexec_fn=_take_ctrl_c,  # noqa: PLW1509 - it takes no lock that a thread could hold
+            preexec_fn=take_ctrl_c,  # noqa: PLW1509 - it takes no lock that a thread could hold
         )
         self._theirs = theirs
 

@@ -1,4 +1,4 @@
-"""An answer as it is shown: channels, labels, line ends and the closing line."""
+"""An answer as it is shown without Markdown: channels, labels, line ends and the closing line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tokenweir.cli.answer import Answer
+from tokenweir.cli.view import PlainView
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 
 
@@ -22,12 +23,13 @@ def xterm(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
-def shown(deltas, out=None, think=None):
-    answer = Answer(out or io.StringIO(), think)
+def shown(deltas, out=None, think="hide"):
+    out = out or io.StringIO()
+    answer = Answer(PlainView(out), think, labelled=think == "show")
     for delta in deltas:
         answer.step(delta)
-    answer.end_line()
-    return answer, answer._out.getvalue()
+    answer.close()
+    return answer, out.getvalue()
 
 
 THOUGHT = [ReasoningDelta("\nhm", [1]), ReasoningDelta("\n", [2]), TextDelta("\n", [3]), TextDelta("\nyes", [4])]
@@ -35,7 +37,7 @@ THOUGHT = [ReasoningDelta("\nhm", [1]), ReasoningDelta("\n", [2]), TextDelta("\n
 
 @pytest.mark.parametrize(
     ("think", "text"),
-    [("hide", "yes\n"), (None, "yes\n"), ("show", "[thinking]\nhm\n\n[answer]\nyes\n")],
+    [("hide", "yes\n"), ("show", "[thinking]\nhm\n\n[answer]\nyes\n")],
 )
 def test_thinking_at_a_pipe(think, text):
     answer, out = shown(THOUGHT, think=think)
@@ -47,7 +49,7 @@ def test_thinking_at_a_pipe(think, text):
     ("think", "text"),
     [
         ("hide", "yes\n"),
-        (None, "\x1b[2mhm\x1b[0m\x1b[2m\n\x1b[0m\nyes\n"),
+        ("dim", "\x1b[2mhm\x1b[0m\x1b[2m\n\x1b[0m\nyes\n"),
         ("show", "[thinking]\nhm\n\n[answer]\nyes\n"),
     ],
 )

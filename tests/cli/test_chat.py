@@ -1,56 +1,21 @@
-"""`chat`, as a person at a terminal and as a program at a pipe have it."""
+"""`chat`, as a program at a pipe has it."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import runpy
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from chat_program import ANSWER, CHAT, environment
 from click.testing import CliRunner
 
 from tokenweir.cli import main
 from tokenweir.encode.tokenizer import Tokenizer
 
-PseudoTerminal = runpy.run_path(str(Path(__file__).with_name("pseudo_terminal.py")))["PseudoTerminal"]
-
-CHAT = (sys.executable, "-m", "tokenweir", "chat")
-ANSWER = "<think>\nLet me see.\n</think>\n\nIt is 👩‍🚀 — done.<|im_end|>"
-
-
-def environment(**changes):
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TOKENWEIR", "PYTHON", "NO_COLOR"))
-    }
-    return kept | {"TERM": "xterm", "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"} | changes
-
-
-@pytest.fixture
-def recording(tmp_path):
-    """Write what an engine is to say, and how fast; returns the `--engine` option."""
-
-    def write(text, wait_ms=0.0):
-        ids = Tokenizer.default().encode(text)
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
-        path.write_text(json.dumps({"name": "test", "prompt": "?", "ids": ids, "waits_ms": [wait_ms] * len(ids)}))
-        return f"--engine=replay:{path}"
-
-    return write
-
 
 def piped(*args, stdin="hi\n", env=None):
     return CliRunner().invoke(main, ["chat", *args], input=stdin, env=env)
-
-
-def terminal(*args, **env):
-    return PseudoTerminal(*CHAT, *args, env=environment(**env))
-
-
-# -- at a pipe ---------------------------------------------------------------------------------------------------------
 
 
 def test_only_the_answer_goes_to_stdout(recording):
@@ -123,7 +88,7 @@ def test_the_seed_repeats_the_toy():
 
 def test_commands(recording):
     result = piped(recording("No.<|im_end|>"), stdin="/help\n/demo nothing\n/nonsense\n /quit is a word\n/quit\nmore\n")
-    assert "/demo [name]  play a recorded answer: 1-recording," in result.stderr
+    assert "/demo    [NAME]: play a recorded answer: 1-recording," in result.stderr
     assert "no recording is named nothing; there are: 1-recording," in result.stderr
     assert "/nonsense is not a command; /help lists them" in result.stderr
     assert result.stdout == "No.\n"
@@ -188,108 +153,89 @@ def test_a_tokenizer_without_a_template(data, recording):
     assert (result.exit_code, result.stderr) == (1, "tokenweir: error: the tokenizer has no chat template\n")
 
 
-# -- at a terminal -----------------------------------------------------------------------------------------------------
+def test_one_message(recording):
+    result = piped(recording("Yes.<|im_end|>"), "--once", "/quit is a word here", stdin="")
+    assert (result.exit_code, result.stdout) == (0, "Yes.\n")
+    assert result.stderr.count("; prompt") == 1
+    one, two = (
+        int(re.search(r"prompt (\d+)", piped(recording("Yes.<|im_end|>"), *args, stdin=text).stderr)[1])
+        for args, text in ((("--once", "a\nb"), ""), (("--once", "-"), "a\nb\n"))
+    )
+    assert one == two
 
 
-def test_thinking_is_dim_and_ctrl_d_ends(recording):
-    with terminal(recording(ANSWER)) as screen:
-        screen.expect("Answers come from replay:")
-        screen.expect("> ")
-        screen.type("hi\n")
-        shown = screen.expect("\x1b[2m[")  # the closing line
-        dim = "".join(re.findall(r"\x1b\[2m(.*?)\x1b\[0m", shown, re.DOTALL))
-        assert dim == "Let me see.\r\n"
-        assert re.sub(r"\x1b\[[02]m", "", shown).endswith("Let me see.\r\n\r\nIt is 👩‍🚀 — done.\r\n")
-        screen.expect("; stop]")
-        screen.expect("> ")
-        screen.type("\x04")
-        assert screen.end() == 0
+def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
+    saved = tmp_path / "saved.json"
+    engine = recording("No.<|im_end|>")
+    piped(engine, stdin=f"/system Be brief.\nhi\n/save {saved}\n")
+    assert json.loads(saved.read_text()) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "No."},
+    ]
+    rendered = CliRunner().invoke(main, ["render", str(saved)])
+    assert "Be brief." in rendered.stdout
+    notes = piped(engine, stdin=f"/load {saved}\nhi\n").stderr
+    assert "3 messages are loaded." in notes
+    alone = piped(engine, stdin="hi\n").stderr
+    assert int(re.search(r"prompt (\d+)", notes)[1]) > int(re.search(r"prompt (\d+)", alone)[1])
 
 
-@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_no_styles_where_they_are_not_wanted(recording, env):
-    with terminal(recording(ANSWER), "--think=dim", **env) as screen:
-        screen.expect("> ")
-        screen.type("hi\n")
-        screen.expect("[thinking]")
-        screen.expect("; stop]")
-        screen.expect("> ")
-        screen.type("/quit\n")
-        assert screen.end() == 0
-        assert not re.search(r"\x1b\[[0-9;]*m", screen.shown)
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("/load {}/nothing.json", "not loaded: [Errno 2] No such file"),
+        ("/load {}/text", "not loaded: Expecting value"),
+        ("/load {}/number.json", "number.json is no list of messages with a role each"),
+        ("/save", "give /save a file"),
+        ("/save {}/no/folder", "not saved: [Errno 2]"),
+        ("/think loudly", "give /think one of show, dim, hide"),
+        ("/set warmth 1", "warmth is no field of the sampling; there are: max_tokens, temperature"),
+        ("/set temperature hot", "temperature cannot be 'hot': Expected `float | null`, got `str`"),
+        ("/set temperature 0.5", "temperature is 0.5."),
+        ("/set", "Everything has its default."),
+        ("/model oracle", "unknown engine 'oracle'"),
+        ("/model", "Answers come from replay:"),
+        ("/retry", "There is no message to answer again."),
+        ("/tokens", "There is no answer yet; give /tokens a text."),
+    ],
+)
+def test_commands_that_answer_in_a_line(recording, tmp_path, line, note):
+    (tmp_path / "text").write_text("text")
+    (tmp_path / "number.json").write_text("1")
+    result = piped(recording("Yes.<|im_end|>"), stdin=line.format(tmp_path) + "\nhi\n")
+    assert note in result.stderr
+    assert (result.exit_code, result.stdout) == (0, "Yes.\n")
 
 
-def test_nothing_that_acts_reaches_the_terminal(recording):
-    with terminal(recording("x\x1b]52;c;aGk=\x07\x1b[2Jy\rz\x9b2J<|im_end|>")) as screen:
-        screen.expect("> ")
-        screen.type("hi\n")
-        screen.expect("x␛]52;c;aGk=␇␛[2Jy␍z\\x9b2J")
-        screen.expect("; stop]")
-        assert not re.search(r"\x1b\](?!0)|\x07|\x1b\[2J|\x9b", screen.shown)
+def test_settings_hold_for_what_comes(recording):
+    lines = "/set stop two\nhi\n/set stop\n/think show\nhi\n/model ngram\n/set max_tokens 40\nhi\n"
+    result = piped(recording("<think>\na\n</think>\n\none two<|im_end|>"), stdin=lines)
+    assert result.stdout.startswith("one \n[thinking]\na\n\n[answer]\none two\n")
+    assert "stop is ('two',)." in result.stderr
+    assert "; stop at 'two']" in result.stderr
+    assert "An n-gram toy answers" in result.stderr
+    assert "; length]" in result.stderr.splitlines()[-1] or "; stop]" in result.stderr.splitlines()[-1]
 
 
-def test_ctrl_c_stops_the_answer_and_not_the_program(recording):
-    with terminal(recording("word " * 2000, wait_ms=20)) as screen:
-        screen.expect("> ")
-        screen.type("hi\n")
-        screen.expect("word word ")
-        screen.type("\x03")
-        screen.expect("; Ctrl-C]")
-        screen.expect("> ")
-        screen.type("again\n")
-        screen.expect("word word ")
-        screen.type("\x03")
-        screen.expect("; Ctrl-C]")
-        screen.expect("> ")
-        screen.interrupt_prompt()
-        screen.expect("(Ctrl-C again or Ctrl-D ends)")
-        screen.expect("> ")
-        screen.interrupt_prompt()
-        assert screen.end() == 0
-        assert "Traceback" not in screen.shown
+def test_another_answer_takes_the_place_of_the_last(recording, tmp_path):
+    saved = tmp_path / "saved.json"
+    result = piped(recording("Yes.<|im_end|>"), stdin=f"hi\n/retry\n/save {saved}\n")
+    assert result.stdout == "Yes.\nYes.\n"
+    assert [message["role"] for message in json.loads(saved.read_text())] == ["user", "assistant"]
 
 
-def test_ctrl_c_stops_a_real_engine(tiny_model):
-    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--think=show")
-    with terminal(*args, TERM="dumb") as screen:
-        screen.expect("> ")
-        screen.type("hi\n")
-        screen.expect("hi\r\n")
-        screen.more()
-        screen.type("\x03")
-        screen.expect("; Ctrl-C]")
-        screen.expect("> ")
-        screen.type("\x04")
-        assert screen.end() == 0
+def test_another_answer_that_fails_leaves_the_last(recording, tmp_path):
+    saved = tmp_path / "saved.json"
+    lines = f"hi\n/model ctranslate2:/nowhere\n/retry\n/save {saved}\n"
+    result = piped(recording("Yes.<|im_end|>"), stdin=lines)
+    assert result.exit_code == 1  # at a pipe an error ends the conversation
+    assert "/nowhere" in result.stderr
 
 
-def test_an_error_does_not_end_the_conversation(tiny_model):
-    args = (f"--engine=ctranslate2:{tiny_model}", "--seed=1", "--temperature=1")
-    with terminal(*args) as screen:
-        screen.expect("> ")
-        for _ in range(2):
-            screen.type("hi\n")
-            screen.expect("error: CTranslate2 seeds the whole process, not a call; seed=1 cannot be honoured")
-            screen.expect("> ")
-
-
-def test_a_demo_says_what_it_is():
-    with terminal("--engine=ngram") as screen:
-        screen.expect("An n-gram toy answers: it strings together words")
-        screen.expect("> ")
-        screen.type("/demo code\n")
-        screen.expect("A recording named 3-code, not a model.")
-        screen.expect("```")
-        screen.type("\x03")
-        screen.expect("; Ctrl-C]")
-
-
-def test_history(recording):
-    pytest.importorskip("readline")
-    with terminal(recording("Yes.<|im_end|>")) as screen:
-        screen.expect("> ")
-        screen.type("a memorable line\n")
-        screen.expect("; stop]")
-        screen.expect("> ")
-        screen.type("\x1b[A")
-        screen.expect("a memorable line")
+def test_the_tokens_of_an_answer(recording):
+    result = piped(recording("Yes.<|im_end|>"), stdin="hi\n/tokens\n/tokens Hi you\n")
+    ids = Tokenizer.default().encode("Yes.<|im_end|>")
+    answer, text = result.stdout.split("Yes.\n", 1)[1].split("characters\n")[:2]
+    assert answer.startswith("Yes.<|im_end|>\n" + " ".join(map(str, ids)))
+    assert text.startswith("Hi you\n")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
 
 import pytest
 from click.testing import CliRunner
+from pseudo_terminal import take_ctrl_c
 
 from tokenweir.cli import main
 
@@ -42,9 +44,50 @@ def test_version_and_the_module():
 
 
 @pytest.mark.parametrize(
-    ("closing", "status"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("--tokenizer /nowhere 2>&-", 1), ("<&- >&- 2>&-", 0)]
+    ("closing", "status", "told"),
+    [
+        ("<&-", 0, ""),
+        (">&-", 1, "tokenweir: error: [Errno 9] standard output is closed\n"),
+        ("> /dev/full", 1, "tokenweir: error: [Errno 28] No space left on device\n"),
+        ("--help > /dev/full", 1, "tokenweir: error: [Errno 28] No space left on device\n"),
+        ("2>&-", 0, ""),
+        ("--tokenizer /nowhere 2>&-", 1, ""),
+        ("<&- >&- 2>&-", 1, ""),
+    ],
 )
-def test_streams_that_are_closed(closing, status):
+def test_streams_that_are_closed_or_full(closing, status, told):
     command = f"{shlex.quote(sys.executable)} -m tokenweir count {closing}"
     result = subprocess.run(command, shell=True, input="", capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stderr) == (status, "")
+    assert (result.returncode, result.stderr) == (status, told)
+
+
+def test_ctrl_c_ends_by_its_own_code():
+    command = [sys.executable, "-m", "tokenweir", "count", "--lines"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes, preexec_fn=take_ctrl_c) as process:  # noqa: PLW1509 - it takes no lock
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"1\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_device_is_no_tokenizer():
+    result = CliRunner().invoke(main, ["count", "--tokenizer", "/dev/zero", "hi"])
+    assert (result.exit_code, "/dev/zero is a device" in result.output) == (2, True)
+
+
+def test_a_name_cannot_steer_the_terminal():
+    for arguments in (["count", "--file", "/no\x1b[31m"], ["count", "--no\x1b[31m"], ["no\x1b[31m"]):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 2 and "\x1b" not in result.output
+
+
+def test_memory_that_runs_out(monkeypatch):
+    def run_out(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("tokenweir.cli.count.load_tokenizer", run_out)
+    result = CliRunner().invoke(main, ["count", "hi"])
+    assert (result.exit_code, result.output) == (1, "tokenweir: error: out of memory\n")

@@ -87,6 +87,8 @@ def test_a_server_whose_tokenizer_is_elsewhere(models, message):
         ("vllm:127.0.0.1", 1, "'127.0.0.1' is no address of vLLM: give http://HOST:PORT"),
         ("ngram:3", 2, "unknown engine ngram:3"),
         ("sglang", 2, "unknown engine 'sglang'"),
+        ("none", 1, "there is no engine here: this server only renders and derenders"),
+        ("none:long", 2, "none:long: give the length of the model's context, such as none:32768"),
     ],
 )
 def test_what_is_no_engine(engine, code, message):

@@ -50,6 +50,13 @@ def ask(websocket, **request):
     websocket.send(json.dumps({"type": "response.create", "input": "hi", **request}))
 
 
+def test_an_access_log():
+    with server("--engine=ngram", "--access-log", TOKENWEIR_API_KEY="secret") as (process, address):
+        get(address, "/v1/models", Authorization="Bearer secret")
+        line = json.loads(process.stderr.readline())
+        assert (line["client"], line["path"], line["status"]) == ("key 0", "/v1/models", 200)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_conversation_and_a_clean_end(number):
     with server("--engine=ngram", "--model=toy") as (process, address):

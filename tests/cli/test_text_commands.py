@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pseudo_terminal import PseudoTerminal
 
 from tokenweir.cli import main
 from tokenweir.cli.encode import BATCH_CHARACTERS, WATCHABLE_BYTES
 from tokenweir.encode.errors import DeviceError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
-
-PseudoTerminal = runpy.run_path(str(Path(__file__).with_name("pseudo_terminal.py")))["PseudoTerminal"]
 
 TEXT = "Hello, 世界! 👩‍🚀 <think>\n"
 

@@ -1,21 +1,27 @@
-"""The command line: `tokenweir chat | serve | encode | decode | count | render | inspect |
-fetch-model`.
+"""The command line: `tokenweir chat | serve | encode | encode-files | decode | count | tokens | render |
+inspect | fetch-model`.
 
 Every command is one file, and imports what is heavy when it runs: `tokenweir --help` needs nothing but click.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
 
-from tokenweir.cli import chat, count, decode, encode, fetch_model, inspect, render, serve
+from tokenweir.cli import chat, count, decode, encode, encode_files, fetch_model, inspect, render, serve, tokens
 from tokenweir.cli.terminal import visible
 from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the number of SIGINT."""
 
 
 class _Failure(click.ClickException):
@@ -26,22 +32,50 @@ class _Failure(click.ClickException):
         click.echo(f"tokenweir: error: {line}", file=file or sys.stderr)
 
 
+class _Closed(io.TextIOBase):
+    """Standard output that the parent has closed: a result that nobody can have is an error."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Let what fails be told in a line, whose characters only show, and by the exit code."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader of our output is gone; click ends quietly
+        raise
+    except click.ClickException as error:
+        error.message = visible(error.message)  # type: ignore[misc] # what click shows is made of it
+        raise
+    except UnsupportedTokenizerError as error:  # its message names the construct, and its type says the rest
+        raise _Failure(f"not supported: {error}") from error
+    except (TokenweirError, OSError) as error:
+        raise _Failure(str(error)) from error
+    except MemoryError as error:
+        raise _Failure("out of memory") from error
+    except KeyboardInterrupt as error:
+        raise click.exceptions.Exit(INTERRUPTED) from error
+
+
 class _Commands(click.Group):
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        with _told():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            if getattr(sys, name) is None:  # closed by the parent: nothing to read, and nobody to write to
-                setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+        if sys.stdin is None:  # closed by the parent
+            sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+        if sys.stdout is None:
+            sys.stdout = _Closed()
+        if sys.stderr is None:
+            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown as an escape and never fails
                 stream.reconfigure(errors="backslashreplace")
-        try:
+        with _told():
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader of our output is gone; click ends quietly
-            raise
-        except UnsupportedTokenizerError as error:  # its message names the construct, and its type says the rest
-            raise _Failure(f"not supported: {error}") from error
-        except (TokenweirError, OSError) as error:
-            raise _Failure(str(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -58,8 +92,10 @@ for _command in (
     chat.chat,
     serve.serve,
     encode.encode,
+    encode_files.encode_files,
     decode.decode,
     count.count,
+    tokens.tokens,
     render.render,
     inspect.inspect,
     fetch_model.fetch_model,

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TextIO
-
-from tokenweir.cli.terminal import dim, styled
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from tokenweir.cli.view import View
     from tokenweir.stream.events import Delta
+
+Think = Literal["show", "dim", "hide"]
 
 
 class Answer:
-    """One answer: deltas in, visible text out as they come, and at the end what it took."""
+    """One answer: deltas in, its channels in a view as they come, and at the end what it took."""
 
-    def __init__(self, out: TextIO, think: str | None = None) -> None:
+    def __init__(self, view: View, think: Think, *, labelled: bool) -> None:
         """Begin an answer; the clock of `summary` starts.
 
         Args:
-            out: Where it is shown.
-            think: "show" thinking, "dim" or "hide" it; None means dim on a terminal that can, and hide elsewhere.
+            view: Where it is shown.
+            think: "show" thinking, "dim" or "hide" it.
+            labelled: Name thinking and answer; without it, dimness is to tell them apart.
 
         """
         self._texts: list[str] = []
-        self._out = out
-        self._styled = styled(out)
-        self._think = think or ("dim" if self._styled else "hide")
-        self._labelled = self._think == "show" or not self._styled  # else dimness tells thinking from the answer
+        self._view = view
+        self._think = think
+        self._labelled = labelled
         self._channel: str | None = None
-        self._midline = False
         self._reason = "Ctrl-C"
-        self._prompt_tokens = self._tokens = self._thinking_tokens = 0
+        self._prompt_tokens = self._thinking_tokens = 0
+        self._ids: list[int] = []
         self._started = time.monotonic()
         self._arrivals: list[tuple[float, int]] = []  # the first and the last: the time, and the tokens until then
 
@@ -39,13 +40,18 @@ class Answer:
         """The answer so far, as the model gave it and without its thinking."""
         return "".join(self._texts)
 
+    @property
+    def ids(self) -> list[int]:
+        """All ids so far, those of thinking and tool calls included."""
+        return self._ids
+
     def step(self, delta: Delta) -> None:
-        """Show a delta at once."""
+        """Take a delta; the view shows it when it draws."""
         from tokenweir.stream.events import Finish, ReasoningDelta, TextDelta
 
-        self._tokens += len(delta.token_ids)
+        self._ids += delta.token_ids
         if delta.token_ids:
-            self._arrivals[1:] = [(time.monotonic(), self._tokens)]
+            self._arrivals[1:] = [(time.monotonic(), len(self._ids))]
         match delta:
             case Finish(reason, stop_reason, usage):
                 self._reason = str(reason) if stop_reason is None else f"{reason} at {stop_reason!r}"
@@ -64,26 +70,27 @@ class Answer:
             text = text.lstrip("\n")  # models put line feeds around their thinking
             if not text:
                 return
-            if self._channel is not None:
-                self._out.write("\n\n" if self._midline else "\n")
-            if channel == "tool call" or (self._labelled and (channel, self._channel) != ("answer", None)):
-                self._out.write(f"[{channel}]\n")
+            named = channel == "tool call" or (self._labelled and (channel, self._channel) != ("answer", None))
+            self._view.open(
+                channel if named else None,
+                dimmed=channel == "thinking" and self._think == "dim",
+                markdown=channel != "tool call",
+            )
             self._channel = channel
-        self._out.write(dim(text, self._styled and self._think == "dim" and channel == "thinking"))
-        self._out.flush()
-        self._midline = not text.endswith("\n")
+        self._view.write(text)
 
-    def end_line(self) -> None:
-        """End the line that the answer is on."""
-        if self._midline:
-            self._out.write("\n")
-            self._out.flush()
-            self._midline = False
+    def draw(self) -> None:
+        """Show what has come since the view has drawn last."""
+        self._view.draw()
+
+    def close(self) -> None:
+        """Show everything, and end the line that the answer is on."""
+        self._view.close()
 
     def summary(self) -> str:
         """What it took, in one line."""
         thinking = f", {self._thinking_tokens} thinking" if self._thinking_tokens else ""
-        parts = [f"{self._tokens} tokens{thinking}"]
+        parts = [f"{len(self._ids)} tokens{thinking}"]
         if self._prompt_tokens:
             parts.append(f"prompt {self._prompt_tokens}")
         if self._arrivals:

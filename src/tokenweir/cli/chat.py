@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
-from tokenweir.cli.answer import Answer
-from tokenweir.cli.model import Model, engine_key_option, engine_option, load_model
+from tokenweir.cli.answer import Think
+from tokenweir.cli.conversation import COMMANDS, THINK, Conversation, recordings
+from tokenweir.cli.keyboard import default_history, typed
+from tokenweir.cli.model import engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     decode_utf8,
-    load_template,
-    load_tokenizer,
+    missing_extra,
+    read_inputs,
     template_option,
     tokenizer_option,
 )
-from tokenweir.cli.terminal import dim, styled
 from tokenweir.encode.errors import TokenweirError
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from tokenweir.stream.engines.protocol import Sampling
-    from tokenweir.stream.engines.replay import Recording
-
-HELP = """\
-/demo [name]  play a recorded answer: {recordings}
-/clear        forget the conversation
-/help         this text
-/quit         end; so does Ctrl-D, or Ctrl-C twice
-Ctrl-C stops an answer. A line that begins with a space is text, even if a /
-follows.
-"""
+    from prompt_toolkit.completion import Completer
 
 
 def _not_empty(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -59,9 +45,16 @@ def _not_empty(context: click.Context, option: click.Parameter, values: tuple[st
 @click.option("--stop", multiple=True, callback=_not_empty, help="Text that ends an answer. Can be repeated.")
 @click.option(
     "--think",
-    type=click.Choice(["show", "dim", "hide"]),
+    type=click.Choice(THINK),
     help="What to do with thinking. Default: dim on a terminal, hide elsewhere.",
 )
+@click.option("--once", metavar="TEXT", help="Answer this message and end; - takes all of stdin as one message.")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file that keeps what was typed. Default: history in the user's state folder.",
+)
+@click.option("--no-history", is_flag=True, help="Keep nothing of what is typed.")
 def chat(
     engine: str | None,
     engine_key: str | None,
@@ -72,11 +65,14 @@ def chat(
     temperature: float | None,
     seed: int | None,
     stop: tuple[str, ...],
-    think: str | None,
+    think: Think | None,
+    once: str | None,
+    history: Path | None,
+    no_history: bool,
 ) -> None:
     """Chat in the terminal; tokens show as they come.
 
-    With input from a pipe or a file every line is a message, and only the answers go to stdout.
+    With input from a pipe or a file every line is a message, and only the answers go to stdout, as the model gave them.
     """
     import asyncio
 
@@ -84,16 +80,18 @@ def chat(
 
     model = load_model(engine, tokenizer, template, engine_key=engine_key)
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
-    conversation = Conversation(model, sampling, system, think)
-    interactive = sys.stdin.isatty()
+    conversation = Conversation(
+        model, sampling, system, think, lambda spec: load_model(spec, None, None, engine_key=engine_key)
+    )
+    interactive = once is None and sys.stdin.isatty()
     if interactive or engine is None:
         conversation.note(f"{model.about}\n")
     if interactive:
         conversation.note("/help lists the commands.\n")
     with asyncio.Runner() as runner:
-        for line in _typed() if interactive else _piped():
+        for message in _messages(once, None if no_history else history or default_history()):
             try:
-                if not conversation.turn(line, runner):
+                if not conversation.turn(message, runner):
                     break
             except TokenweirError as error:
                 if not interactive:
@@ -104,137 +102,29 @@ def chat(
                     raise
 
 
-@dataclass
-class Conversation:
-    """The messages so far, and what a typed line does to them."""
-
-    model: Model
-    sampling: Sampling
-    system: str | None
-    think: str | None
-    messages: list[dict[str, str]] = field(default_factory=list)
-
-    def turn(self, line: str, runner: asyncio.Runner) -> bool:
-        """Answer a line or obey its command; False ends the conversation."""
-        if line.startswith("/"):
-            command, _, argument = line.strip().partition(" ")
-            match command:
-                case "/quit":
-                    return False
-                case "/clear":
-                    self.messages.clear()
-                    self.note("The conversation is forgotten.\n")
-                case "/demo":
-                    self._demo(argument.strip(), runner)
-                case "/help":
-                    self.note(HELP.format(recordings=", ".join(recording.name for recording in _recordings())))
-                case _:
-                    self.note(f"{command} is not a command; /help lists them\n")
-        elif line.strip():
-            self._say(line.strip(), runner)
-        return True
-
-    def note(self, text: str) -> None:
-        """Say something that is not part of an answer."""
-        sys.stdout.flush()
-        sys.stderr.write(dim(text, styled(sys.stderr)))
-        sys.stderr.flush()
-
-    def _say(self, text: str, runner: asyncio.Runner) -> None:
-        before = len(self.messages)
-        self.messages.append({"role": "user", "content": text})
-        system = [{"role": "system", "content": self.system}] if self.system else []
-        answered = ""
-        try:
-            answered = self._show(self.model, self.sampling, system + self.messages, runner)
-        finally:
-            if answered:
-                self.messages.append({"role": "assistant", "content": answered})
-            else:  # no template takes two user messages in a row
-                del self.messages[before:]
-
-    def _demo(self, name: str, runner: asyncio.Runner) -> None:
-        from tokenweir.stream.engines.protocol import Sampling
-        from tokenweir.stream.engines.replay import ReplayEngine
-
-        recordings = _recordings()
-        recording = next((recording for recording in recordings if name in recording.name), None)
-        if recording is None:
-            names = ", ".join(recording.name for recording in recordings)
-            self.note(f"no recording is named {name}; there are: {names}\n")
-            return
-        tok = load_tokenizer(None)
-        about = f"A recording named {recording.name}, not a model. The question was: {recording.prompt}"
-        model = Model(ReplayEngine([recording]), tok, load_template(None, tok), about)
-        self.note(f"{about}\n\n")
-        self._show(model, Sampling(), [{"role": "user", "content": recording.prompt}], runner)
-
-    def _show(self, model: Model, sampling: Sampling, messages: list[dict[str, str]], runner: asyncio.Runner) -> str:
-        """Show an answer up to its end or to Ctrl-C; returns its text."""
-        answer = Answer(sys.stdout, self.think)
-        try:
-            runner.run(_stream(model, sampling, messages, answer))
-        except KeyboardInterrupt:
-            if not sys.stdin.isatty():
-                raise
-        finally:
-            answer.end_line()
-        self.note(f"[{answer.summary()}]\n")
-        return answer.text
+def _messages(once: str | None, history: Path | None) -> Iterator[str]:
+    if once is not None:
+        text = decode_utf8(sys.stdin.buffer.read(), sys.stdin.buffer) if once == "-" else once
+        return iter([f" {text}"])  # the space makes it a message, even if it begins with /
+    if not sys.stdin.isatty():
+        return read_inputs((), (), lines=True)
+    try:
+        return typed(_completers(), history)
+    except ImportError as error:
+        raise missing_extra("a chat at a terminal needs", error) from error
 
 
-async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, str]], shown: Answer) -> None:
-    """Show the answer to `messages` as it comes."""
-    from tokenweir.stream.pipeline.chat import chat as stream
+def _completers() -> dict[str, Completer | None]:
+    """What completes the argument of each command."""
+    from prompt_toolkit.completion import PathCompleter, WordCompleter
 
-    async with stream(
-        messages, engine=model.engine, tokenizer=model.tokenizer, template=model.template, sampling=sampling
-    ) as deltas:
-        async for delta in deltas:
-            shown.step(delta)
+    from tokenweir.stream.engines.protocol import DEFAULTS
 
-
-def _recordings() -> tuple[Recording, ...]:
-    from tokenweir.stream.engines.replay import default_recordings
-
-    return default_recordings()
-
-
-def _typed() -> Iterator[str]:
-    """The lines that a person types, with history and editing where the terminal allows it."""
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  (input() uses it once it is there)
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")
-    interrupted = False
-    while True:
-        try:
-            line = input("> ") if sys.stdout.isatty() else _line_after(sys.stderr, "> ")
-        except EOFError:
-            sys.stderr.write("\n")
-            return
-        except KeyboardInterrupt:
-            sys.stderr.write("\n" if interrupted else "\n(Ctrl-C again or Ctrl-D ends)\n")
-            if interrupted:
-                return
-            interrupted = True
-        else:
-            interrupted = False
-            yield line
-
-
-def _line_after(out: TextIO, prompt: str) -> str:
-    """`input()` with its prompt on `out`, since stdout is not the terminal."""
-    out.write(prompt)
-    out.flush()
-    if not (line := sys.stdin.readline()):
-        raise EOFError
-    return line
-
-
-def _piped() -> Iterator[str]:
-    """The lines of a pipe or file."""
-    offset = 0
-    for line in sys.stdin.buffer:
-        yield decode_utf8(line, sys.stdin.buffer, offset)
-        offset += len(line)
+    known: dict[str, Completer] = {
+        "/think": WordCompleter(list(THINK)),
+        "/set": WordCompleter(list(DEFAULTS)),
+        "/demo": WordCompleter([recording.name for recording in recordings()]),
+        "/save": PathCompleter(expanduser=True),
+        "/load": PathCompleter(expanduser=True),
+    }
+    return {command: known.get(command) for command in COMMANDS}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tokenweir.templates.chat_template import ChatTemplate
 
 ENGINES = (
-    "local, vllm:URL, sglang:URL, llama-server:URL, ctranslate2:FOLDER, transformers:FOLDER, ngram, replay, replay:NAME "
-    "or replay:FILE.json"
+    "local, vllm:URL, sglang:URL, llama-server:URL, ctranslate2:FOLDER, transformers:FOLDER, ngram, replay, replay:NAME, "
+    "replay:FILE.json, or none or none:CONTEXT to render and derender only"
 )
 
 engine_option = click.option(
@@ -94,6 +94,8 @@ def load_model(
     elif kind in FOLDERS and argument:
         engine, about = FOLDERS[kind](argument), f"Answers come from {spec}."
         tokenizer = tokenizer or _tokenizer_in(Path(argument))
+    elif kind == "none":
+        engine, about = _none(argument), "Nothing answers: this server renders and derenders."
     elif kind == "openai":
         raise click.UsageError(TEXT_ONLY)
     else:
@@ -130,10 +132,18 @@ def _toy(kind: str, argument: str) -> Engine:
         raise click.UsageError(str(error)) from error
 
 
+def _none(argument: str) -> Engine:
+    from tokenweir.stream.engines.no_engine import NoEngine
+
+    if argument and not (argument.isascii() and argument.isdigit() and int(argument)):
+        raise click.UsageError(f"none:{argument}: give the length of the model's context, such as none:32768")
+    return NoEngine(int(argument) if argument else None)
+
+
 def _ctranslate2(folder: str) -> Engine:
     from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 
-    return CTranslate2Engine(folder)
+    return CTranslate2Engine(folder, logprobs=True)
 
 
 def _transformers(folder: str) -> Engine:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizerError
+from tokenweir.encode.errors import DeviceError, TextError, TokenweirError, UnsupportedTokenizerError
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -59,6 +59,9 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
     """Load the tokenizer at `path`, or the embedded one."""
     from tokenweir.encode.tokenizer import Tokenizer
 
+    if path is not None and (path.is_char_device() or path.is_block_device()):  # such as /dev/zero, which never ends
+        raise click.UsageError(f"--tokenizer {path} is a device, not a file or folder")
+
     return Tokenizer.default() if path is None else Tokenizer.from_file(path)
 
 
@@ -95,6 +98,11 @@ def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
     return ChatTemplate.from_file(
         path, special_tokens=tokenizer.spec.special_roles, control_tokens=tokenizer.control_texts
     )
+
+
+def missing_extra(what: str, error: ImportError) -> TokenweirError:
+    """Say how to install what is missing at a terminal; `what` says who needs it."""
+    return TokenweirError(f"{what} {error.name}: pip install '.[chat]'")
 
 
 def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: bool) -> Iterator[str]:

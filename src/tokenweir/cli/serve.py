@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,12 +21,14 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
+from tokenweir.cli.terminal import visible
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from tokenweir.stream.server.limits import Limits
 
+ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -33,7 +36,19 @@ LAST_RESORT = 5.0
 """Seconds after the time to drain when the process ends, whatever an engine does."""
 
 
-@click.command(context_settings=FROM_ENVIRONMENT)
+class _Serve(click.Command):
+    """Keeps the command's arguments, for its worker processes."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        given = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[ARGUMENTS] = given
+        return context
+
+
+@click.command(cls=_Serve, context_settings=FROM_ENVIRONMENT)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free one.")
 @engine_option
@@ -70,7 +85,17 @@ LAST_RESORT = 5.0
     metavar="NAME=VALUE",
     help="What clients may cost, such as max_connections=100: the fields of tokenweir.Limits. Can be repeated.",
 )
+@click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes that share the work. SIGHUP replaces them, one after the other, without a lost stream.",
+)
+@click.pass_context
 def serve(
+    context: click.Context,
     host: str,
     port: int,
     engine: str | None,
@@ -83,6 +108,8 @@ def serve(
     origin: tuple[str, ...],
     allow_host: tuple[str, ...],
     limit: tuple[str, ...],
+    access_log: bool,
+    workers: int,
 ) -> None:
     """Serve an engine over OpenAI's HTTP interfaces and a websocket of responses, with a page to chat at.
 
@@ -105,6 +132,15 @@ def serve(
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
     limits = _limits(limit)
+    given = context.obj  # in a worker process: its place
+    if workers > 1 and given is None:
+        if not hasattr(socket, "SO_REUSEPORT"):
+            raise click.UsageError("--workers: this system cannot share a port among processes")
+        from tokenweir.cli.workers import run as run_workers
+
+        sys.exit(run_workers(context.meta[ARGUMENTS], host=host, port=port, count=workers))
+    if access_log:
+        _log_accesses()
     served = load_model(engine, tokenizer, template, engine_key=engine_key)
     engines: dict[str, Engine] = {model: served.engine}
     if isinstance(served.engine, NgramEngine):
@@ -125,32 +161,52 @@ def serve(
                 origins=origin,
                 hosts=allow_host,
                 limits=limits,
+                place=None if given is None else given.place,
             ) as server,
         ):
             loop = asyncio.get_running_loop()
             signals = (signal.SIGTERM, signal.SIGINT)
 
-            def stop(number: int, frame: FrameType | None) -> None:
-                for each in signals:  # the next one ends the process, and not by an exception that waits for answers
-                    signal.signal(each, signal.SIG_DFL)
+            def end() -> None:
                 loop.call_soon_threadsafe(server.close)
                 timer = threading.Timer(limits.drain_timeout + LAST_RESORT, _end)
                 timer.daemon = True
                 timer.start()
 
-            for number in signals:  # not the event loop's own, which an engine that never awaits would keep waiting
-                signal.signal(number, stop)
-            sys.stderr.write(f"{' and '.join(engines)} served at http://{host}:{server.port}\n")
+            def stop(number: int, frame: FrameType | None) -> None:
+                for each in signals:  # the next one ends the process, and not by an exception that waits for answers
+                    signal.signal(each, signal.SIG_DFL)
+                end()
+
+            about = f"{visible(' and '.join(engines))} served at http://{host}:{server.port}\n"
             if engine is None:
-                sys.stderr.write(f"{served.about}\n")
+                about += f"{served.about}\n"
             if not api_key and host not in LOOPBACK:
-                sys.stderr.write("Anyone who reaches this address can use it: no --api-key is set.\n")
+                about += "Anyone who reaches this address can use it: no --api-key is set.\n"
+            if given is not None:
+                given.begin(about, end)
+            else:
+                for number in signals:  # not the loop's own, which an engine that never awaits would keep waiting
+                    signal.signal(number, stop)
+                sys.stderr.write(about)
             await server.serve_forever()
             await server.wait_closed()
         if abandoned():
             _end()
 
     asyncio.run(run())
+
+
+def _log_accesses() -> None:
+    """Write the access log to standard error, and nothing else beside each line."""
+    import logging
+
+    lines = logging.StreamHandler()
+    lines.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("tokenweir.access")
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 def _end() -> None:
@@ -170,7 +226,7 @@ def _limits(given: tuple[str, ...]) -> Limits:
     from tokenweir.stream.server.limits import Limits
 
     kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}
-    values: dict[str, int | float] = {}
+    values: dict[str, Any] = {}  # each of its field's kind
     for item in given:
         name, _, value = item.partition("=")
         if name not in kinds:
@@ -180,6 +236,6 @@ def _limits(given: tuple[str, ...]) -> Limits:
         except ValueError:
             raise click.UsageError(f"--limit {item}: {value!r} is no number") from None
     try:
-        return Limits(**values)  # type: ignore[arg-type]
+        return Limits(**values)
     except ValueError as error:
         raise click.UsageError(f"--limit {error}") from error

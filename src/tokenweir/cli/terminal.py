@@ -33,9 +33,14 @@ def visible(text: str) -> str:
     return text.translate(_SIGNS)
 
 
+def controllable(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether `stream` obeys escape codes: a terminal that is not dumb."""
+    return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
+
+
 def styled(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether `stream` takes escape codes: a terminal that is not dumb, and nobody set `NO_COLOR` (no-color.org)."""
-    return stream.isatty() and environ.get("TERM", "dumb") != "dumb" and not environ.get("NO_COLOR")
+    """Tell whether `stream` is to have colours: it obeys escape codes, and nobody set `NO_COLOR` (no-color.org)."""
+    return controllable(stream, environ) and not environ.get("NO_COLOR")
 
 
 def dim(text: str, style: bool) -> str:

@@ -1,0 +1,326 @@
+"""A conversation: messages so far, and what a typed line does to them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+import msgspec
+
+from tokenweir.cli.answer import Answer, Think
+from tokenweir.cli.keyboard import keys_wait
+from tokenweir.cli.model import Model
+from tokenweir.cli.options import load_template, load_tokenizer, missing_extra
+from tokenweir.cli.terminal import dim, styled
+from tokenweir.cli.view import View, view_of, window
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tokenweir.stream.engines.protocol import Sampling
+    from tokenweir.stream.engines.replay import Recording
+
+COMMANDS = {
+    "/system": "[TEXT]: set the system message; without a text there is none",
+    "/set": "[NAME VALUE]: set a field of the sampling, such as temperature; without a value its default",
+    "/think": "show, dim or hide: what to do with thinking",
+    "/model": "[SPEC]: another engine, as --engine names it; the conversation goes on",
+    "/retry": "answer the last message again",
+    "/tokens": "[TEXT]: the tokens of a text, or of the last answer",
+    "/save": "FILE: write the conversation as JSON, which `tokenweir render` reads too",
+    "/load": "FILE: go on with a conversation that was saved",
+    "/clear": "forget the conversation",
+    "/demo": "[NAME]: play a recorded answer: {recordings}",
+    "/help": "this text",
+    "/quit": "end; so does Ctrl-D, or Ctrl-C twice",
+}
+
+KEYS = """\
+Alt-Enter, or Enter behind a backslash, begins another line; a paste is one message.
+Ctrl-C stops an answer. A line that begins with a space is text, even if a / follows.
+"""
+
+THINK: tuple[Think, ...] = get_args(Think)
+
+
+@dataclass
+class Conversation:
+    """The messages so far, and how the next one is answered.
+
+    Attributes:
+        model: What answers.
+        sampling: How.
+        system: The system message, if there is one.
+        think: What to do with thinking; None means dim on a terminal that can, and hide elsewhere.
+        load: Makes the model that an `--engine` names.
+        messages: Those of the user and the answers, without the system message.
+
+    """
+
+    model: Model
+    sampling: Sampling
+    system: str | None
+    think: Think | None
+    load: Callable[[str], Model]
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    _ids: list[int] = field(default_factory=list)
+
+    def turn(self, line: str, runner: asyncio.Runner) -> bool:
+        """Answer a line or obey its command; False ends the conversation.
+
+        Raises:
+            TokenweirError: The message cannot be answered, or the command not obeyed; nothing has changed.
+
+        """
+        if not line.startswith("/"):
+            if line.strip():
+                self._say(line.strip(), runner)
+            return True
+        command, _, argument = line.strip().partition(" ")
+        argument = argument.strip()
+        match command:
+            case "/quit":
+                return False
+            case "/clear":
+                self.messages.clear()
+                self.note("The conversation is forgotten.\n")
+            case "/system":
+                self.system = argument or None
+                self.note("The system message is set.\n" if argument else "There is no system message.\n")
+            case "/set":
+                self._set(*argument.partition(" ")[::2])
+            case "/think":
+                self._think(argument)
+            case "/model":
+                self._change_model(argument)
+            case "/retry":
+                self._retry(runner)
+            case "/tokens":
+                self._tokens(argument)
+            case "/save":
+                self._save(argument)
+            case "/load":
+                self._load(argument)
+            case "/demo":
+                self._demo(argument, runner)
+            case "/help":
+                self._help()
+            case _:
+                self.note(f"{command} is not a command; /help lists them\n")
+        return True
+
+    def note(self, text: str) -> None:
+        """Say something that is not part of an answer."""
+        sys.stdout.flush()
+        if sys.stderr.isatty():
+            width = window(sys.stderr)[0]
+            text = "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+        sys.stderr.write(dim(text, styled(sys.stderr)))
+        sys.stderr.flush()
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def _help(self) -> None:
+        names = ", ".join(recording.name for recording in recordings())
+        for command, text in COMMANDS.items():
+            self.note(f"{command:8} {text.format(recordings=names)}\n")
+        self.note(KEYS)
+
+    def _set(self, name: str, value: str) -> None:
+        from tokenweir.stream.engines.protocol import DEFAULTS
+
+        if not name:
+            given = "; ".join(f"{name} {value!r}" for name, value in self.sampling.given().items())
+            self.note(f"{given or 'Everything has its default.'}\n")
+        elif name not in DEFAULTS:
+            self.note(f"{name} is no field of the sampling; there are: {', '.join(DEFAULTS)}\n")
+        else:
+            try:
+                self.sampling = _with_field(self.sampling, name, value.strip())
+            except msgspec.ValidationError as error:
+                self.note(f"{name} cannot be {value.strip()!r}: {error}\n")
+            else:
+                self.note(f"{name} is {getattr(self.sampling, name)!r}.\n")
+
+    def _think(self, argument: str) -> None:
+        if argument not in THINK:
+            self.note(f"give /think one of {', '.join(THINK)}\n")
+            return
+        self.think = THINK[THINK.index(argument)]
+        self.note(f"Thinking is set to {argument}.\n")
+
+    def _change_model(self, spec: str) -> None:
+        if spec:
+            try:
+                self.model = self.load(spec)
+            except click.UsageError as error:
+                self.note(f"{error.message}\n")
+                return
+        self.note(f"{self.model.about}\n")
+
+    def _retry(self, runner: asyncio.Runner) -> None:
+        asked = next((i for i in reversed(range(len(self.messages))) if self.messages[i]["role"] == "user"), None)
+        if asked is None:
+            self.note("There is no message to answer again.\n")
+            return
+        before = self.messages[asked:]
+        del self.messages[asked:]
+        try:
+            self._say(before[0]["content"], runner)
+        finally:
+            if len(self.messages) == asked:  # no other answer came
+                self.messages += before
+
+    def _tokens(self, text: str) -> None:
+        from tokenweir.cli.token_view import TokenView
+
+        if not text and not self._ids:
+            self.note("There is no answer yet; give /tokens a text.\n")
+            return
+        ids = self.model.tokenizer.encode(text, add_special_tokens=False) if text else self._ids
+        TokenView(self.model.tokenizer, ids).print(sys.stdout)
+
+    def _save(self, name: str) -> None:
+        if not name:
+            self.note("give /save a file\n")
+            return
+        try:
+            Path(name).expanduser().write_text(json.dumps(self._all(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+        except OSError as error:
+            self.note(f"not saved: {error}\n")
+        else:
+            self.note(f"{len(self._all())} messages are in {name}.\n")
+
+    def _load(self, name: str) -> None:
+        try:
+            messages = json.loads(Path(name).expanduser().read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            self.note(f"not loaded: {error}\n")
+            return
+        if not isinstance(messages, list) or not all(
+            isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages
+        ):
+            self.note(f"not loaded: {name} is no list of messages with a role each\n")
+            return
+        system = messages[0].get("content") if messages and messages[0]["role"] == "system" else None
+        self.system = system if isinstance(system, str) else None
+        self.messages = messages if self.system is None else messages[1:]
+        self.note(f"{len(messages)} messages are loaded.\n")
+
+    def _demo(self, name: str, runner: asyncio.Runner) -> None:
+        from tokenweir.stream.engines.protocol import Sampling
+        from tokenweir.stream.engines.replay import ReplayEngine
+
+        recording = next((recording for recording in recordings() if name in recording.name), None)
+        if recording is None:
+            names = ", ".join(recording.name for recording in recordings())
+            self.note(f"no recording is named {name}; there are: {names}\n")
+            return
+        tok = load_tokenizer(None)
+        about = f"A recording named {recording.name}, not a model. The question was: {recording.prompt}"
+        model = Model(ReplayEngine([recording]), tok, load_template(None, tok), about)
+        self.note(f"{about}\n\n")
+        self._show(model, Sampling(), [{"role": "user", "content": recording.prompt}], runner)
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _all(self) -> list[dict[str, Any]]:
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return system + self.messages
+
+    def _say(self, text: str, runner: asyncio.Runner) -> None:
+        before = len(self.messages)
+        self.messages.append({"role": "user", "content": text})
+        answered = ""
+        try:
+            answered = self._show(self.model, self.sampling, self._all(), runner)
+        finally:
+            if answered:
+                self.messages.append({"role": "assistant", "content": answered})
+            else:  # no template takes two user messages in a row
+                del self.messages[before:]
+
+    def _show(self, model: Model, sampling: Sampling, messages: list[dict[str, Any]], runner: asyncio.Runner) -> str:
+        """Show an answer up to its end or to Ctrl-C; returns its text."""
+        dimness = styled(sys.stdout)
+        think = self.think or ("dim" if dimness else "hide")
+        answer = Answer(_view(), think, labelled=think == "show" or not dimness)
+        try:
+            with keys_wait():
+                runner.run(_stream(model, sampling, messages, answer))
+        except KeyboardInterrupt:
+            if not sys.stdin.isatty():
+                raise
+        finally:
+            answer.close()
+        self.note(f"[{answer.summary()}]\n")
+        self._ids = answer.ids
+        return answer.text
+
+
+async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any]], answer: Answer) -> None:
+    """Show the answer to `messages` as it comes."""
+    import asyncio
+
+    from tokenweir.stream.pipeline.chat import chat as stream
+
+    drawing = asyncio.create_task(_draw(answer))
+    try:
+        async with stream(
+            messages, engine=model.engine, tokenizer=model.tokenizer, template=model.template, sampling=sampling
+        ) as deltas:
+            async for delta in deltas:
+                answer.step(delta)
+    finally:
+        drawing.cancel()
+
+
+async def _draw(answer: Answer) -> None:
+    """Draw 30 times a second, and at most a quarter of the time."""
+    import asyncio
+    import time
+
+    while True:
+        began = time.monotonic()
+        answer.draw()
+        await asyncio.sleep(max(1 / 30, 3 * (time.monotonic() - began)))
+
+
+def _view() -> View:
+    try:
+        return view_of(sys.stdout)
+    except ImportError as error:
+        raise missing_extra("a chat at a terminal needs", error) from error
+
+
+def recordings() -> tuple[Recording, ...]:
+    """The recordings that `/demo` plays."""
+    from tokenweir.stream.engines.replay import default_recordings
+
+    return default_recordings()
+
+
+def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
+    """The sampling with a field as it was typed: JSON, or a word; nothing typed means its default.
+
+    Raises:
+        msgspec.ValidationError: The field cannot have this value.
+
+    """
+    from tokenweir.stream.engines.protocol import DEFAULTS, Sampling
+
+    fields = {**sampling.given(), name: DEFAULTS[name]}
+    if value:
+        try:
+            fields[name] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            fields[name] = value
+    if name == "stop" and isinstance(fields[name], str):
+        fields[name] = [fields[name]]
+    return msgspec.convert(fields, Sampling)

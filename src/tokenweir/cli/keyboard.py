@@ -1,0 +1,146 @@
+"""What a person types: whole messages, with history and completion.
+
+A message can have several lines. A paste is put into the line as it is, whatever line feeds it has, since terminals
+bracket it; Alt-Enter and a backslash at the end of a line begin another one. The history of all conversations is kept in
+a file that only its owner can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tokenweir.cli.terminal import controllable
+
+if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding import KeyBindings
+
+_BRACKET_PASTES, _DO_NOT = "\x1b[?2004h", "\x1b[?2004l"
+
+
+def default_history() -> Path:
+    """The file of the history: below XDG_STATE_HOME, or `~/.local/state`."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(state) / "tokenweir" / "history"
+
+
+def typed(arguments: Mapping[str, Completer | None], history: Path | None) -> Iterator[str]:
+    """The messages that a person types, until Ctrl-D, or Ctrl-C twice.
+
+    Args:
+        arguments: For each command what completes its argument.
+        history: The file that keeps what was typed; None keeps nothing.
+
+    Raises:
+        ImportError: prompt_toolkit is not installed.
+
+    """
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.output import create_output
+
+    out = sys.stdout if sys.stdout.isatty() else sys.stderr
+    session: PromptSession[str] = PromptSession(
+        "> ",
+        multiline=True,
+        prompt_continuation=lambda width, line, wraps: "  "[:width],
+        key_bindings=_keys(),
+        completer=_completer(arguments),
+        complete_while_typing=False,
+        history=_history(history),
+        enable_suspend=True,
+        output=create_output(stdout=out),
+    )
+    interrupted = False
+    while True:
+        try:
+            message = session.prompt()
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            if interrupted:
+                return
+            sys.stderr.write("(Ctrl-C again or Ctrl-D ends)\n")
+            interrupted = True
+        else:
+            interrupted = False
+            yield message
+
+
+def _completer(arguments: Mapping[str, Completer | None]) -> Completer:
+    """Complete a command at the beginning of a message, and then its argument."""
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+    from prompt_toolkit.document import Document
+
+    class Commands(Completer):
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+            command, space, argument = document.text_before_cursor.partition(" ")
+            if not space and command.startswith("/"):
+                yield from (Completion(name, -len(command)) for name in arguments if name.startswith(command))
+            elif completer := arguments.get(command):
+                yield from completer.get_completions(Document(argument.lstrip()), complete_event)
+
+    return Commands()
+
+
+def _keys() -> KeyBindings:
+    """Enter sends; behind a backslash, and with Alt, it begins another line."""
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def another_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    return keys
+
+
+def _history(path: Path | None) -> History:
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError as error:
+        sys.stderr.write(f"No history is kept: {error}\n")
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+@contextlib.contextmanager
+def keys_wait() -> Iterator[None]:
+    """Keep what is typed during an answer for the next prompt, and off the screen; Ctrl-C and Ctrl-Z still act."""
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except (termios.error, ValueError, OSError):  # not a terminal
+        yield
+        return
+    quiet = [*before[:3], before[3] & ~(termios.ECHO | termios.ICANON), *before[4:]]
+    marks = controllable(sys.stdout)
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    if marks:
+        sys.stdout.write(_BRACKET_PASTES)
+    try:
+        yield
+    finally:
+        if marks:
+            sys.stdout.write(_DO_NOT)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

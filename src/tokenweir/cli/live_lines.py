@@ -1,0 +1,84 @@
+"""Lines at the bottom of a terminal that are drawn again as they grow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, takewhile
+from typing import TextIO
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_TOGETHER, _SHOW = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows these shows what is between them at once
+
+
+class LiveLines:
+    """The last lines of a terminal, of which only those that change are written again.
+
+    Lines that have left the window at its top cannot be changed any more. Where they should change, since the window has
+    another width or a table other columns, the text goes on below what is there: a line or two may then stand twice, but
+    none is lost.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._drawn: list[str] = []  # the cursor is behind the last of them
+        self._above = 0  # how many lines at the head of the text have left the window
+
+    def draw(self, lines: Sequence[str], width: int, height: int) -> None:
+        """Show the lines of a text in place of those drawn before.
+
+        Args:
+            lines: All of its lines, with escape codes for styles only.
+            width: Columns of the window. A terminal whose width changes wraps what is drawn anew.
+            height: Rows of the window.
+
+        """
+        new, drawn = list(lines[self._above :]), self._drawn
+        if new == drawn:
+            return
+        rows = [_rows(line, width) for line in drawn]
+        reachable = len(list(takewhile(lambda total: total <= height, accumulate(reversed(rows)))))
+        first = _first_change(drawn, new)
+        if first < (top := len(drawn) - reachable):
+            self._above += _lines_of(new, signs=_signs(drawn[:top]) - width)
+            new, drawn, rows = list(lines[self._above :]), drawn[top:], rows[top:]
+            first = _first_change(drawn, new)
+        up = sum(rows[first:]) - 1
+        home = "\r" + (f"\x1b[{up}A" if up > 0 else "") + "\x1b[J"
+        self._out.write(_TOGETHER + home + "\n".join(new[first:]) + _SHOW)
+        self._out.flush()
+        self._drawn = new
+
+    def end(self) -> None:
+        """Leave the lines where they are; what is drawn next begins below them."""
+        if self._drawn:
+            self._out.write("\n")
+            self._out.flush()
+        self._drawn, self._above = [], 0
+
+
+def unstyled(line: str) -> str:
+    """The line without its escape codes for styles."""
+    return _STYLE.sub("", line)
+
+
+def _first_change(drawn: Sequence[str], new: Sequence[str]) -> int:
+    """The first line to write again: one that differs, or the last that stays, where the cursor goes on from."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(drawn, new, strict=False)))
+    return max(0, min(same, len(drawn) - 1, len(new) - 1))
+
+
+def _rows(line: str, width: int) -> int:
+    from rich.cells import cell_len
+
+    return max(1, -(-cell_len(unstyled(line)) // width))
+
+
+def _signs(lines: Iterable[str]) -> int:
+    """How many characters that are no spaces the lines have: wrapping them anew does not change it."""
+    return sum(len("".join(unstyled(line).split())) for line in lines)
+
+
+def _lines_of(lines: Sequence[str], signs: int) -> int:
+    """How many lines there are until more than `signs` characters have been shown."""
+    return len(list(takewhile(lambda total: total <= signs, accumulate(_signs([line]) for line in lines))))

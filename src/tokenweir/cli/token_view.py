@@ -1,0 +1,81 @@
+"""Tokens as a person sees them: each on a ground of its own colour, with its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tokenweir.cli.options import missing_extra
+from tokenweir.cli.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from tokenweir.encode.tokenizer import Tokenizer
+
+GROUNDS = ("#cfe8ff", "#ffe3c4", "#d8f3d0", "#f6d4e6", "#e5dcff", "#fff3b0")
+"""Light grounds, on which black text has a contrast of at least 15 to 1."""
+
+
+def shown(data: bytes) -> str:
+    """A token's bytes as text: control characters by signs, line feeds as ↵, bytes of a part of a character as escapes."""
+    return visible(data.decode("utf-8", "backslashreplace")).replace("\n", "↵").replace("\t", "⇥")
+
+
+class TokenView:
+    """The tokens of a text, to be printed or drawn."""
+
+    def __init__(self, tokenizer: Tokenizer, ids: Sequence[int]) -> None:
+        self._ids = ids
+        self._data = [tokenizer.token_bytes(token_id) for token_id in ids]
+
+    def print(self, out: TextIO) -> None:
+        """Print the text and its ids, in colours where `out` is a terminal that has them."""
+        self._print(_console(file=out))
+
+    def svg(self, width: int = 84) -> str:
+        """Draw what `print` would show as SVG, `width` characters wide; it needs no font but a monospaced one."""
+        import io
+        import re
+
+        console = _console(width=width, record=True, file=io.StringIO(), force_terminal=True)
+        from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+
+        self._print(console)
+        picture = console.export_svg(title=f"{len(self._ids)} tokens", unique_id="tokens", theme=DEFAULT_TERMINAL_THEME)
+        return re.sub(r"@font-face \{.*?\}\n?", "", picture, flags=re.DOTALL)  # they would be fetched from elsewhere
+
+    def _print(self, console: Console) -> None:
+        from rich.text import Text
+
+        text, numbers = Text(), Text()
+        for place, (token_id, data) in enumerate(zip(self._ids, self._data, strict=True)):
+            style = f"black on {GROUNDS[place % len(GROUNDS)]}"
+            text.append(shown(data), style)
+            if data.endswith(b"\n"):
+                text.append("\n")
+            numbers.append(str(token_id), style).append(" ")
+        characters = len(b"".join(self._data).decode("utf-8", "replace"))
+        self._show(console, text)
+        self._show(console, numbers)
+        console.print(f"{len(self._ids)} tokens, {characters} characters", style="dim")
+
+    @staticmethod
+    def _show(console: Console, text: Text) -> None:
+        if text.plain.strip():
+            console.print(text, overflow="fold")
+
+
+def _console(**options: Any) -> Console:
+    """A console of rich's.
+
+    Raises:
+        TokenweirError: rich is not installed.
+
+    """
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise missing_extra("coloured tokens need", error) from error
+    return Console(highlight=False, **options)

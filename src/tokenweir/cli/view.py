@@ -1,0 +1,160 @@
+"""How an answer is shown: as it comes where a program reads, as light Markdown where a person watches.
+
+Both views take the text of one channel after another. `PlainView` writes what it gets at once. `MarkdownView` keeps the
+block that is still open, a paragraph or a list, and draws it anew when text is added or the window changes its width;
+blocks that are finished are written once and stay.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Protocol, TextIO
+
+from tokenweir.cli.live_lines import LiveLines, unstyled
+from tokenweir.cli.terminal import controllable, dim, styled, visible
+
+_TRAILING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
+"""The spaces at a line's end: rich fills lines up, and a terminal that gets narrower would make lines of them."""
+
+
+class View(Protocol):
+    """Where the channels of an answer are shown, one below the other."""
+
+    def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
+        """Begin a channel, an empty line below what is shown, with its name in a line of its own if there is one."""
+
+    def write(self, text: str) -> None:
+        """Add text to the channel."""
+
+    def draw(self) -> None:
+        """Show what has been added, if that has not happened yet."""
+
+    def close(self) -> None:
+        """Show everything, and end the line."""
+
+
+class PlainView:
+    """Text as it is, its control characters made visible."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._styled = styled(out)
+        self._dimmed = False
+        self._begun = self._midline = False
+
+    def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
+        if self._begun:
+            self._out.write("\n\n" if self._midline else "\n")
+        if label is not None:
+            self._out.write(f"[{label}]\n")
+        self._begun, self._midline = True, False
+        self._dimmed = dimmed and self._styled
+
+    def write(self, text: str) -> None:
+        self._out.write(dim(text, self._dimmed))
+        self._out.flush()
+        self._midline = not text.endswith("\n")
+
+    def draw(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._midline:
+            self._out.write("\n")
+            self._out.flush()
+            self._midline = False
+
+
+class MarkdownView:
+    """Blocks of Markdown, whose words stay whole at any width of the window."""
+
+    def __init__(self, out: TextIO) -> None:
+        """Begin below the cursor.
+
+        Raises:
+            ImportError: rich is not installed.
+
+        """
+        from rich.console import Console
+
+        self._out = out
+        self._lines = LiveLines(out)
+        self._console = Console(file=out, force_terminal=True, legacy_windows=False, highlight=False)
+        if not styled(out):
+            self._console = Console(file=out, force_terminal=True, color_system=None)
+        self._text = ""
+        self._drawn: tuple[str, int] | None = None  # the text and the width of what is on the screen
+        self._begun = self._dimmed = self._markdown = False
+
+    def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
+        self._finish(self._text)
+        if self._begun:
+            self._out.write("\n")
+        if label is not None:
+            self._out.write(f"[{label}]\n")
+        self._begun, self._dimmed, self._markdown, self._text = True, dimmed, markdown, ""
+
+    def write(self, text: str) -> None:
+        self._text += visible(text)
+        if self._markdown and "\n" in text:
+            from tokenweir.cli.markdown import finished
+
+            if end := finished(self._text):
+                self._finish(self._text[:end])
+                self._out.write("\n")
+                self._text = self._text[end:]
+
+    def draw(self) -> None:
+        width, height = window(self._out)
+        if self._drawn != (self._text, width):
+            self._lines.draw(self._rendered(self._text, width), width, height)
+            self._drawn = (self._text, width)
+
+    def close(self) -> None:
+        self._finish(self._text)
+        self._text = ""
+        self._out.flush()
+
+    def _finish(self, text: str) -> None:
+        width, height = window(self._out)
+        self._lines.draw(self._rendered(text, width), width, height)
+        self._lines.end()
+        self._drawn = None
+
+    def _rendered(self, text: str, width: int) -> list[str]:
+        from rich.styled import Styled
+        from rich.text import Text
+
+        from tokenweir.cli.markdown import LightMarkdown
+
+        if not text.strip():
+            return []
+        self._console.width = width
+        shown = LightMarkdown(text) if self._markdown else Text(text)
+        with self._console.capture() as captured:
+            self._console.print(Styled(shown, "dim") if self._dimmed else shown)
+        lines = [_TRAILING.sub(lambda found: found[0].replace(" ", ""), line) for line in captured.get().split("\n")]
+        text_at = [number for number, line in enumerate(lines) if unstyled(line).strip()]
+        return lines[text_at[0] : text_at[-1] + 1] if text_at else []  # without the empty lines around blocks
+
+
+def window(out: TextIO) -> tuple[int, int]:
+    """The columns and rows of the terminal that `out` is; 80 by 24 where it does not tell."""
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except (OSError, ValueError):
+        columns = rows = 0
+    return columns or 80, rows or 24
+
+
+def view_of(out: TextIO) -> View:
+    """The view for a stream: light Markdown where a person watches and the cursor can move, else text as it is.
+
+    Raises:
+        ImportError: A person watches, and rich is not installed.
+
+    """
+    if controllable(out):
+        return MarkdownView(out)
+    return PlainView(out)

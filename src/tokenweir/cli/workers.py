@@ -1,0 +1,242 @@
+"""`tokenweir serve --workers N`: processes that serve at one address, kept running and replaced without a lost stream.
+
+Each worker has a listening socket of its own at the address, over which the system spreads new connections. The sockets
+belong to this process, so a connection that comes while a worker is being replaced waits for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tokenweir.stream.server.peers import Place
+from tokenweir.stream.server.serve import listener_at
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+PAUSE = 1.0
+"""Seconds before a worker that died is started again."""
+
+_spawn = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker process is given besides the command's arguments.
+
+    Attributes:
+        place: Its place among the workers.
+        parent: The parent process: takes what there is to say of the server once it answers, and sends something when it
+            is to end.
+
+    """
+
+    place: Place
+    parent: Connection
+
+    def begin(self, about: str, end: Callable[[], object]) -> None:
+        """Say that the server answers.
+
+        Args:
+            about: What there is to say of it.
+            end: Ends it; called in a thread when the parent says so, or is gone.
+
+        """
+        self.parent.send(about)
+
+        def wait() -> None:
+            with suppress(EOFError, OSError):
+                self.parent.recv()
+            end()
+
+        threading.Thread(target=wait, daemon=True).start()
+
+
+def work(arguments: Sequence[str], given: Work) -> None:
+    """Be a worker: the command itself, with its place."""
+    from tokenweir.cli import main
+
+    for number in SIGNALS:  # terminals and service managers send them to all processes; the parent knows what to do
+        signal.signal(number, signal.SIG_IGN)
+    main(["serve", *arguments], prog_name="tokenweir", obj=given)
+
+
+def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
+    """Keep workers running until a signal ends them.
+
+    Args:
+        arguments: Those of the command, for the workers.
+        host: Where to listen.
+        port: The TCP port; 0 lets the system choose one.
+        count: How many workers.
+
+    Returns:
+        The exit code: 0 if all of them ended well.
+
+    Raises:
+        OSError: The port cannot be had.
+
+    """
+    listeners = [listener_at(host, port, shared=True)]
+    listeners += [listener_at(host, listeners[0].getsockname()[1], shared=True) for _ in range(count - 1)]
+    with tempfile.TemporaryDirectory(prefix="tokenweir-") as folder:
+        try:
+            return asyncio.run(_Workers(arguments, listeners, Path(folder)).run())
+        finally:
+            for listener in listeners:
+                listener.close()
+
+
+class _Worker:
+    """One process.
+
+    Attributes:
+        name: Its name.
+        process: The process.
+        about: What it has said of the server; None if it ended before it answered.
+        ended: Done when the process has ended.
+
+    """
+
+    def __init__(self, arguments: Sequence[str], place: Place) -> None:
+        loop = asyncio.get_running_loop()
+        self.name = place.name
+        self.about: asyncio.Future[str | None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self._ending = False
+        self._pipe, given = _spawn.Pipe()
+        self.process: SpawnProcess = _spawn.Process(target=work, args=(arguments, Work(place, given)))
+        self.process.start()
+        given.close()
+        loop.add_reader(self._pipe.fileno(), self._told)
+        loop.add_reader(self.process.sentinel, self._over)
+
+    def end(self) -> None:
+        """Let it end when its answers have ended; the second time, at once."""
+        if self._ending:
+            self.process.kill()
+        self._ending = True
+        with suppress(OSError):  # it is gone
+            self._pipe.send(None)
+
+    def _told(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+        try:
+            self.about.set_result(self._pipe.recv())
+        except (EOFError, OSError):
+            self.about.set_result(None)
+
+    def _over(self) -> None:
+        asyncio.get_running_loop().remove_reader(self.process.sentinel)
+        self.process.join()
+        self._pipe.close()
+        self.ended.set_result(None)
+
+
+class _Workers:
+    """All processes of a server."""
+
+    def __init__(self, arguments: Sequence[str], listeners: Sequence[socket.socket], folder: Path) -> None:
+        self._arguments = arguments
+        self._listeners = listeners
+        self._folder = folder
+        self._serving: list[_Worker | None] = [None] * len(listeners)  # who has which listener
+        self._running: set[_Worker] = set()
+        self._started = self._stopping = False
+        self._code = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()
+
+    async def run(self) -> int:
+        """Start all, and wait until all have ended; gives the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to replace, and for Python's own helper
+        about = None
+        for slot in range(len(self._listeners)):  # the first one may have to make what the others use, such as a model
+            about = await self._start(slot).about
+            if about is None:
+                self._stop()
+            if self._stopping:
+                break
+        else:
+            self._started = True
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._do(self._replace_all()))
+            _say(f"{about}{len(self._listeners)} workers share the work.")
+        while self._running or self._tasks:
+            ends = [worker.ended for worker in self._running]
+            await asyncio.wait([*ends, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        return self._code
+
+    def _start(self, slot: int, replaces: str | None = None) -> _Worker:
+        """Start a process for a listener."""
+        place = Place(self._listeners[slot], self._folder, secrets.token_hex(4), replaces)
+        worker = _Worker(self._arguments, place)
+        self._running.add(worker)
+        worker.ended.add_done_callback(partial(self._ended, slot, worker))
+        if replaces is None:
+            self._serving[slot] = worker
+        return worker
+
+    def _ended(self, slot: int, worker: _Worker, _: object) -> None:
+        self._running.discard(worker)
+        code = abs(worker.process.exitcode or 0)
+        if self._started and not self._stopping:
+            self._do(self._restart(slot, worker, code))
+        else:
+            self._code = self._code or code
+
+    async def _restart(self, slot: int, worker: _Worker, code: int) -> None:
+        """Start a process in the place of one that has died, unless another one has the place."""
+        async with self._changing:
+            if self._serving[slot] is not worker:
+                return
+            _say(f"A worker has died, by exit code {code}; another one takes its place.")
+            await asyncio.sleep(PAUSE)
+            if not self._stopping:
+                self._start(slot)
+
+    async def _replace_all(self) -> None:
+        """Put new processes in the place of all, one after the other."""
+        async with self._changing:
+            for slot, old in enumerate(self._serving):
+                if self._stopping or old is None:
+                    return
+                new = self._start(slot, replaces=old.name)
+                if await new.about is None:
+                    _say("A new worker did not start; the old ones go on.")
+                    return
+                self._serving[slot] = new
+        _say("All workers are replaced; the old ones end when their answers have ended.")
+
+    def _stop(self) -> None:
+        """Let all processes end, as the signal does; a second time, at once."""
+        self._stopping = True
+        for worker in self._running:
+            worker.end()
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,22 @@
+"""What several tests of commands need."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tokenweir.encode.tokenizer import Tokenizer
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Write what an engine is to say, and how fast; returns the `--engine` option."""
+
+    def write(text, wait_ms=0.0):
+        ids = Tokenizer.default().encode(text)
+        path = tmp_path / f"recording-{len(list(tmp_path.iterdir()))}.json"
+        path.write_text(json.dumps({"name": "test", "prompt": "?", "ids": ids, "waits_ms": [wait_ms] * len(ids)}))
+        return f"--engine=replay:{path}"
+
+    return write

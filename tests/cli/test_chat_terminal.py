@@ -1,0 +1,296 @@
+"""`chat`, as a person at a terminal has it: keys, pastes, a window that changes, and what is on the screen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from chat_program import ANSWER, CHAT, environment
+from pseudo_terminal import PseudoTerminal
+from tmux import Tmux
+
+WORDS = [
+    "alpha",
+    "bravo",
+    "charlie",
+    "delta",
+    "echo",
+    "foxtrot",
+    "golf",
+    "hotel",
+    "india",
+    "juliett",
+    "kilo",
+    "lima",
+    "mike",
+    "november",
+    "oscar",
+    "papa",
+]
+
+
+@pytest.fixture
+def window(tmp_path, recording):
+    """Open `chat` in a window; `said` is the answer, a token each `wait_ms`."""
+    opened = []
+
+    def start(said, *args, columns=80, rows=24, wait_ms=0.0, history=None):
+        env = environment()
+        if history is not None:
+            del env["TOKENWEIR_NO_HISTORY"]
+            env["TOKENWEIR_HISTORY"] = str(history)
+        folder = tmp_path / f"window-{len(opened)}"
+        folder.mkdir()
+        screen = Tmux(folder, *CHAT, recording(said, wait_ms), *args, columns=columns, rows=rows, env=env)
+        opened.append(screen)
+        screen.expect("\n>")
+        return screen
+
+    yield start
+    for screen in opened:
+        screen.__exit__()
+
+
+def terminal(*args, **env):
+    return PseudoTerminal(*CHAT, *args, env=environment(**env))
+
+
+PROMPT = "\x1b[0m>"
+"""As prompt_toolkit writes it."""
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [20, 80, 200])
+def test_words_stay_whole(window, columns):
+    said = " ".join(WORDS[i * 7 % len(WORDS)] for i in range(100))
+    screen = window(said + "<|im_end|>", columns=columns, rows=40)
+    screen.type("hi")
+    screen.keys("Enter")
+    shown = screen.expect("stop]")
+    answer = shown[shown.index("hi\n") + 3 : shown.index("[")].split("\n")
+    assert " ".join(" ".join(answer).split()) == said
+    assert all(len(line) <= columns for line in answer)
+    assert max(len(line) for line in answer) > columns - 10 or len(answer) == 1
+
+
+def test_words_stay_whole_while_the_window_changes(window):
+    said = " ".join(WORDS[i * 7 % len(WORDS)] for i in range(150))
+    screen = window(said + "<|im_end|>", columns=90, rows=40, wait_ms=15)
+    screen.type("hi")
+    screen.keys("Enter")
+    for columns in (40, 25, 70, 33):
+        screen.expect("alpha")
+        screen.resize(columns, 40)
+    shown = screen.expect("stop]")
+    answer = shown[shown.index("hi\n") + 3 : shown.rindex("[")].split("\n")
+    # tmux wraps anew a moment before the program can know it; what is drawn in between may leave a row above
+    assert " ".join(" ".join(answer).split()).endswith(said)
+    assert all(len(line) <= 33 for line in answer)
+
+
+def test_nothing_is_lost_where_an_answer_is_longer_than_the_window(window):
+    items = [f"{i}. item number {i} with **bold** and `code`" for i in range(1, 61)]
+    screen = window("\n".join(items) + "<|im_end|>", columns=60, rows=12)
+    screen.type("hi")
+    screen.keys("Enter")
+    shown = screen.expect("stop]")
+    found = re.findall(r"item number (\d+) with bold and code", shown)
+    assert sorted(set(map(int, found))) == list(range(1, 61))
+    assert len(found) == 60
+
+
+def test_nothing_is_lost_where_a_long_answer_meets_another_width(window):
+    said = " ".join(f"word{i}" for i in range(400))
+    screen = window(said + "<|im_end|>", columns=60, rows=10, wait_ms=3)
+    screen.type("hi")
+    screen.keys("Enter")
+    screen.expect("word150")
+    screen.resize(37, 10)
+    screen.expect("stop]")
+    found = re.findall(r"word(\d+)", screen.screen(joined=True))  # the terminal wraps what has left the window
+    assert {f"{i}" for i in range(400)} == set(found)
+    window_of_words = 60 * 10 // len("word150 ")
+    assert len(found) <= 400 + window_of_words  # what was in the window may have been drawn at both widths
+
+
+def test_markdown_is_drawn_and_nothing_left_out(window):
+    said = (
+        "# Head\n\nSome **bold** <b>text</b> &lt; \\(x\\) ![i](http://a/b.png)\n\n[r]: http://c\n\n```py\nx = 1\n```\n"
+    )
+    screen = window(said + "<|im_end|>")
+    screen.type("hi")
+    screen.keys("Enter")
+    shown = screen.expect("stop]")
+    assert "\nHead\n\nSome bold <b>text</b> &lt; \\(x\\) !i (http://a/b.png)\n\n[r]: http://c\n\n x = 1\n" in shown
+
+
+def test_thinking_is_dim_and_ctrl_d_ends(recording):
+    with terminal(recording(ANSWER)) as screen:
+        screen.expect("Answers come from replay:")
+        screen.expect(PROMPT)
+        screen.type("hi\r")
+        shown = screen.expect("; stop]")
+        assert re.search(r"\x1b\[2mLet me see\.\x1b\[0m", shown)
+        assert "It is 👩‍🚀 — done." in shown
+        assert not re.search(r"\x1b\[2m[^\x1b]*done", shown)
+        screen.expect(PROMPT)
+        screen.type("\x04")
+        assert screen.end() == 0
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_styles_where_they_are_not_wanted(recording, env):
+    with terminal(recording(ANSWER), "--think=dim", **env) as screen:
+        screen.expect(PROMPT)
+        screen.type("hi\r")
+        screen.expect("[thinking]")
+        shown = screen.expect("; stop]")
+        assert "done." in shown
+        assert not re.search(r"\x1b\[[0-9;]*m", shown)
+        screen.expect(PROMPT)
+        screen.type("/quit\r")
+        assert screen.end() == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["x\x1b]52;c;aGk=\x07\x1b[2Jy\rz\x9b2J", "&#x1b;[2J&#x202e;", "`\x1b[2J`", "```\n\x1b[2J\n```"]
+)
+def test_nothing_that_acts_reaches_the_terminal(recording, text):
+    with terminal(recording(text + "<|im_end|>")) as screen:
+        screen.expect(PROMPT)
+        screen.type("hi\r")
+        screen.expect("[2J" if "\x1b" in text else "&#x1b;[2J&#x202e;")
+        screen.expect("; stop]")
+        assert not re.search(r"\x1b\](?!0)|\x07|\x1b\[2J|\x9b|\u202e", screen.shown)
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_paste_is_one_message(window):
+    screen = window("Yes.<|im_end|>")
+    screen.paste("one\ntwo\nthree\nfour")
+    screen.expect("> one\n  two\n  three\n  four")
+    screen.keys("Enter")
+    screen.expect("; stop]")
+    screen.expect("\n>", times=2)
+    assert screen.screen().count("; prompt") == 1
+
+
+def test_a_paste_during_an_answer_is_one_message(window):
+    screen = window("word " * 60 + "<|im_end|>", wait_ms=20)
+    screen.type("hi")
+    screen.keys("Enter")
+    screen.expect("word word")
+    screen.paste("one\ntwo")
+    screen.expect("; stop]")
+    shown = screen.expect("> one\n  two")
+    assert "one" not in shown[: shown.index("; stop]")]  # and it was not shown amid the answer
+
+
+@pytest.mark.parametrize("newline", ["M-Enter", "\\ Enter"])
+def test_several_lines(window, newline):
+    screen = window("Yes.<|im_end|>")
+    screen.type("one")
+    for key in newline.split():
+        screen.keys(key)
+    screen.type("two")
+    screen.expect("> one\n  two")
+    screen.keys("Enter")
+    screen.expect("; stop]")
+    assert screen.screen().count("; prompt") == 1
+
+
+def test_commands_complete(window):
+    screen = window("Yes.<|im_end|>")
+    screen.type("/thi")
+    screen.keys("Tab")
+    screen.expect("> /think")
+    screen.type(" hid")
+    screen.keys("Tab")
+    screen.expect("> /think hide")
+    screen.keys("Enter")
+    screen.expect("Thinking is set to hide.")
+
+
+def test_history_stays(window, tmp_path):
+    history = tmp_path / "state" / "history"
+    screen = window("Yes.<|im_end|>", history=history)
+    screen.type("a memorable line")
+    screen.keys("Enter")
+    screen.expect("; stop]")
+    screen.keys("C-d")
+    screen.expect("ended with 0")
+    assert history.stat().st_mode & 0o777 == 0o600
+    screen = window("Yes.<|im_end|>", history=history)
+    screen.keys("Up")
+    screen.expect("> a memorable line")
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_program(window):
+    screen = window("word " * 2000, wait_ms=20)
+    for times in (1, 2):
+        screen.type("hi")
+        screen.keys("Enter")
+        screen.expect("> hi\nword word", times=times)
+        screen.keys("C-c")
+        screen.expect("; Ctrl-C]", times=times)
+        screen.expect("\n>", times=times + 1)
+    screen.keys("C-c")
+    screen.expect("(Ctrl-C again or Ctrl-D ends)")
+    screen.keys("C-c")
+    shown = screen.expect("ended with 0")
+    assert "Traceback" not in shown
+
+
+def test_an_answer_goes_on_after_it_was_suspended(tmp_path, recording):
+    with Tmux(tmp_path, "bash", "--norc", "-i", env=environment(PS1="ready: ")) as screen:
+        screen.expect("ready:")
+        screen.type(" ".join([*CHAT, recording("word " * 100 + "<|im_end|>", wait_ms=20)]))
+        screen.keys("Enter")
+        screen.expect("\n>")
+        screen.type("hi")
+        screen.keys("Enter")
+        screen.expect("word word")
+        screen.keys("C-z")
+        screen.expect("Stopped")
+        screen.type("fg")
+        screen.keys("Enter")
+        screen.expect("; stop]")
+        screen.expect("\n>", times=2)
+
+
+def test_ctrl_c_stops_a_real_engine(tiny_model):
+    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--think=show")
+    with terminal(*args, TERM="dumb") as screen:
+        screen.expect(PROMPT)
+        screen.type("hi\r")
+        screen.expect("\x1b[?2004l")  # the prompt is over: from here on Ctrl-C is a signal
+        screen.more()
+        screen.type("\x03")
+        screen.expect("; Ctrl-C]")
+        screen.expect(PROMPT)
+        screen.type("\x04")
+        assert screen.end() == 0
+
+
+def test_an_error_does_not_end_the_conversation(tiny_model):
+    args = (f"--engine=ctranslate2:{tiny_model}", "--seed=1", "--temperature=1")
+    with terminal(*args) as screen:
+        screen.expect(PROMPT)
+        for _ in range(2):
+            screen.type("hi\r")
+            screen.expect("error: CTranslate2 seeds the whole process")
+            screen.expect(PROMPT)
+
+
+def test_a_demo_says_what_it_is(recording):
+    with terminal(recording("x")) as screen:
+        screen.expect(PROMPT)
+        screen.type("/demo code\r")
+        screen.expect("A recording named 3-code, not a model.")
+        screen.expect("import")
+        screen.type("\x03")
+        screen.expect("; Ctrl-C]")

@@ -1,0 +1,170 @@
+"""`serve --workers`: processes that share an address, are replaced, die, and end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import connect
+
+from tokenweir.stream.server.wire.items import worker_of
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the workers' ids are read from /proc")
+IDS = [71] * 60
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """An engine that takes three seconds for an answer."""
+    path = tmp_path_factory.mktemp("recordings") / "slow.json"
+    path.write_text(json.dumps({"name": "slow", "prompt": "?", "ids": IDS, "waits_ms": [50] * len(IDS)}))
+    return f"--engine=replay:{path}"
+
+
+@contextmanager
+def server(*args):
+    command = [sys.executable, "-m", "tokenweir", "serve", "--port=0", "--workers=2", *args]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOKENWEIR")}
+    with subprocess.Popen(command, env=kept, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            address = re.fullmatch(r".+ served at http://(\S+)\n", process.stderr.readline())
+            assert address, process.stderr.read()
+            wait_for(process, "2 workers share the work.")
+            yield process, address[1]
+        finally:
+            with_group(process, signal.SIGKILL)
+
+
+def with_group(process, number):
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def wait_for(process, text):
+    """Read what the server says up to a line."""
+    while text not in (line := process.stderr.readline()):
+        assert line, f"it ended without {text!r}"
+
+
+def workers(process):
+    """The process ids of the workers: the children that are not Python's own helper."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def respond(address, **body):
+    body = json.dumps({"input": "hi", "max_output_tokens": 1} | body).encode()
+    request = urllib.request.Request(
+        f"http://{address}/v1/responses", body, {"content-type": "application/json", "connection": "close"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def until(websocket, kind):
+    for message in websocket:
+        event = json.loads(message)
+        if event["type"] == kind:
+            return event
+        assert event["type"] not in ("error", "response.failed"), event
+    raise AssertionError(f"the connection ended before {kind}")
+
+
+def start(websocket, **fields):
+    websocket.send(json.dumps({"type": "response.create", "input": "hi", **fields}))
+    return until(websocket, "response.created")["response"]["id"]
+
+
+def test_two_workers_are_one_server(slow):
+    with server(slow) as (process, address):
+        answers = [respond(address)]
+        for _ in range(30):
+            answers.append(respond(address, previous_response_id=answers[-1]["id"]))
+        assert len({worker_of(answer["id"]) for answer in answers}) == 2
+        with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+            counted = re.search(rb'request_success_total\{finished_reason="length".*\} (\d+)', answer.read())
+        assert int(counted[1]) == len(answers)
+        with_group(process, signal.SIGTERM)  # as a service manager does it; the parent sends word to all as well
+        assert process.wait(30) == 0
+
+
+def test_a_stream_outlives_its_worker_s_replacement_and_nobody_is_turned_away(slow):
+    with server(slow) as (process, address):
+        before, first = set(workers(process)), respond(address)
+        with connect(f"ws://{address}/v1/responses") as websocket:
+            name = start(websocket)
+            process.send_signal(signal.SIGHUP)
+            answers, deadline = [], time.monotonic() + 30
+            while not before.isdisjoint(workers(process)) or len(answers) < 5:  # new connections all the while
+                answers.append(respond(address))
+                if len(answers) == 5:
+                    last = until(websocket, "response.completed")
+                    assert last["response"]["id"] == name
+                    assert last["response"]["usage"]["output_tokens"] == len(IDS)
+                assert time.monotonic() < deadline
+        wait_for(process, "All workers are replaced")
+        assert all(answer["status"] == "incomplete" for answer in answers)  # by max_output_tokens
+        for earlier in (first["id"], name):  # whose workers are gone
+            assert respond(address, previous_response_id=earlier)["status"] == "incomplete"
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_a_worker_that_dies_is_started_again(slow):
+    with server(slow) as (process, address):
+        before = workers(process)
+        os.kill(before[0], signal.SIGKILL)
+        wait_for(process, "A worker has died, by exit code 9; another one takes its place.")
+        for _ in range(10):
+            assert respond(address)["status"] == "incomplete"
+        deadline = time.monotonic() + 30
+        while len(workers(process)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert before[0] not in workers(process) and before[1] in workers(process)
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_workers_end_with_their_parent_and_let_answers_end(slow):
+    with server(slow) as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
+        start(websocket)
+        process.kill()
+        assert until(websocket, "response.completed")["response"]["usage"]["output_tokens"] == len(IDS)
+        with pytest.raises(AssertionError, match="the connection ended"):
+            until(websocket, "anything")
+
+
+def test_the_second_signal_cuts_answers_off(slow):
+    with server(slow) as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
+        start(websocket)
+        process.terminate()
+        until(websocket, "response.output_text.delta")
+        process.terminate()
+        assert process.wait(10) == 9
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        (("--engine=vllm:http://127.0.0.1:1",), 1, "127.0.0.1:1"),
+        (("--engine=nothing",), 2, "unknown engine 'nothing'"),
+        (("--host=256.0.0.1",), 1, "256.0.0.1"),
+    ],
+)
+def test_what_cannot_start_says_so_once(args, code, text):
+    command = [sys.executable, "-m", "tokenweir", "serve", "--port=0", "--workers=2", *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code
+    assert done.stderr.count(text) == 1 and "Traceback" not in done.stderr
