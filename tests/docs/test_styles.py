@@ -1,0 +1,78 @@
+"""The page of styles says what the data says, and so do the numbers in README.
+
+`python tests/docs/test_styles.py` writes the page anew.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tokenweir.templates.reasoning_styles import FAMILIES, STYLES
+from tokenweir.templates.tool_styles import TOOL_FAMILIES, TOOL_STYLES
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "styles.md"
+GRAMMARS = {"json": "JSON", "parameters": "tagged parameters", "literals": "literals"}
+
+
+def code(text):
+    """A text of markup as code, its line ends shown."""
+    shown = text.replace("\n", "\\n").replace("|", "\\|")
+    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
+
+
+def listed(texts):
+    return ", ".join(code(text) for text in texts)
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def others(families, name):
+    return listed(family for family, style in families.items() if style == name)
+
+
+def page():
+    calls = [
+        [
+            code(style.name),
+            others(TOOL_FAMILIES, style.name),
+            "channels" if style.name == "harmony" else GRAMMARS[style.grammar],
+            listed(style.opens) + (f"; or {listed(style.bare)}" if style.bare else ""),
+        ]
+        for style in TOOL_STYLES.values()
+    ]
+    thinking = [
+        [code(style.name), others(FAMILIES, style.name), listed(style.openers), listed(style.closers)]
+        for style in STYLES.values()
+    ]
+    return f"""# Styles
+
+Written from the tables in `tokenweir.templates`; a name of either column is one for `tool_style=` and `reasoning=`. `auto`
+finds the style that the chat template or the vocabulary shows. Own styles: [how to](../howto/own-style.md).
+
+## Tool calls
+
+{table(["name", "also", "written as", "a call begins with"], calls)}
+
+## Thinking
+
+{table(["name", "also", "opens", "closes"], thinking)}
+"""
+
+
+def test_the_page_is_written_from_the_data():
+    assert PAGE.read_text("utf-8") == page()
+
+
+def test_readme_has_the_numbers():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.search(r"the tags of (\d+) styles, gpt-oss", text)[1] == str(len(STYLES) - 1)
+    assert re.search(r"streamed, (\d+) styles", text)[1] == str(len(TOOL_STYLES))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
