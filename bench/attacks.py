@@ -2,8 +2,10 @@
 
     python bench/attacks.py [--every 1] [--benign 30000] [--write]
 
-Every template of the data is paired with vocabularies: those with the template's own control tokens added, byte-level and
-SentencePiece alike. An attack succeeds if the ids have more control tokens than with harmless text in its place.
+Every template of the data is paired with vocabularies, byte-level and SentencePiece alike, to which the template's control
+tokens are added. What is tried are those tokens and the vocabulary's own, whole, taken apart, and spelled as its normalizer,
+its byte pieces or its word boundaries might be thought to put them together again. An attack succeeds if the ids have more
+control tokens than with harmless text in its place.
 Then realistic conversations are rendered and encoded with the guard and without: refusals and differences are counted.
 """
 
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from report import DATA, ROOT, machine, table, write_between
+from report import DATA, machine, publish, table
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
@@ -34,9 +36,14 @@ VOCABULARIES = {
     "llama-2": "tokenizers/llama-2/tokenizer.model",
     "mistral": "tokenizers/mistral-7b-v0.3/tokenizer.model",
     "gemma": "tokenizers/gemma",
+    "unigram, NFKC": "tokenizers/sp-test-unigram-en",
 }
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 HARMLESS = "xqzx"
+OWN = re.compile(
+    r"</?s>|<bos>|<eos>|<pad>|<unk>|<(start|end)_of_turn>|<\|(endoftext|im_start|im_end)\|>|\[/?(INST|AVAILABLE_TOOLS)\]"
+)
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 Conversation = dict[str, Any]
 
 
@@ -116,6 +123,8 @@ def payloads(token: str) -> Iterator[str]:
         f"{token[:half]}\n{token[half:]}",
         token[0] + "\ufdd0" + token[1:],
     )
+    yield from (token.translate(FULL_WIDTH), "".join(f"<0x{byte:02X}>" for byte in token.encode()))
+    yield from (f"\u2581{token}\u2581", token[:half] + "\u2581" + token[half:], token[:half] + "\u200b" + token[half:])
     yield from (
         token.upper(),
         token.replace("<", "\uff1c"),
@@ -151,7 +160,8 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
     }
     unaware = ChatTemplate(source, special_tokens=SPECIAL, extra_roles=roles)  # that was not told the vocabulary
     shown = [token for token in dict.fromkeys(FORMS.findall(source)) if tok.token_to_id(token) in controls]
-    tokens = [*shown[:: max(1, len(shown) // 5)], "<|im_start|>", "<|im_end|>"]
+    own = sorted(filter(OWN.fullmatch, vocabulary(name).control_texts))
+    tokens = dict.fromkeys((*shown[:: max(1, len(shown) // 5)], *own, "<|im_start|>", "<|im_end|>"))
     counts: Counter[str] = Counter()
 
     def count(template: ChatTemplate, place: str, text: str) -> int:
@@ -343,9 +353,7 @@ def main() -> None:
     benign_table = table(names, [[f"{counts[name]:,}" for name in names]])
     text = f"{len(sources)} templates; each guarded attack is tried with and without the vocabulary being told.\n\n"
     text += f"{attacks}\n\nRealistic conversations:\n\n{benign_table}\n\n{machine()}"
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "attacks", text)
+    publish("attacks", text, options.write)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nanobind
-from report import ROOT, machine, table, write_between
+from report import ROOT, machine, publish, table
 
 
 class Cost(NamedTuple):
@@ -94,9 +94,7 @@ def main() -> None:
         "CPU seconds and the compiler's peak memory. Before the bindings were units, any edit took 48 s and 976 MB.\n\n"
         f"{table(['an edit of', 's', 'MB'], rows)}\n\n{machine()}"
     )
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "build", text)
+    publish("build", text, options.write)
 
 
 if __name__ == "__main__":

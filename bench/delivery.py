@@ -18,7 +18,7 @@ from functools import partial
 
 import anyio
 import anyio.lowlevel
-from report import ROOT, machine, table, write_between
+from report import machine, publish, table
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -184,9 +184,7 @@ def main() -> None:
     memory = table(["clients", "tokens each", "KiB each", "peak KiB each"], rows)
     loop = "uvloop" if options.uvloop else "asyncio"
     text = "\n\n".join([COSTS.replace("\n", " "), costs, STALLED.replace("\n", " "), memory, f"{machine()}; {loop}"])
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "delivery", text)
+    publish("delivery", text, options.write)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Speed of encoding beside the fastest libraries that load the same vocabularies. Prints tables; --write keeps them.
 
-    python bench/encode.py [throughput] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 3] [--write]
+    python bench/encode.py [throughput] [families] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 3] [--write]
 
 Every number comes from a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold),
 then other text of the same kind (unseen), then the first again (warm, the best of three). The libraries' processes take
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import resource
 import statistics
@@ -24,12 +25,13 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
-from peers import LIBRARIES, ids_of, json_file
-from report import DATA, ROOT, machine, table, write_between
+from peers import LIBRARIES, ids_of, json_file, tokenweir
+from report import DATA, heading, machine, publish, table
 from texts import documents, of_kind
 
 VOCABULARIES = {
@@ -94,9 +96,8 @@ def measure(job: Job) -> Measured | None:
     if peer is None:
         return None
     gc.disable()
-    return {"throughput": _throughput, "messages": _messages, "batch": _batch, "decode": _decode}[job.section](
-        peer, job
-    )
+    sections = {"throughput": _throughput, "messages": _messages, "batch": _batch, "decode": _decode}
+    return sections[job.section](peer, job)
 
 
 def _throughput(peer: Any, job: Job) -> Measured:
@@ -143,7 +144,7 @@ def _batch(peer: Any, job: Job) -> Measured:
     text = "".join(of_kind("English"))
     whole = text.encode()
     kilobytes = [whole[i : i + 1024].decode(errors="ignore") for i in range(0, 1 << 20, 1024)]
-    long = (text * 5)[:10_000_000]
+    long = "".join("".join(of_kind(kind, 10_000_000)) for kind in KINDS)  # no passage twice
     size = sum(len(t.encode()) for t in kilobytes)
     peer.batch(kilobytes)
     peer.array(long[:1_000_000])
@@ -160,37 +161,44 @@ def _decode(peer: Any, job: Job) -> Measured | None:
         return None
     text = of_kind(job.text)[0]
     array = ids_of(peer.array(text))
-    ids = array.tolist()
     size = len(text.encode()) / 1e6
 
-    def best(given: Any) -> float:
-        return size / min(seconds(lambda: peer.decode(given)) for _ in range(7))
+    def to_text(given: Any) -> str:
+        decoded = peer.decode(given)
+        return decoded if isinstance(decoded, str) else decoded.decode(errors="replace")
 
-    found = {"list": best(ids)}
-    for dtype in ("int32", "uint32"):
-        try:
-            found["array"] = max(found.get("array", 0), best(array.astype(dtype)))
-        except (TypeError, ValueError):
-            continue
-    return found | {"ids": zlib.crc32(array.tobytes())}
+    def to_bytes(given: Any) -> bytes:
+        return peer.decode_bytes(given)
+
+    ways = {"text": to_text} | ({} if peer.decode_bytes is None else {"bytes": to_bytes})
+    found: Measured = {}
+    for form in (array.tolist(), array.astype("int32"), array.astype("uint32")):
+        for name, way in ways.items():
+            title = f"{'a list' if isinstance(form, list) else 'an array'} to {name}"
+            try:
+                took = min(seconds(lambda: way(form)) for _ in range(9))  # noqa: B023 - called at once
+            except (TypeError, ValueError):
+                continue
+            found[title] = max(found.get(title, 0), size / took)
+    return found | {"ids": zlib.crc32(to_text(array.tolist()).encode(), zlib.crc32(array.tobytes()))}
 
 
 def _load(job: Job, path: Any) -> Measured | None:
-    __import__({"toktok": "toktok", "splintr": "splintr"}.get(job.library, job.library))
-    json_file(path)
-    before = rss()
-    kept: list[Any] = []
-
-    def load() -> None:
-        kept.append(LIBRARIES[job.library](path, 1))
-        if kept[-1] is not None:
-            kept[-1].list("Hi")
-
-    first = seconds(load) * 1e3
-    if kept[-1] is None:
+    """`job.text` is "cache" for ours from the cache of loaded tokenizers, "file" for a reading of the file itself."""
+    __import__(job.library)
+    if job.library != "tokenweir":
+        json_file(path)
+        make = LIBRARIES[job.library]
+    else:
+        make = partial(tokenweir, cache=job.text == "cache")
+    before, clocks = rss(), (time.process_time(), time.perf_counter())
+    made = make(path, 1)
+    if made is None:
         return None
-    memory = rss() - before
-    return {"first": first, "second": seconds(load) * 1e3, "MB": memory, "ids": 0}
+    made.list("Hi")
+    after = time.process_time(), time.perf_counter()
+    cpu, wall = ((end - start) * 1e3 for start, end in zip(clocks, after, strict=True))
+    return {"CPU ms": cpu, "wall ms": wall, "MB": rss() - before, "ids": 0}
 
 
 def _gsm8k() -> list[str]:
@@ -245,11 +253,20 @@ def throughput(names: Sequence[str], rounds: int) -> str:
     """One text at a time, in documents of 20,000 characters; MB/s of CPU time, ours / best peer = ratio. `list`: to a
     list, warm.
     """
-    jobs = [Job("throughput", who, name, kind) for name in names for kind in KINDS for who in libraries()]
+    return _each_kind(names, KINDS, rounds)
+
+
+def families(names: Sequence[str], rounds: int) -> str:
+    """The same for other families: SentencePiece BPE (Llama-2, Gemma), Unigram (T5), WordPiece (BERT)."""
+    return _each_kind(names, ("English", "code", "Chinese"), rounds)
+
+
+def _each_kind(names: Sequence[str], kinds: Sequence[str], rounds: int) -> str:
+    jobs = [Job("throughput", who, name, kind) for name in names for kind in kinds for who in libraries()]
     found = measure_all(jobs, rounds)
     rows = []
     for name in names:
-        for kind in KINDS:
+        for kind in kinds:
             some = cells(found, "throughput", name, kind)
             rows.append([f"{name}, {kind}", *(f"{mine}/{best} {who} = {ratio}" for _, mine, best, who, ratio in some)])
     return table(("", "cold", "unseen", "warm", "list"), rows)
@@ -263,20 +280,24 @@ def messages(names: Sequence[str], rounds: int) -> str:
 
 
 def batch(names: Sequence[str], rounds: int) -> str:
-    """Two threads, warm: MB/s of wall time; other work on the machine shows."""
+    """Two threads, warm: MB/s of wall time, the best of several; other work on the machine shows. The text of 10 MB has all
+    kinds one after the other.
+    """
     found = measure_all([Job("batch", who, name) for name in names for who in libraries()], rounds)
     rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "batch", name, "")]
     return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
 def decode(names: Sequence[str], rounds: int) -> str:
-    """Whole texts of 1 MB; MB/s of CPU time of the text."""
+    """Whole texts of 1 MB; MB/s of CPU time of the text. gigatoken, toktok and splintr give bytes; to text, Python's own
+    decoding of these is included.
+    """
     kinds = ("English", "Chinese")
     found = measure_all(
         [Job("decode", who, name, kind) for name in names for kind in kinds for who in libraries()], rounds
     )
     rows = [
-        [f"{name}, {kind}, from {'a list' if row[0] == 'list' else 'an array'}", *row[1:]]
+        [f"{name}, {kind}, {row[0]}", *row[1:]]
         for name in names
         for kind in kinds
         for row in cells(found, "decode", name, kind)
@@ -285,16 +306,27 @@ def decode(names: Sequence[str], rounds: int) -> str:
 
 
 def load(names: Sequence[str], rounds: int) -> str:
-    """From the file to the first ids: milliseconds of CPU time, the first time in a process and the second, and MB of
-    memory.
+    """From a file to the first ids, in a process that has imported the library and nothing else: ours from the file and
+    from its cache of loaded tokenizers, splintr, and the best of all peers. A ratio is what that peer needs, divided by
+    ours.
     """
-    names = [*names, *(name for name in ("Gemma",) if len(names) == len(VOCABULARIES))]
-    found = measure_all([Job("load", who, name) for name in names for who in libraries()], rounds)
-    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "load", name, "", less=True)]
-    return table(("", "ours", "best peer", "which", "ratio"), rows)
+    cached = [Job("load", "tokenweir", name, "cache") for name in names]
+    measure_all(cached, 1)  # so that the cache has them
+    found = measure_all([Job("load", who, name, "file") for name in names for who in libraries()], rounds)
+    kept = measure_all(cached, rounds)
+    rows = []
+    for name in names:
+        for what, ours, best, who, ratio in cells(found, "load", name, "file", less=True):
+            from_cache = kept[Job("load", "tokenweir", name, "cache")][what]
+            splintr = found.get(Job("load", "splintr", name, "file"), {}).get(what, math.nan)
+            fast = f"{float(best) / from_cache:.1f}"
+            rows.append([f"{name}, {what}", ours, f"{from_cache:.1f}", f"{splintr:.0f}", f"{best} {who}", ratio, fast])
+    heads = ("", "from the file", "from the cache", "splintr", "best peer", "file's ratio", "cache's ratio")
+    return table(heads, rows)
 
 
-SECTIONS = {section.__name__: section for section in (throughput, messages, batch, decode, load)}
+SECTIONS = {section.__name__: section for section in (throughput, families, messages, batch, decode, load)}
+OWN = {"families": [*OTHERS], "load": [*VOCABULARIES, "Gemma"]}  # the vocabularies of a section, if not VOCABULARIES
 
 
 def main() -> int:
@@ -304,17 +336,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="processes for each number (3)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
-    names = [name for name in VOCABULARIES if options.only.lower() in name.lower()]
-    if not names or not SECTIONS.keys() >= set(options.sections):
-        parser.error(f"vocabularies are {', '.join(VOCABULARIES)}; sections are {', '.join(SECTIONS)}")
+    if not SECTIONS.keys() >= set(options.sections):
+        parser.error(f"sections are {', '.join(SECTIONS)}")
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     for title in options.sections or SECTIONS:
         section = SECTIONS[title]
-        heading = " ".join((section.__doc__ or "").split())
-        result = f"{heading}\n\n{section(names, options.rounds)}\n\n{machine()}, other work on it; {versions}"
-        print(f"\n## {title}\n\n{result}", flush=True)
-        if options.write:
-            write_between(ROOT / "bench" / "RESULTS.md", f"fastest-{title}", result)
+        names = [name for name in OWN.get(title, VOCABULARIES) if options.only.lower() in name.lower()]
+        if not names:
+            continue
+        result = f"{heading(section)}\n\n{section(names, options.rounds)}\n\n{machine()}, other work on it; {versions}"
+        publish(f"fastest-{title}", result, options.write)
     return 0
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import gguf
 import numpy as np
 import tokenizers
-from report import DATA, ROOT, machine, table, write_between
+from report import DATA, ROOT, heading, machine, publish, table
 from rich.console import Console
 from rich.progress import track
 from texts import LONG, LONG_SIZES, TEXTS, megabytes
@@ -63,12 +63,12 @@ Encode = Callable[[list[str]], Iterable[Any]]  # yields the ids of each text and
 
 
 def ours(method: str, path: Path, _threads: int) -> Encode:
-    encode = getattr(Tokenizer.from_file(path), method)
+    encode = getattr(Tokenizer.from_file(path, cache=False), method)
     return lambda texts: map(encode, texts)
 
 
 def our_batch(_: str, path: Path, threads: int) -> Encode:
-    tok = Tokenizer.from_file(path)
+    tok = Tokenizer.from_file(path, cache=False)
     return lambda texts: tok.encode_batch(texts, threads=threads)
 
 
@@ -336,14 +336,11 @@ def main() -> int:
         parser.error(f"tokenizers are {', '.join(TOKENIZERS)}; sections are {', '.join(SECTIONS)}")
     for title in options.sections or SECTIONS:
         section = SECTIONS[title]
-        heading = " ".join((section.__doc__ or "").split())
         result = (
-            f"{heading}\n\n{section(names, options.rounds)}\n\n{machine()}; {OpenAI.library}, {HuggingFace.library}, "
+            f"{heading(section)}\n\n{section(names, options.rounds)}\n\n{machine()}; {OpenAI.library}, {HuggingFace.library}, "
             f"{SentencePiece.library}, {Tekken.library}"
         )
-        print(f"## {title}\n\n{result}\n")
-        if options.write:
-            write_between(ROOT / "bench" / "RESULTS.md", title, result)
+        publish(title, result, options.write)
     return 0
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
-from report import DATA, ROOT, machine, table, write_between
+from report import DATA, machine, publish, table
 from small_files import small_files
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -222,12 +222,10 @@ def main() -> int:
         for name, o in outcomes.items()
     ]
     text = table(("file", "loaded", "refused", "slowest, s", "failures"), rows)
-    print(text, machine(), sep="\n\n")
+    publish("hostile", f"{text}\n\n{machine()}", options.write)
     failures = [f"{name}, {failure}" for name, o in outcomes.items() for failure in o.failures]
     for failure in failures[:20]:
         print(f"\n{failure}")
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "hostile", f"{text}\n\n{machine()}")
     return 1 if failures else 0
 
 

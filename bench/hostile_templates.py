@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from report import ROOT, machine, table, write_between
+from report import ROOT, machine, publish, table
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 
@@ -78,9 +78,7 @@ def main() -> None:
         )
     header = ["hostile templates", "tried", "most CPU s", "most MB", "out of 512 MiB", "the slowest"]
     text = f"{table(header, rows)}\n\n{machine()}"
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "hostile-templates", text)
+    publish("hostile-templates", text, options.write)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from time import perf_counter
 
 import anyio
 from anyio import to_thread
-from report import ROOT, machine, table, write_between
+from report import heading, machine, publish, table
 
 import tokenweir.encode
 from tokenweir import PromptBatcher, Tokenizer
@@ -135,12 +135,9 @@ def main() -> None:
     parser.add_argument("--gpu", action="store_true", help="measure batches on a GPU too")
     parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
     options = parser.parse_args()
-    heading = " ".join((ingest.__doc__ or "").split())
     rows = ingest(options.tokenizer, options.prompts, options.rounds, options.gpu)
-    result = f"{heading}\n\n{rows}\n\n{machine()}"
-    print(f"## ingest\n\n{result}")
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "ingest", result)
+    result = f"{heading(ingest)}\n\n{rows}\n\n{machine()}"
+    publish("ingest", result, options.write)
 
 
 if __name__ == "__main__":

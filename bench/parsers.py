@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from parser_differences import ON_PURPOSE
-from report import DATA, ROOT, machine, table, write_between
+from report import DATA, machine, publish, table
 
 from tokenweir import ChatDecoder, ChatTemplate, ReasoningDelta, TextDelta, Tokenizer, ToolCallDelta
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
+from tokenweir.templates.tool_styles import style_of_answer
 
 CASES = DATA / "parser-cases" / "llama.cpp.json"
 MESSAGES = [{"role": "user", "content": "Hello"}]
@@ -35,7 +36,7 @@ MESSAGES = [{"role": "user", "content": "Hello"}]
 def template_of(name: str) -> ChatTemplate:
     """A template of either folder of the data."""
     path = next(path for folder in ("templates", "templates-more") if (path := DATA / folder / name).exists())
-    return ChatTemplate.from_file(path)
+    return ChatTemplate.from_file(path, special_tokens={"bos_token": "", "eos_token": ""})
 
 
 @cache
@@ -64,9 +65,9 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
     template, tok = template_of(case["template"]), tokenizer_of(case["template"])
     decoder = ChatDecoder(
         tok,
-        prompt_ids=prompt_ids(case) if case["thinking"] else (),
+        prompt_ids=prompt_ids(case),
         reasoning=template.reasoning if case["thinking"] else None,
-        tool_style=template.tool_style if case["tools"] else None,
+        tool_style=style_of_answer(template.tool_style, case["tools"]),
         tool_schemas=case["tools"],
         ignore_eos=True,
     )
@@ -132,9 +133,7 @@ def main() -> int:
     rows = [(name, *(str(count[verdict]) for verdict in verdicts)) for name, count in sorted(counts.items())]
     rows.append(("all", *(str(sum(count[verdict] for count in counts.values())) for verdict in verdicts)))
     result = table(("template", "pass", "differs on purpose", "fail"), rows)
-    print(result)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "parsers", f"{result}\n\n{machine()}")
+    publish("parsers", f"{result}\n\n{machine()}", options.write)
     return 1 if any(count["fail"] for count in counts.values()) else 0
 
 

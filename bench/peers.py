@@ -29,7 +29,8 @@ class Peer:
         array: One text to an array of ids, or whatever flat thing the library is fastest with.
         list: One text to a list of ids.
         batch: Many texts to ids, on as many threads as the library is told.
-        decode: Ids, an array or a list, to text or bytes.
+        decode: Ids, an array or a list, to text; or to bytes, if the library has nothing else.
+        decode_bytes: The same to bytes.
 
     """
 
@@ -37,16 +38,17 @@ class Peer:
     list: Callable[[str], Ids]
     batch: Callable[[Sequence[str]], Any]
     decode: Callable[[Any], Any] | None
+    decode_bytes: Callable[[Any], bytes] | None = None
 
 
-def tokenweir(path: Path, threads: int) -> Peer:
-    tok = Tokenizer.from_file(path)
-    plain = {"add_special_tokens": False, "parse_special": False}
+def tokenweir(path: Path, threads: int, *, cache: bool = True) -> Peer:
+    tok = Tokenizer.from_file(path, cache=cache)
     return Peer(
-        lambda text: tok.encode_array(text, **plain),
-        lambda text: tok.encode(text, **plain),
-        lambda texts: tok.encode_batch(texts, threads=threads, **plain),
+        lambda text: tok.encode_array(text, add_special_tokens=False, parse_special=False),
+        lambda text: tok.encode(text, add_special_tokens=False, parse_special=False),
+        lambda texts: tok.encode_batch(texts, threads=threads, add_special_tokens=False, parse_special=False),
         tok.decode,
+        tok.decode_bytes,
     )
 
 
@@ -55,7 +57,9 @@ def gigatoken(path: Path, _threads: int) -> Peer:
 
     made = Gigatoken.from_tiktoken(str(path)) if path.suffix == ".tiktoken" else Gigatoken(str(path))
     core = made.backend
-    return Peer(core.encode, lambda text: core.encode_batch_list([text])[0], core.encode_batch, core.decode)
+    return Peer(
+        core.encode, lambda text: core.encode_batch_list([text])[0], core.encode_batch, core.decode, core.decode
+    )
 
 
 def fastokens(path: Path, _threads: int) -> Peer:
@@ -78,7 +82,13 @@ def toktok(path: Path, threads: int) -> Peer | None:
 
     core = toktok._encoding(path.stem)
     batch = core.encode_batch_to_numpy
-    return Peer(core.encode_to_numpy, core.encode_ordinary, lambda texts: batch(texts, threads), core.decode_bytes)
+    return Peer(
+        core.encode_to_numpy,
+        core.encode_ordinary,
+        lambda texts: batch(texts, threads),
+        core.decode_bytes,
+        core.decode_bytes,
+    )
 
 
 def splintr(path: Path, _threads: int) -> Peer:
@@ -87,7 +97,9 @@ def splintr(path: Path, _threads: int) -> Peer:
     if path.suffix == ".tiktoken":
         patterns = {"cl100k_base": _core.CL100K_BASE_PATTERN, "o200k_base": _core.O200K_BASE_PATTERN}
         core = _core.Tokenizer(str(path), patterns[path.stem], {})
-        return Peer(core.encode_flat, core.encode_ordinary, core.encode_batch_flat, core.decode_bytes)
+        return Peer(
+            core.encode_flat, core.encode_ordinary, core.encode_batch_flat, core.decode_bytes, core.decode_bytes
+        )
     made = _core.from_json(str(path))
     one = getattr(made, "encode_raw", None) or made.encode_ordinary
     many = getattr(made, "encode_batch", None) or (lambda texts: [one(text) for text in texts])

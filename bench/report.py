@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+RESULTS = ROOT / "bench" / "RESULTS.md"
+DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -31,6 +32,18 @@ def machine() -> str:
     model = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     name = model[1] if model else platform.processor() or platform.machine()
     return f"{datetime.now(UTC):%Y-%m-%d}, {name}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def heading(section: Callable[..., object]) -> str:
+    """What stands over a section's table: the docstring of the function that measures it, on one line."""
+    return " ".join((section.__doc__ or "").split())
+
+
+def publish(name: str, result: str, write: bool) -> None:
+    """Print a result; if it is to be written, put it between its marks in bench/RESULTS.md too."""
+    print(f"## {name}\n\n{result}\n", flush=True)
+    if write:
+        write_between(RESULTS, name, result)
 
 
 def write_between(path: Path, name: str, text: str) -> None:

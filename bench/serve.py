@@ -5,7 +5,11 @@
 Every server runs in a process of its own, and the clients in this one; on two cores or more each gets its own. All
 servers are fed by one step engine, whose one timer wakes every stream 50 times a second, each in a phase of its own, and
 all send the same events of the Responses protocol. The engine alone is the first row. A token is late by the time
-between its place in the schedule and the arrival of its frame. Prints a table; --write puts it into bench/RESULTS.md.
+between its place in the schedule and the arrival of its frame; of a frame it is the oldest one that counts.
+
+A second table has what one connection costs: the Python functions that are called from the moment in which the engine gives
+an id until the transport writes its frame; a request of one token, from the first byte sent to the last received; and the
+memory of a connection that is open and asks for nothing. Prints both; --write puts them into bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -17,16 +21,20 @@ import gc
 import json
 import os
 import re
+import selectors
+import signal
+import statistics
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from report import ROOT, machine, table, write_between
+from report import machine, publish, table
 
 RATE = 50
 """Tokens a second and stream."""
@@ -110,15 +118,18 @@ class _Stream:
 NOBODY: dict[str, Any] = {"output_index": 0, "item_id": "msg_0123456789abcdef0123456789abcdef"}
 
 
-def text_events(engine: StepEngine, decode: Callable[[list[int]], str]) -> Callable[[], AsyncGenerator[bytes, None]]:
-    """What the peers send: one event for each chunk of ids, encoded as tokenweir does."""
+def text_events(engine: StepEngine, decode: Callable[[list[int]], str]) -> Callable[..., AsyncGenerator[bytes, None]]:
+    """What the peers send: one event for each chunk of ids, encoded as tokenweir does, up to a number of chunks."""
     from tokenweir.stream.server.wire.events import OutputTextDelta, encode
 
-    async def events() -> AsyncGenerator[bytes, None]:
+    async def events(most: int | None = None) -> AsyncGenerator[bytes, None]:
         number = 4
-        async for ids in engine.generate((), None):
-            yield encode(OutputTextDelta(sequence_number=number, delta=decode(ids), **NOBODY))
-            number += 1
+        async with aclosing(engine.generate((), None)) as chunks:
+            async for ids in chunks:
+                yield encode(OutputTextDelta(sequence_number=number, delta=decode(ids), **NOBODY))
+                number += 1
+                if number - 4 == most:
+                    break
 
     return events
 
@@ -154,19 +165,26 @@ async def run_bare(engine: StepEngine, streams: int) -> None:
     """The peer: the package `websockets`, one frame an event."""
     from websockets.asyncio.server import ServerConnection
     from websockets.asyncio.server import serve as websocket_serve
+    from websockets.exceptions import ConnectionClosed
 
     from tokenweir import Tokenizer
 
     events = text_events(engine, Tokenizer.default().decode)
 
     async def answer(connection: ServerConnection) -> None:
-        await connection.recv()
-        async for event in events():
-            await connection.send(event, text=True)
+        with suppress(ConnectionClosed):
+            async for message in connection:
+                async for event in events(most_of(message)):
+                    await connection.send(event, text=True)
 
-    async with websocket_serve(answer, "127.0.0.1", 0, compression=None) as server:
+    async with websocket_serve(answer, "127.0.0.1", 0, compression=None, ping_interval=None) as server:
         print(server.sockets[0].getsockname()[1], flush=True)
         await server.serve_forever()
+
+
+def most_of(message: str | bytes) -> int | None:
+    """How many chunks a request asks for; all, unless for one token."""
+    return 1 if json.loads(message).get("max_output_tokens") == 1 else None
 
 
 async def run_asgi(app: Any) -> None:
@@ -176,9 +194,17 @@ async def run_asgi(app: Any) -> None:
     import uvicorn
 
     config = uvicorn.Config(
-        app, log_config=None, ws="websockets-sansio", ws_per_message_deflate=False, access_log=False, http="h11"
+        app,
+        log_config=None,
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        access_log=False,
+        http="httptools",
     )
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio sets no TCP_NODELAY
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1024)
     print(listener.getsockname()[1], flush=True)
     await uvicorn.Server(config).serve([listener])
 
@@ -194,13 +220,12 @@ async def run_sse(engine: StepEngine, streams: int) -> None:
 
     events = text_events(engine, Tokenizer.default().decode)
 
-    async def stream() -> AsyncGenerator[bytes, None]:
-        async for event in events():
+    async def stream(most: int | None) -> AsyncGenerator[bytes, None]:
+        async for event in events(most):
             yield b"data: " + event + b"\n\n"
 
     async def answer(request: Request) -> StreamingResponse:
-        await request.body()
-        return StreamingResponse(stream(), media_type="text/event-stream")
+        return StreamingResponse(stream(most_of(await request.body())), media_type="text/event-stream")
 
     await run_asgi(Starlette(routes=[Route("/v1/responses", answer, methods=["POST"])]))
 
@@ -216,9 +241,9 @@ async def run_uvicorn(engine: StepEngine, streams: int) -> None:
             return
         await receive()
         await send({"type": "websocket.accept"})
-        await receive()
-        async for event in events():
-            await send({"type": "websocket.send", "text": event.decode()})
+        while (message := await receive())["type"] == "websocket.receive":
+            async for event in events(most_of(message["text"])):
+                await send({"type": "websocket.send", "text": event.decode()})
 
     await run_asgi(app)
 
@@ -241,14 +266,63 @@ SERVERS = {
 }
 
 
+class CountingSelector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+    """Counts the iterations of the event loop, each of which asks it once."""
+
+    iterations = 0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.iterations += 1
+        return super().select(timeout)
+
+
+GIVEN = "async_generator_wrapped_value"
+"""The type, which has no other name, of what an async generator gives by `yield`; by `await` it gives futures."""
+
+
+class CallCounter:
+    """Counts the Python functions that are called from an item that the engine gives until the transport writes."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+        self._count: int | None = None
+        self._given = StepEngine.generate.__code__
+        self._write = asyncio.selector_events._SelectorSocketTransport.write.__code__  # type: ignore[attr-defined]
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        if event == "return" and frame.f_code is self._given and type(argument).__name__ == GIVEN:
+            self._count = 0
+        elif event == "call" and self._count is not None:
+            self._count += 1
+            if frame.f_code is self._write:
+                self.counts.append(self._count)
+                self._count = None
+
+
 def be_server(name: str, streams: int, tokens: int) -> None:
-    """Be one of the servers, until killed."""
+    """Be one of the servers, until killed; a signal has it say how often its loop has turned, or count calls."""
     from tokenweir import Tokenizer
 
     tokenizer = Tokenizer.default()
     engine = StepEngine(tokens, lambda text: tokenizer.encode(text))
     gc.freeze()
-    asyncio.run(SERVERS[name].run(engine, streams))
+    selector, calls = CountingSelector(), CallCounter()
+
+    def count_calls() -> None:
+        if sys.getprofile() is None:
+            sys.setprofile(calls)
+        else:
+            sys.setprofile(None)
+            print(round(statistics.median(calls.counts)), flush=True)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, lambda: print(selector.iterations, flush=True))
+        loop.add_signal_handler(signal.SIGUSR2, count_calls)
+        await SERVERS[name].run(engine, streams)
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        runner.run(run())
 
 
 # -- the clients -------------------------------------------------------------------------------------------------------
@@ -292,17 +366,10 @@ class Client(asyncio.Protocol):
         self._answer = json.dumps({"type": "response.create", "input": "Count the streams.", "max_output_tokens": 8000})
         if self._sse:
             body = json.dumps({"input": "Count the streams.", "stream": True})
-            transport.write(
-                f"POST /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
-            )
+            transport.write(post(body))
             self._asked = True
         else:
-            key = base64.b64encode(os.urandom(16)).decode()
-            transport.write(
-                f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
-            )
+            transport.write(handshake())
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic()
@@ -313,8 +380,7 @@ class Client(asyncio.Protocol):
             if b" 101 " not in self._rest:
                 raise SystemExit(f"no websocket: {self._rest[:200]!r}")
             data, self._rest, self._asked = self._rest.partition(b"\r\n\r\n")[2], b"", True
-            text = self._answer.encode()
-            self._transport.write(struct.pack("!BBHI", 0x81, 0x80 | 126, len(text), 0) + text)  # masked by zeros
+            self._transport.write(masked(self._answer))
         data = self._rest + data
         end = 0
         for found in DELTA.finditer(data):
@@ -361,26 +427,56 @@ def memory(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def measure(name: str, streams: int, seconds: float) -> list[str]:
-    """One row of the table."""
-    opening = streams / 200
-    tokens = round((8 * opening + WARM_UP + seconds + 2) * RATE)
+@contextmanager
+def running(name: str, streams: int, tokens: int) -> Iterator[subprocess.Popen[str]]:
+    """A server in a process of its own, on a core of its own if there are two."""
     command = [sys.executable, __file__, "--be", name, "--streams", str(streams), "--tokens", str(tokens)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         if (os.cpu_count() or 1) > 1:
             os.sched_setaffinity(process.pid, {0})
             os.sched_setaffinity(0, {1})
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def number_from(process: subprocess.Popen[str]) -> int:
+    """The next number that a server prints."""
+    assert process.stdout is not None
+    return int(process.stdout.readline())
+
+
+def iterations(process: subprocess.Popen[str]) -> int:
+    """How often a server's event loop has turned."""
+    process.send_signal(signal.SIGUSR1)
+    return number_from(process)
+
+
+async def measure(name: str, streams: int, seconds: float) -> list[str]:
+    """One row of the table of streams."""
+    opening = streams / 200
+    tokens = round((5 * opening + WARM_UP + seconds + 2) * RATE)
+    with running(name, streams, tokens) as process:
         if name == "engine":
             await asyncio.sleep(1 + WARM_UP)
-            cpu, start = cpu_seconds(process.pid), time.monotonic()
+            turns, cpu, start = iterations(process), cpu_seconds(process.pid), time.monotonic()
             await asyncio.sleep(seconds - 1)
             cpu, seconds = cpu_seconds(process.pid) - cpu, time.monotonic() - start
-            each = cpu / (seconds * RATE * streams)
-            row = [f"{100 * cpu / seconds:.0f} %", f"{1e6 * each:.0f}", "–", "–", "–", "–"]
+            turns = iterations(process) - turns
+            given = seconds * RATE * streams
+            row = [
+                f"{100 * cpu / seconds:.0f} %",
+                f"{1e6 * cpu / given:.0f}",
+                "–",
+                "–",
+                "–",
+                "–",
+                f"{turns / given:.2f}",
+            ]
             return [str(streams), SERVERS[name].name, *row, f"{memory(process.pid):.0f}"]
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
+        port = number_from(process)
         load = Load()
         loop = asyncio.get_running_loop()
         clients = []
@@ -392,12 +488,14 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
         while load.begun < streams:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await asyncio.sleep(WARM_UP)
+        turns = iterations(process)
         load.measuring = load.ended == 0
         cpu, start = cpu_seconds(process.pid), time.monotonic()
         while load.measuring and time.monotonic() - start < seconds - 1:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         cpu, took = cpu_seconds(process.pid) - cpu, time.monotonic() - start
         load.measuring = False
+        turns = iterations(process) - turns
         resident = memory(process.pid)
         await asyncio.wait([client.done for client in clients], timeout=60)
         if load.ended < streams:
@@ -410,11 +508,97 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
             f"{len(late) / max(1, load.tokens):.2f}",
             f"{1e3 * late[len(late) // 2]:.1f}" if late else "–",
             f"{1e3 * late[len(late) * 99 // 100]:.1f}" if late else "–",
+            f"{turns / max(1, load.tokens):.2f}",
         ]
         return [str(streams), SERVERS[name].name, *row, f"{resident:.0f}"]
-    finally:
-        process.kill()
-        process.wait()
+
+
+IDLE = 400
+"""Connections of which the memory is measured."""
+
+
+async def measure_one(name: str, seconds: float) -> list[str]:
+    """One row of the table of connections."""
+    with running(name, IDLE + 100, round((2 * seconds + 10) * RATE)) as process:
+        port = number_from(process)
+        connections = []
+        for number in range(IDLE + 100):
+            if number == 100:  # those before it have made what a server makes once
+                await asyncio.sleep(0.2)
+                before = memory(process.pid)
+            connections.append(await idle_connection(port, SERVERS[name].sse))
+        await asyncio.sleep(0.2)
+        each = 1e3 * (memory(process.pid) - before) / IDLE
+        for _, writer in connections:
+            writer.close()
+        requests = await one_token_requests(port, SERVERS[name].sse, seconds)
+        load = Load()
+        loop = asyncio.get_running_loop()
+        tokens = round((seconds + 3) * RATE)
+        await loop.create_connection(lambda: Client(load, SERVERS[name].sse, tokens), "127.0.0.1", port)
+        await asyncio.sleep(1)
+        process.send_signal(signal.SIGUSR2)
+        await asyncio.sleep(seconds)
+        process.send_signal(signal.SIGUSR2)
+        calls = number_from(process)
+        return [SERVERS[name].name, str(calls), f"{1e3 * statistics.median(requests):.2f}", f"{each:.0f}"]
+
+
+async def idle_connection(port: int, sse: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection that asks for nothing yet; a websocket, but for the server of SSE."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    if not sse:
+        writer.write(handshake())
+        if b" 101 " not in await reader.readuntil(b"\r\n\r\n"):
+            raise SystemExit("no websocket")
+    return reader, writer
+
+
+async def one_token_requests(port: int, sse: bool, seconds: float) -> list[float]:
+    """Ask for one token again and again; how long each request took."""
+    reader, writer = await idle_connection(port, sse)
+    asked = json.dumps({"type": "response.create", "input": "Count.", "stream": True, "max_output_tokens": 1})
+    request, end = (post(asked), b"0\r\n\r\n") if sse else (masked(asked), b"")
+    took = []
+    begun = time.monotonic()
+    while time.monotonic() - begun < seconds:
+        start = time.monotonic()
+        writer.write(request)
+        answer = b""
+        while not (end and answer.endswith(end)) and not (not end and is_whole(answer)):
+            answer += await reader.read(1 << 16)
+        took.append(time.monotonic() - start)
+    writer.close()
+    return took
+
+
+def is_whole(answer: bytes) -> bool:
+    """Whether a websocket has sent all of an answer of one token: tokenweir's last event, or the one of a peer."""
+    if b"response.created" in answer:
+        return b'"type":"response.incomplete"' in answer and answer.endswith(b"}")
+    return answer.endswith(b"}")
+
+
+def handshake() -> bytes:
+    """A request for a websocket."""
+    key = base64.b64encode(os.urandom(16)).decode()
+    return (
+        f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    ).encode()
+
+
+def masked(text: str) -> bytes:
+    """A text frame of a client, masked by zeros."""
+    return struct.pack("!BBHI", 0x81, 0x80 | 126, len(text), 0) + text.encode()
+
+
+def post(body: str) -> bytes:
+    """A request for server-sent events."""
+    return (
+        f"POST /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
 
 
 HEADER = [
@@ -426,8 +610,10 @@ HEADER = [
     "frames a token",
     "late p50, ms",
     "late p99, ms",
+    "loop iterations a token",
     "RSS, MB",
 ]
+ONE_HEADER = ["server", "calls from an id to the socket", "request of one token, ms", "idle connection, KB"]
 
 
 async def main() -> None:
@@ -445,11 +631,14 @@ async def main() -> None:
             row = await measure(name, streams, options.seconds)
             print("  ".join(row), flush=True)
             rows.append(row)
+    ones = []
+    for name in options.servers:
+        if name != "engine":
+            ones.append(await measure_one(name, options.seconds / 2))
+            print("  ".join(ones[-1]), flush=True)
     load = f"load average {os.getloadavg()[0]:.1f}"
-    text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}"
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "serve", text)
+    text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}\n\nOne connection:\n\n{table(ONE_HEADER, ones)}"
+    publish("serve", text, options.write)
 
 
 if __name__ == "__main__":

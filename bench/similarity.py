@@ -28,7 +28,7 @@ import numpy as np
 import rapidfuzz
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
-from report import DATA, ROOT, machine, table, write_between
+from report import DATA, ROOT, machine, publish, table
 
 from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -155,9 +155,7 @@ def main() -> int:
             f"{machine()}; {reference.library}, rapidfuzz {rapidfuzz.__version__}",
         )
     )
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "similarity", text)
+    publish("similarity", text, options.write)
     return 1 if unequal or on_cpu else 0
 
 

@@ -22,7 +22,7 @@ from pydoc_data.topics import topics
 import splintr
 import tiktoken
 import tokenizers
-from report import ROOT, machine, table, write_between
+from report import heading, machine, publish, table
 
 import tokenweir.encode
 from tokenweir import ChatDecoder, DecodeBatch, DecodeStream, Tokenizer, decode_chat
@@ -297,12 +297,9 @@ def main() -> None:
         ("decode-batch", batches),
         ("first-id", first_ids),
     ):
-        heading = " ".join((measure.__doc__ or "").split())
         rows = measure(options.tokenizer, options.rounds)
-        result = f"{heading}\n\n{rows}\n\n{machine()}; {PEERS}"
-        print(f"## {name}\n\n{result}\n")
-        if options.write:
-            write_between(ROOT / "bench" / "RESULTS.md", name, result)
+        result = f"{heading(measure)}\n\n{rows}\n\n{machine()}; {PEERS}"
+        publish(name, result, options.write)
 
 
 if __name__ == "__main__":

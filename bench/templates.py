@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from report import DATA, ROOT, machine, table, write_between
+from report import DATA, machine, publish, table
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from tokenweir.templates import ChatTemplate
@@ -116,9 +116,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     header = ["template", "transformers", "with limits", "and guard", "limits / peer", "guard / peer"]
     text = f"{NOTE}\n\n{table(header, rows)}\n\n{machine()}"
-    print(text)
-    if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "templates", text)
+    publish("templates", text, options.write)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import local_model
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
+DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 # No test may depend on the machine's speed: an example has no deadline, and none is too slow to be made.
 hypothesis.settings.register_profile(

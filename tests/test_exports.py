@@ -66,6 +66,7 @@ def test_a_tokenizer_is_called_tokenizer_everywhere():
 def test_every_error_is_a_builtin_too():
     builtins = {
         "ContextLengthError": ValueError,
+        "CorpusError": (OSError, ValueError),
         "DeliveryError": RuntimeError,
         "DeviceError": RuntimeError,
         "EngineError": RuntimeError,

@@ -1,0 +1,244 @@
+"""Parquet files of texts to Parquet files of ids, by the ways there are. Prints a table; --write keeps it.
+
+    python bench/corpus.py [--megabytes 58] [--rounds 3] [--workers 2] [--write] [WAY ...]
+
+Every way runs in a process of its own, with the tokenizer of Qwen3 in the cache of loaded tokenizers. `start` is what an
+engine needs until it takes work; `wall` is from then until all shards are written. CPU is that of all processes, start
+included, which other work on the machine disturbs less than it does the clock; `per core` is it divided by that of one
+process with all cores. Part of Ray's CPU is missing, whose processes are not its own. The run fails if a way gives other
+ids. Ray and datasets are in no extra, since they are large: `pip install datasets 'ray[data]' aiohttp`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from report import DATA, ROOT, machine, table, write_between
+from texts import TEXTS, math
+
+from tokenweir.corpus.documents import DocumentEncoder
+from tokenweir.corpus.run import encode_files
+from tokenweir.encode.tokenizer import Tokenizer
+
+TOKENIZER = DATA / "tokenizers" / "qwen3" / "tokenizer.json"
+FILES = 8
+
+
+def write_corpus(folder: Path, megabytes: int) -> None:
+    """Documents of 1 to 5 KB: English, code, mathematics, Chinese, Japanese; passages come again."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    chooser = random.Random(1)
+    sources = ["".join(TEXTS[kind]()) for kind in ("English", "code", "Chinese", "Japanese")] + ["".join(math())]
+    for number in range(FILES):
+        texts, size = [], 0
+        while size < megabytes * 1_000_000 // FILES:
+            source = chooser.choice(sources)
+            length = chooser.randint(400, 2000) if ord(source[5]) > 0x3000 else chooser.randint(1000, 5000)
+            start = chooser.randrange(len(source) - length)
+            texts.append(source[start : start + length])
+            size += len(texts[-1].encode())
+        parquet.write_table(pa.table({"text": texts}), folder / f"{number}.parquet", row_group_size=500)
+
+
+def encode_parquet(tok: Tokenizer, path: Path, out: Path, threads: int | None = 1) -> None:
+    from pyarrow import parquet
+
+    texts = parquet.read_table(path, columns=["text"], use_threads=threads is None)
+    parquet.write_table(tok.encode_table(texts, "text", threads=threads).select(["input_ids"]), out / path.name)
+
+
+# -- the ways: each yields when its engine is ready, and then does the work ----------------------------------------------
+
+
+@contextmanager
+def one_process(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    tok = Tokenizer.from_file(TOKENIZER)
+    yield lambda: [encode_parquet(tok, path, out, None) for path in files]
+
+
+@contextmanager
+def our_command(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    encoder = DocumentEncoder(Tokenizer.from_file(TOKENIZER), "text")
+    yield lambda: encode_files(files, out, encoder, part_bytes=4 << 20, workers=workers)
+
+
+@contextmanager
+def process_pool(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    tok = Tokenizer.from_file(TOKENIZER)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield lambda: list(pool.map(partial(encode_parquet, tok, out=out), files))
+
+
+@contextmanager
+def dask(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    from distributed import Client
+
+    tok = Tokenizer.from_file(TOKENIZER)
+    with Client(n_workers=workers, threads_per_worker=1, dashboard_address=None) as client:
+        yield lambda: client.gather(client.map(partial(encode_parquet, tok, out=out), files))
+
+
+@contextmanager
+def datasets_map(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from datasets import Dataset, disable_progress_bars
+
+    disable_progress_bars()
+    tok = Tokenizer.from_file(TOKENIZER)
+    names = [str(path) for path in files]
+
+    def work() -> None:
+        found = Dataset.from_parquet(names, cache_dir=str(out / "cache")).with_format("arrow")
+        ids = found.map(
+            partial(tok.encode_table, column="text", threads=1),
+            batched=True,
+            num_proc=workers,
+            remove_columns=["text"],
+        )
+        ids.to_parquet(out / "all.parquet")
+
+    yield work
+
+
+@contextmanager
+def ray_data(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    import ray
+
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    tok = Tokenizer.from_file(TOKENIZER)
+
+    def encode(texts: Any) -> Any:
+        return tok.encode_table(texts, "text", threads=1).select(["input_ids"])
+
+    names = [str(path) for path in files]
+    yield lambda: ray.data.read_parquet(names).map_batches(encode, batch_format="pyarrow").write_parquet(str(out))
+    ray.shutdown()
+
+
+WAYS: dict[str, Callable[[list[Path], Path, int], Any]] = {
+    "one process": one_process,
+    "encode-files": our_command,
+    "process pool": process_pool,
+    "Dask": dask,
+    "datasets.map": datasets_map,
+    "Ray Data": ray_data,
+}
+NEEDS = {"Dask": "distributed", "datasets.map": "datasets", "Ray Data": "ray"}
+
+# -- measuring -----------------------------------------------------------------------------------------------------------
+
+
+def measure(way: str, folder: Path, workers: int) -> dict[str, float]:
+    """What this process and those that it starts take."""
+    files = sorted(folder.glob("*.parquet"))
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name)
+        begun = time.perf_counter()
+        with WAYS[way](files, out, workers) as work:
+            ready = time.perf_counter()
+            work()
+            done = time.perf_counter()
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        cpu = sum(one.ru_utime + one.ru_stime for one in used)
+        return {"start": ready - begun, "wall": done - ready, "cpu": cpu, "ids": content(out)}
+
+
+def content(folder: Path) -> int:
+    """What stands for the ids of all documents, in whatever order they are."""
+    import numpy as np
+    from pyarrow import parquet
+
+    total = 0
+    for path in folder.glob("*.parquet"):
+        column = parquet.read_table(path, columns=["input_ids"]).column(0)
+        for row in column.to_numpy():
+            total += int.from_bytes(hashlib.blake2b(np.asarray(row, np.int32).tobytes(), digest_size=6).digest())
+    return total % (1 << 50)
+
+
+def in_a_process(way: str, folder: Path, workers: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--measure", way, "--folder", str(folder), "--workers", str(workers)]
+    found = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    result: dict[str, float] = json.loads(found.stdout.splitlines()[-1])
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"any of {', '.join(WAYS)} (all that are installed)")
+    parser.add_argument("--megabytes", type=int, default=58, help="size of the corpus (58)")
+    parser.add_argument("--rounds", type=int, default=3, help="processes for each way (3)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes that encode (one a core)")
+    parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
+    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure, options.folder, options.workers)))
+        return 0
+    ways = options.ways or [way for way in WAYS if find_spec(NEEDS.get(way, "tokenweir")) is not None]
+    runs = [(way, options.workers) for way in ways]
+    if "encode-files" in ways:
+        runs.insert(runs.index(("encode-files", options.workers)), ("encode-files", 1))
+    Tokenizer.from_file(TOKENIZER)  # keeps it in the cache
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_corpus(folder, options.megabytes)
+        read = sum(path.stat().st_size for path in folder.iterdir())
+        found: dict[tuple[str, int], list[dict[str, float]]] = {run: [] for run in runs}
+        for _ in range(options.rounds):
+            for way, workers in runs:
+                found[way, workers].append(in_a_process(way, folder, workers))
+    if len({one["ids"] for several in found.values() for one in several}) != 1:
+        print("the ways give different ids", file=sys.stderr)
+        return 1
+    median = {
+        run: {key: statistics.median(one[key] for one in several) for key in several[0]}
+        for run, several in found.items()
+    }
+    base = median.get(("one process", options.workers))
+    rows = [
+        (
+            f"{way}, {workers} {'cores' if way == 'one process' else 'worker' + 's' * (workers > 1)}",
+            f"{one['start']:.1f}",
+            f"{one['wall']:.1f}",
+            f"{options.megabytes / one['wall']:.0f}",
+            f"{one['cpu']:.1f}",
+            f"{one['cpu'] / base['cpu']:.2f}" if base else "",
+        )
+        for (way, workers), one in median.items()
+    ]
+    heading = f"{options.megabytes} MB of text in {FILES} Parquet files ({read / 1e6:.0f} MB), Qwen3; seconds."
+    result = (
+        f"{heading}\n\n{table(('', 'start', 'wall', 'MB/s', 'CPU', 'per core'), rows)}\n\n{machine()}, other work on it"
+    )
+    print(f"\n{result}", flush=True)
+    if options.write:
+        write_between(ROOT / "bench" / "RESULTS.md", "corpus", result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

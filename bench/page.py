@@ -1,0 +1,157 @@
+"""How smoothly the chat page shows a long answer: the times between its frames, in headless Chromium.
+
+    python bench/page.py [--tokens 50000] [--rate 2500] [--write]
+
+Needs Playwright and a Chromium, found on the PATH or named by CHROME. Prints a table; --write puts it into
+bench/RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import time
+from itertools import cycle, islice
+from typing import Any
+
+from playwright.async_api import Browser, Page, async_playwright
+from report import ROOT, machine, publish, table
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.serve import serve
+
+INTRODUCTION = """Times between two frames of a page that shows an answer of {tokens} tokens of Markdown (lists, tables, code, a
+paragraph of 200 words), {rate} tokens a second. A display shows 60 frames a second, 16.7 ms apart. The peer is how pages
+do that parse their whole text at each change: the same parser, and the nodes made anew in each frame, without a server."""
+
+PROSE = " ".join(["A low dam holds a river back, just long enough that it flows over clean."] * 14) + "\n\n"
+
+WATCH = """() => {
+    window.frames_ = [];
+    let last = performance.now();
+    const watch = (now) => { frames_.push(now - last); last = now; window.watching = requestAnimationFrame(watch); };
+    window.watching = requestAnimationFrame(watch);
+}"""
+
+WHOLE = """async ([text, seconds]) => {
+    const { wholeText } = await import("/page/growing.js");
+    const log = document.querySelector("#log"), main = document.querySelector("main");
+    const place = document.createElement("div");
+    place.className = "answer";
+    log.replaceChildren(place);
+    const begun = performance.now();
+    for (let shown = 0; shown < text.length; ) {
+        await new Promise(requestAnimationFrame);
+        shown = Math.min(text.length, Math.ceil((performance.now() - begun) / 1000 / seconds * text.length));
+        place.replaceChildren(...wholeText(text.slice(0, shown)));
+        main.scrollTop = main.scrollHeight;
+    }
+}"""
+
+
+class Paced:
+    """An engine that gives so many ids a second, a hundred times a second."""
+
+    def __init__(self, ids: list[int], rate: float) -> None:
+        self._ids = ids
+        self._rate = rate
+
+    async def generate(self, prompt_ids: Any, sampling: Any) -> Any:
+        """Yield the ids."""
+        begun, given = time.monotonic(), 0
+        while given < len(self._ids):
+            await asyncio.sleep(0.01)
+            due = min(len(self._ids), int((time.monotonic() - begun) * self._rate))
+            if due > given:
+                yield self._ids[given:due]
+            given = due
+
+
+def long_answer(tokenizer: Tokenizer, tokens: int) -> list[int]:
+    """The ids of a Markdown text: the recordings, again and again, with prose between them."""
+    texts = [path.read_text() for path in sorted((ROOT / "scripts" / "texts" / "recordings").glob("*.md"))]
+    answers = [text.rpartition("</think>")[2].strip() + "\n\n" + PROSE for text in texts]
+    pieces = [tokenizer.encode(answer, parse_special=False) for answer in answers]
+    return list(islice((token_id for piece in cycle(pieces) for token_id in piece), tokens))
+
+
+async def frames(page: Page) -> list[float]:
+    """Milliseconds between the frames since `WATCH`."""
+    times: list[float] = await page.evaluate("() => { cancelAnimationFrame(watching); return frames_; }")
+    return times[1:]
+
+
+async def the_page(page: Page, seconds: float) -> list[float]:
+    """The answer through the server."""
+    await page.get_by_label("Message", exact=True).fill("Go on")
+    await page.evaluate(WATCH)
+    await page.keyboard.press("Enter")
+    await page.locator(".stats").wait_for(timeout=(seconds + 120) * 1000)
+    return await frames(page)
+
+
+async def anew(page: Page, text: str, seconds: float) -> list[float]:
+    """The peer: all of it anew in each frame."""
+    await page.evaluate(WATCH)
+    await page.evaluate(WHOLE, [text, seconds])
+    return await frames(page)
+
+
+def row(name: str, times: list[float]) -> list[str]:
+    """A row of the table."""
+    ordered = sorted(times)
+    quantiles = [ordered[int(len(ordered) * share)] for share in (0.5, 0.95, 0.99)]
+    late = sum(time > 50 for time in times)
+    return [name, str(len(times)), *(f"{time:.1f}" for time in [*quantiles, ordered[-1]]), str(late)]
+
+
+async def measure(browser: Browser, tokens: int, rate: float) -> str:
+    """The table."""
+    tokenizer = Tokenizer.default()
+    ids = long_answer(tokenizer, tokens)
+    seconds = tokens / rate
+    rows = []
+    limits = Limits(max_output_tokens=tokens + 1)
+    async with serve(engine=Paced(ids, rate), tokenizer=tokenizer, port=0, limits=limits) as server:
+        for name in ("the page", "all anew"):
+            page = await browser.new_page(viewport={"width": 1000, "height": 800})
+            page.set_default_timeout((seconds + 500) * 1000)
+            await page.goto(f"http://127.0.0.1:{server.port}/")
+            await page.locator("#state.open").wait_for()
+            whole = tokenizer.decode(ids)
+            times = await (the_page(page, seconds) if name == "the page" else anew(page, whole, seconds))
+            rows.append(row(name, times))
+            await page.close()
+    return table(["", "frames", "median, ms", "95 %", "99 %", "worst", "later than 50 ms"], rows)
+
+
+async def run(tokens: int, rate: float) -> str:
+    """The table, with what it says."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=os.environ.get("CHROME") or shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"],
+        )
+        version = browser.version
+        found = await measure(browser, tokens, rate)
+        await browser.close()
+    introduction = INTRODUCTION.format(tokens=f"{tokens:,}", rate=f"{rate:,.0f}")
+    return f"{machine()}, Chromium {version} without a GPU\n\n{introduction}\n\n{found}"
+
+
+def main() -> None:
+    """Measure, print, and write with --write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tokens", type=int, default=50_000)
+    parser.add_argument("--rate", type=float, default=2500)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    text = asyncio.run(run(arguments.tokens, arguments.rate))
+    publish("page", text, arguments.write)
+
+
+if __name__ == "__main__":
+    main()
