@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from report import DATA, machine, publish, table
+from shared.report import DATA, machine, publish, table
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken

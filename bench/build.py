@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nanobind
-from report import ROOT, machine, publish, table
+from shared.report import ROOT, machine, publish, table
 
 
 class Cost(NamedTuple):

@@ -29,8 +29,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from report import DATA, ROOT, machine, table, write_between
-from texts import TEXTS, math
+from shared.report import DATA, ROOT, machine, table, write_between
+from shared.texts import TEXTS, math
 
 from tokenweir.corpus.documents import DocumentEncoder
 from tokenweir.corpus.run import encode_files

@@ -18,7 +18,7 @@ from functools import partial
 
 import anyio
 import anyio.lowlevel
-from report import machine, publish, table
+from shared.report import machine, publish, table
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer

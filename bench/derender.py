@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from report import DATA, machine, publish, table
+from shared.report import DATA, machine, publish, table
 
 import tokenweir
 from tokenweir import ChatDecoder, ChatTemplate, Tokenizer

@@ -30,9 +30,9 @@ from importlib.metadata import version
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
-from peers import LIBRARIES, ids_of, json_file, tokenweir
-from report import DATA, heading, machine, publish, table
-from texts import documents, of_kind
+from shared.peers import LIBRARIES, ids_of, json_file, tokenweir
+from shared.report import DATA, heading, machine, publish, table
+from shared.texts import documents, of_kind
 
 VOCABULARIES = {
     "cl100k": "openai/cl100k_base.tiktoken",

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import gguf
 import numpy as np
 import tokenizers
-from report import DATA, ROOT, heading, machine, publish, table
 from rich.console import Console
 from rich.progress import track
-from texts import LONG, LONG_SIZES, TEXTS, megabytes
+from shared.report import DATA, ROOT, heading, machine, publish, table
+from shared.texts import LONG, LONG_SIZES, TEXTS, megabytes
 
 from tokenweir.encode.tokenizer import Tokenizer
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from device import checks, paper, speed
 from device.clock import Bench, Numbers
-from report import RESULTS, heading, machine, table, write_between
+from shared.report import RESULTS, heading, machine, table, write_between
 
 from tokenweir.encode.errors import DeviceError
 

@@ -27,8 +27,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
-from report import DATA, machine, publish, table
-from small_files import small_files
+from shared.report import DATA, machine, publish, table
+from shared.small_files import small_files
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer

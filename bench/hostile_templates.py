@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from report import ROOT, machine, publish, table
+from shared.report import ROOT, machine, publish, table
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 

@@ -19,7 +19,7 @@ from time import perf_counter
 
 import anyio
 from anyio import to_thread
-from report import heading, machine, publish, table
+from shared.report import heading, machine, publish, table
 
 import tokenweir.encode
 from tokenweir import PromptBatcher, Tokenizer

@@ -17,7 +17,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
-from report import ROOT, machine, publish, table
+from shared.report import ROOT, machine, publish, table
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.server.limits import Limits

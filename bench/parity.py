@@ -18,7 +18,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from report import DATA, ROOT, machine, table, write_between
+from shared.report import DATA, ROOT, machine, table, write_between
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 

@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from parser_differences import ON_PURPOSE
-from report import DATA, machine, publish, table
+from shared.parser_differences import ON_PURPOSE
+from shared.report import DATA, machine, publish, table
 
 from tokenweir import ChatDecoder, ChatTemplate, ReasoningDelta, TextDelta, Tokenizer, ToolCallDelta
 from tokenweir.encode.errors import TemplateError

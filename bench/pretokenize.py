@@ -31,10 +31,10 @@ from typing import Any
 
 import tiktoken
 import tokenizers
-from report import DATA, ROOT, heading, machine, publish, table
-from texts import documents, of_kind
+from shared.report import DATA, ROOT, heading, machine, publish, table
+from shared.texts import documents, of_kind
 
-from tokenweir.encode.pre_tokenize import pre_tokenizer_core
+from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import RankBPE, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -191,8 +191,8 @@ void *realloc(void *p, size_t size) { n++; return __libc_realloc(p, size); }
 _COUNTED = """
 import ctypes, json, sys
 sys.path.insert(0, "bench")
-from texts import of_kind
-from peers import LIBRARIES
+from shared.texts import of_kind
+from shared.peers import LIBRARIES
 from pathlib import Path
 count = ctypes.CDLL(None).allocations
 count.restype = ctypes.c_long

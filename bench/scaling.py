@@ -18,9 +18,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from peers import LIBRARIES, ids_of
-from report import DATA, ROOT, machine, publish, table
-from texts import TEXTS
+from shared.peers import LIBRARIES, ids_of
+from shared.report import DATA, ROOT, machine, publish, table
+from shared.texts import TEXTS
 
 CL100K = DATA / "tokenizers" / "openai" / "cl100k_base.tiktoken"
 DOCUMENTS = (1, 10, 100, 1_000, 10_000, 100_000)  # KB

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from report import machine, publish, table
+from shared.report import machine, publish, table
 
 RATE = 50
 """Tokens a second and stream."""

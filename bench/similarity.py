@@ -28,7 +28,7 @@ import numpy as np
 import rapidfuzz
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
-from report import DATA, ROOT, machine, publish, table
+from shared.report import DATA, ROOT, machine, publish, table
 
 from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -112,7 +112,7 @@ def kernel_device() -> Device:
     try:
         return CupyDevice()
     except DeviceError:
-        sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+        sys.path.insert(0, str(ROOT / "tests" / "gpu" / "devices"))
         from shim_device import ShimDevice
 
         return ShimDevice(kernel_sources())

@@ -37,7 +37,7 @@ from typing import Any
 
 import httpx
 import openai
-from report import ROOT, machine, table, write_between
+from shared.report import ROOT, machine, table, write_between
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 

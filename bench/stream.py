@@ -22,7 +22,7 @@ from pydoc_data.topics import topics
 import splintr
 import tiktoken
 import tokenizers
-from report import heading, machine, publish, table
+from shared.report import heading, machine, publish, table
 
 import tokenweir.encode
 from tokenweir import ChatDecoder, DecodeBatch, DecodeStream, Tokenizer, decode_chat

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from report import DATA, machine, publish, table
+from shared.report import DATA, machine, publish, table
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from tokenweir.templates import ChatTemplate

@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from report import ROOT, machine, table, write_between
+from shared.report import ROOT, machine, table, write_between
 
 from tokenweir import Tokenizer
 

@@ -5,7 +5,7 @@ The way from a file to ids:
     formats/     one reader a file format; each fills a `TokenizerSpec`
     spec/        what a tokenizer is, in HuggingFace's component terms
     pattern/     a pre-tokenizer's regular expression to a small automaton, over the tables of unicode/
-    build.py     a spec to the compiled core, with normalize.py, pre_tokenize.py, decoders.py, added_tokens.py
+    build.py     a spec to the compiled core, component by component: components/
     core/        the C++ core; its README tells its folders
     tokenizer.py `Tokenizer`, the face; decode.py and decode_batch.py decode ids as they come
 """

@@ -8,12 +8,12 @@ from typing import NamedTuple, assert_never
 import numpy as np
 
 from tokenweir.encode import _core
-from tokenweir.encode.added_tokens import is_control
-from tokenweir.encode.decoders import decoding
+from tokenweir.encode.components.added_tokens import is_control
+from tokenweir.encode.components.decoders import decoding
+from tokenweir.encode.components.normalize import normalizer_core
+from tokenweir.encode.components.pre_tokenize import PreTokenization, pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.pattern.code_points import CodePoints
-from tokenweir.encode.pre_tokenize import PreTokenization, pre_tokenizer_core
 from tokenweir.encode.spec import BPE, AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram, WordPiece
 from tokenweir.encode.unicode.categories import word
 

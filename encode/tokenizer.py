@@ -13,15 +13,21 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core, formats, text_chunks
-from tokenweir.encode.added_tokens import inferred_end_ids, is_control, own_control_texts, with_real_ids, with_roles
 from tokenweir.encode.build import build_core
+from tokenweir.encode.components.added_tokens import (
+    inferred_end_ids,
+    is_control,
+    own_control_texts,
+    with_real_ids,
+    with_roles,
+)
+from tokenweir.encode.components.post_process import affixes_of, trim_offsets
 from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions
-from tokenweir.encode.post_process import affixes_of, trim_offsets
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.text_chunks import TextChunk

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenweir.encode import formats
-from tokenweir.encode.added_tokens import own_control_texts
+from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.formats.gguf import chat_templates, is_gguf

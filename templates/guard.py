@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from tokenweir.encode.added_tokens import is_control, is_plain
+from tokenweir.encode.components.added_tokens import is_control, is_plain
 from tokenweir.encode.spec import AddedToken
 from tokenweir.templates.marks import MARK
 from tokenweir.templates.seams import Seams

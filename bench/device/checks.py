@@ -12,8 +12,8 @@ from random import Random
 
 from device.clock import Bench, Numbers, check_ids, same_ids
 from device.peers import GPT2
-from report import DATA, ROOT
-from texts import TEXTS
+from shared.report import DATA, ROOT
+from shared.texts import TEXTS
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from device.peers import Batch, batch_texts, median_seconds
-from report import ROOT
+from shared.report import ROOT
 
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.tokenizer import Tokenizer
@@ -41,7 +41,7 @@ class Bench:
 
     def __init__(self, *, smoke: bool) -> None:
         if smoke:
-            sys.path.append(str(ROOT / "tests" / "gpu"))
+            sys.path.append(str(ROOT / "tests" / "gpu" / "devices"))
             import cupy_stand_in
 
             cupy_stand_in.install(setattr, (*kernel_sources(), SPIN))

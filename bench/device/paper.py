@@ -6,7 +6,7 @@ from functools import partial
 
 from device.clock import Bench, Numbers, rates
 from device.peers import GPT2, beside
-from report import DATA
+from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder

@@ -12,11 +12,11 @@ from multiprocessing import get_context
 from statistics import median
 from typing import Any, NamedTuple
 
-import peers
 import tiktoken
 import tokenizers
-from report import DATA
-from texts import TEXTS
+from shared import peers
+from shared.report import DATA
+from shared.texts import TEXTS
 
 from tokenweir.encode.tokenizer import Tokenizer
 

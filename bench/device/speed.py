@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from device.clock import Bench, Numbers, check_ids, on_device, rates
 from device.peers import CL100K, GPT2, beside
-from report import DATA
+from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder, encoder

@@ -20,7 +20,7 @@ from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.pipeline.cancellable import Deltas
 from tokenweir.stream.server.failures import explain
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.metrics import Meter
+from tokenweir.stream.server.monitoring.metrics import Meter
 from tokenweir.stream.server.wire.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")

@@ -28,7 +28,7 @@ from tokenweir.stream.pipeline.chat import (
 )
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.metrics import Meter
+from tokenweir.stream.server.monitoring.metrics import Meter
 from tokenweir.stream.server.wire.chat import ChatRequest
 from tokenweir.stream.server.wire.completions import CompletionRequest
 from tokenweir.stream.server.wire.errors import RequestError

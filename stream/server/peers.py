@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from tokenweir.stream.server.metrics import Counts
+from tokenweir.stream.server.monitoring.metrics import Counts
 from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.session import Session
 from tokenweir.stream.server.wire.items import worker_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tokenweir.cli.live_lines import LiveLines, unstyled
@@ -64,6 +64,30 @@ def test_text_that_grows_is_on_the_screen_once(words, width, height, data):
 
 @given(
     st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=60), st.lists(st.integers(6, 30), min_size=2)
+)
+@example(
+    [
+        "a",
+        "a",
+        "aaa",
+        "aaaaaa",
+        "a",
+        "a",
+        "a",
+        "aa",
+        "aaaa",
+        "aaaaa",
+        "aaaaa",
+        "aaaaa",
+        "aab",
+        "aaaa",
+        "a",
+        "a",
+        "a",
+        "a",
+        "a",
+    ],
+    [6] * 9 + [7, 6],
 )
 def test_nothing_is_lost_when_the_width_changes(words, widths):
     screen = Screen(30, 3)

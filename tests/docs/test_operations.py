@@ -11,7 +11,7 @@ import click
 
 from tokenweir.cli import main
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.metrics import Metrics
+from tokenweir.stream.server.monitoring.metrics import Metrics
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "howto" / "operations.md").read_text("utf-8")

@@ -6,8 +6,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.spec import AddedToken, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
 

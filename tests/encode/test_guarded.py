@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece_files import charsmap, train
 
-from tokenweir.encode.normalize import normalizer_core
+from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.spec import (
     NFC,
     NFKC,

@@ -17,7 +17,7 @@ import pytest
 
 from tokenweir.gpu.kernels import SOURCES
 
-PROGRAM = Path(__file__).with_name("threads_device.py")
+PROGRAM = Path(__file__).with_name("devices") / "threads_device.py"
 KINDS = ("plain", "medium", "long", "blockbpe") if os.environ.get("KERNEL_THREADS") == "1" else ("medium",)
 RACE = "WARNING: ThreadSanitizer: data race"
 

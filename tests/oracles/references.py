@@ -29,7 +29,7 @@ import tiktoken
 import tokenizers
 from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
 
-from tokenweir.encode.added_tokens import is_plain
+from tokenweir.encode.components.added_tokens import is_plain
 
 Ids = Sequence[Sequence[int]]
 

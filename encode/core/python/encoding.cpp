@@ -2,10 +2,10 @@
 
 #include "python/bindings.h"
 #include "encoder/batch.h"
-#include "python/decoding.h"
+#include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "python/py_encoder.h"
-#include "python/texts.h"
+#include "python/arrays/texts.h"
 
 namespace tokenweir {
 

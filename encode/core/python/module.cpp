@@ -1,7 +1,7 @@
 // The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
 
 #include "python/bindings.h"
-#include "python/id_array.h"
+#include "python/arrays/id_array.h"
 #include "python/interop.h"
 
 using namespace tokenweir;

@@ -3,7 +3,7 @@
 #include "python/bindings.h"
 #include "device/pack.h"
 #include "python/interop.h"
-#include "python/texts.h"
+#include "python/arrays/texts.h"
 
 namespace tokenweir {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "encoder/encoder.h"
-#include "python/id_array.h"
+#include "python/arrays/id_array.h"
 #include "python/interop.h"
 
 namespace tokenweir {

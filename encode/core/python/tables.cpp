@@ -6,7 +6,7 @@
 #include "base/table_file.h"
 #include "models/bpe.h"
 #include "models/character_bpe.h"
-#include "python/decoding.h"
+#include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "python/vocabulary.h"
 #include "vocabulary/merges.h"

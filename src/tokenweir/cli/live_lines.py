@@ -22,7 +22,7 @@ class LiveLines:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._drawn: list[str] = []  # the cursor is behind the last of them
-        self._above = 0  # how many lines at the head of the text have left the window
+        self._above: list[str] = []  # the lines at the head of the text that have left the window
 
     def draw(self, lines: Sequence[str], width: int, height: int) -> None:
         """Show the lines of a text in place of those drawn before.
@@ -33,28 +33,31 @@ class LiveLines:
             height: Rows of the window.
 
         """
-        new, drawn = list(lines[self._above :]), self._drawn
+        above, drawn = len(self._above), self._drawn
+        if lines[:above] != self._above:  # they were wrapped anew
+            above = _lines_of(lines, signs=_signs(self._above) - width)
+        new = list(lines[above:])
         if new == drawn:
             return
         rows = [_rows(line, width) for line in drawn]
         reachable = len(list(takewhile(lambda total: total <= height, accumulate(reversed(rows)))))
         first = _first_change(drawn, new)
         if first < (top := len(drawn) - reachable):
-            self._above += _lines_of(new, signs=_signs(drawn[:top]) - width)
-            new, drawn, rows = list(lines[self._above :]), drawn[top:], rows[top:]
+            above += _lines_of(new, signs=_signs(drawn[:top]) - width)
+            new, drawn, rows = list(lines[above:]), drawn[top:], rows[top:]
             first = _first_change(drawn, new)
         up = sum(rows[first:]) - 1
         home = "\r" + (f"\x1b[{up}A" if up > 0 else "") + "\x1b[J"
         self._out.write(_TOGETHER + home + "\n".join(new[first:]) + _SHOW)
         self._out.flush()
-        self._drawn = new
+        self._drawn, self._above = new, list(lines[:above])
 
     def end(self) -> None:
         """Leave the lines where they are; what is drawn next begins below them."""
         if self._drawn:
             self._out.write("\n")
             self._out.flush()
-        self._drawn, self._above = [], 0
+        self._drawn, self._above = [], []
 
 
 def unstyled(line: str) -> str:

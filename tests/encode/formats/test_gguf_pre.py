@@ -10,12 +10,12 @@ import pytest
 import tiktoken
 import tokenizers
 
+from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.formats import read_bytes
 from tokenweir.encode.formats.gguf.pre import KIMI_K2, PRE, TEKKEN
 from tokenweir.encode.formats.known_rank_files import O200K_PATTERN
 from tokenweir.encode.pattern import compile_pattern
-from tokenweir.encode.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import NFC, PreTokenizerSequence, RankBPE, Split
 from tokenweir.encode.tokenizer import Tokenizer
 

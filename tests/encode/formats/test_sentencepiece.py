@@ -27,11 +27,11 @@ from sentencepiece_files import (
 )
 
 from tokenweir.encode import _core
-from tokenweir.encode.added_tokens import with_real_ids
+from tokenweir.encode.components.added_tokens import with_real_ids
+from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import read_bytes, read_file, tiktoken
 from tokenweir.encode.formats.sentencepiece import looks_like, read
-from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.spec import AddedToken, SentencePiece, SentencePieceDecoder, SentencePieceNormalizer
 from tokenweir.encode.tokenizer import Tokenizer
 

@@ -14,7 +14,7 @@ import pytest
 from model_texts import cut, encoded, lines, random_text
 
 from tokenweir.encode import _core
-from tokenweir.encode.decoders import decoding
+from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import WordPiece
 

@@ -15,8 +15,8 @@ from sentencepiece_files import charsmap, charsmap_of, train
 from tokenizers import Tokenizer, models, normalizers
 
 from tokenweir.encode import _core
+from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.normalize import normalizer_core
 from tokenweir.encode.spec import Precompiled
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sentencepiece_files import USER, USER_DEFINED, charsmap, edited, piece, small_model, train
 
 from tokenweir.encode import _core
+from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.sentencepiece import read
-from tokenweir.encode.normalize import normalizer_core
 
 NO_ESCAPE, ADD_DUMMY_PREFIX, REMOVE_EXTRA, ESCAPE = {5: 0}, 3, 4, 5  # of the normalizer's message
 MODELS = {

@@ -11,12 +11,12 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
 from tokenweir.encode import _core
-from tokenweir.encode.decoders import decoding
+from tokenweir.encode.components.decoders import decoding
+from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import TokenizerFileError
-from tokenweir.encode.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import Metaspace, RankBPE
 
-cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "pre_tokenizers.py")))
+cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "components" / "pre_tokenizers.py")))
 
 MARK = "\u2581"
 TEXTS = [" a", "a b", "  a  b ", "a", MARK, f"{MARK}a {MARK}b", "\u00e9 \u00e9", "\u4e2d", "\ta b", "_a b_", " "]

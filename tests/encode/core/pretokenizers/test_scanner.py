@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tokenweir.encode import _core
+from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN2, QWEN35, TEKKEN
 from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.families import recognized
-from tokenweir.encode.pre_tokenize import GPT2_PATTERN
 
 PATTERNS = {
     "gpt2": (GPT2_PATTERN, "oniguruma"),

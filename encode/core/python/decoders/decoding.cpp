@@ -1,7 +1,7 @@
 // TextStep, TokenBytes and DecodeStream as Python sees them.
 
 #include "python/bindings.h"
-#include "python/decoding.h"
+#include "python/decoders/decoding.h"
 #include "decoders/text_step.h"
 #include "vocabulary/vocabulary.h"
 

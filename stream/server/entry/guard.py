@@ -6,9 +6,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from tokenweir.stream.server.auth import Gate, key_offered
+from tokenweir.stream.server.entry.auth import Gate, key_offered
+from tokenweir.stream.server.monitoring.tracing import request_context
 from tokenweir.stream.server.service import Service
-from tokenweir.stream.server.tracing import request_context
 from tokenweir.stream.server.wire.errors import RequestError, error_body
 
 OPEN_PATHS = frozenset({"/", "/health", "/ready"})

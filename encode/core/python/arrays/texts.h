@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "python/arrow.h"
+#include "python/arrays/arrow.h"
 #include "python/interop.h"
 
 namespace tokenweir {

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import ByteLevel, CharDelimiterSplit, Pattern, PreTokenizerSequence, Split
 
 cases = SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("pre_tokenizers.py"))))

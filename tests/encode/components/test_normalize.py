@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Regex, Tokenizer, models, normalizers
 
 from tokenweir.encode import _core, spec
+from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.normalize import normalizer_core
 
 SCALARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 BERT_FLAGS = [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import sentencepiece
 import tokenizers
-from report import ROOT
+from shared.report import ROOT
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 sys.path.append(str(ROOT / "tests" / "oracles"))

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from report import DATA
+from shared.report import DATA
 
 
 def documents(text: str, characters: int = 30_000) -> list[str]:

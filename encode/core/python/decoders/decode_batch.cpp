@@ -2,7 +2,7 @@
 
 #include "python/bindings.h"
 #include "decoders/decode_batch.h"
-#include "python/decoding.h"
+#include "python/decoders/decoding.h"
 
 namespace tokenweir {
 

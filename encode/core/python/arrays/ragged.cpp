@@ -3,7 +3,7 @@
 #include "python/bindings.h"
 #include <string>
 
-#include "python/arrow.h"
+#include "python/arrays/arrow.h"
 #include "python/interop.h"
 
 namespace tokenweir {

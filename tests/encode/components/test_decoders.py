@@ -19,8 +19,8 @@ from tokenizers import decoders as theirs
 
 from tokenweir.encode import _core
 from tokenweir.encode import spec as ours
+from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.decode import DecodeStream
-from tokenweir.encode.decoders import decoding
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BPE, Decoder, Pattern, RankBPE, SentencePiece, SentencePieceDecoder
 

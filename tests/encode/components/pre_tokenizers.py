@@ -8,7 +8,7 @@ import json
 import msgspec
 import tokenizers
 
-from tokenweir.encode.pre_tokenize import pre_tokenizer_core
+from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.spec import PreTokenizer
 
 BEHAVIORS = ["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]

@@ -24,8 +24,8 @@ from numpy.typing import DTypeLike, NDArray
 from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu.kernels import kernel_names
 
-SHIM = Path(__file__).parent / "shim"
-CORE = Path(__file__).resolve().parents[2] / "encode" / "core"
+SHIM = Path(__file__).resolve().parents[1] / "shim"
+CORE = Path(__file__).resolve().parents[3] / "encode" / "core"
 
 _FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-U_FORTIFY_SOURCE"]
 _GUARD = 64  # bytes before and after an array

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokenweir.stream.server.auth import Gate, key_offered
+from tokenweir.stream.server.entry.auth import Gate, key_offered
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 // The functions of numpy's C interface come as a table, whose places are part of its binary interface and never change.
 // Taking one of them from there needs none of numpy's headers, which would tie the build to a numpy.
 
-#include "python/id_array.h"
+#include "python/arrays/id_array.h"
 
 namespace tokenweir {
 

@@ -8,7 +8,7 @@
 #include "stream/detokenizer.h"
 #include "stream/id_set.h"
 #include "stream/json_value.h"
-#include "python/decoding.h"
+#include "python/decoders/decoding.h"
 #include "stream/stop_strings.h"
 
 namespace tokenweir {

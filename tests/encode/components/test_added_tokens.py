@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tokenweir.encode.added_tokens import END_NAMES, inferred_end_ids, with_real_ids
+from tokenweir.encode.components.added_tokens import END_NAMES, inferred_end_ids, with_real_ids
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BPE, AddedToken, RankBPE, Unigram
 

@@ -1,0 +1,1 @@
+"""Who may come in: guard.py over every request, auth.py keys, origins and hosts, admission.py how many at a time."""
