@@ -600,8 +600,8 @@ class AnswerText:
         """How many of them have gone out, or wait for nothing but what goes out next."""
 
     @property
-    def holds(self) -> bool:
-        """Whether text is held as the beginning of a stop."""
+    def stop_begun(self) -> bool:
+        """Whether the text ends with the beginning of a stop, which is held back unless stops are kept."""
 
     @property
     def matched(self) -> str | None:

@@ -102,7 +102,7 @@ class Router(Saved):
         answer = self._answer
         for place, piece in enumerate(pieces, 1):
             channel, malformed = piece.channel, piece.malformed
-            if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.holds:
+            if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.stop_begun:
                 self._send(None)  # a stop does not reach over markup
             if channel is None:
                 then = after
@@ -142,8 +142,8 @@ class Router(Saved):
         return True
 
     def release(self) -> None:
-        """Send out what is held as the beginning of a stop."""
-        if self._searches and self._answer.holds:
+        """End the search for stops: what is held as the beginning of one is text."""
+        if self._searches and self._answer.stop_begun:
             self._send(None)
 
     def _send(self, text: str | None) -> None:

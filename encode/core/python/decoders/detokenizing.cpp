@@ -280,7 +280,7 @@ void bind_detokenizing(nb::module_& m) {
            })
       .def_prop_ro("count", &Text::ids)
       .def_prop_ro("passed", [](Text& self) { return self.pending().passed(); })
-      .def_prop_ro("holds", [](const Text& self) { return !self.stops().held().empty(); })
+      .def_prop_ro("stop_begun", [](const Text& self) { return self.stops().begun(); })
       .def_prop_ro("matched", [](const Text& self) { return self.stops().matched(); });
 
   nb::class_<PyPassage>(m, "Passage")
