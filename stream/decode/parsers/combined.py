@@ -49,9 +49,9 @@ class ThinkingAndTools:
         # The parser of the calls must see text before a tag where that decides whether a block may begin.
         return _both(thinking, calls, not self._tools.may_be_bare)
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a whole tag that `passage` named, which is one of the thinking."""
-        return self._reasoning.cross(tag)
+    def cross(self, tag: str) -> None:
+        """Go on behind a whole tag that `passage` named, which is one of the thinking."""
+        self._reasoning.cross(tag)
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""

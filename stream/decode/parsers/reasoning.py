@@ -175,11 +175,9 @@ class ReasoningParser(Saved):
             out.append(plain(text[sent:], self.channel))
         return out
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a whole tag that `passage` named. What has passed before it makes no difference to what comes after."""
-        rule = self._switches[self.channel][tag]
-        self._switch(rule)
-        return [rule.markup]
+    def cross(self, tag: str) -> None:
+        """Go on behind a whole tag that `passage` named. What has passed before it makes no difference to what follows."""
+        self._switch(self._switches[self.channel][tag])
 
     def _switch(self, rule: _Rule) -> None:
         """Go on on the other channel, where nothing has come yet."""

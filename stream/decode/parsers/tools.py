@@ -122,9 +122,9 @@ class ToolParser(Saved):
         """Whether a block of calls has begun, and its end has not come."""
         return self._block is not None
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a tag as any text; its passages name none."""
-        return self.feed(tag)
+    def cross(self, tag: str) -> None:
+        """Refuse, since its passages name no tags."""
+        raise ValueError(f"no passage names {tag!r}")
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
