@@ -711,14 +711,15 @@ class Detokenizer:
     def let_pass(self, passage: Passage | None) -> None:
         """Say what may pass from here on; None for nothing, as at the beginning."""
 
-    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, str | None, str | None]:
+    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, tuple[str, bool] | None]:
         """Take ids from `place` on, as long as their text passes, and one more.
 
         Returns:
-            The text that goes out, and the ids that go with it; the place of the first id that was not taken; the text
-            that the last one gives, with what has passed before it and was not given; or the tag of the passage that it
-            ends. The tag is cut out, and `answer` has it back with all that has passed. Both are None if all ids have
-            passed, or if the next one ends the answer or is none that `feed` takes.
+            The text that goes out, and the ids that go with it; the place of the first id that was not taken; and what
+            the last one gives, with whether that is a tag. It is the text behind what has gone out, with all that has
+            passed before and was not given; or the tag of the passage that it ends, which is cut out: `answer` has it
+            back with all that has passed. None if all ids have passed, or if the next one ends the answer or is none that
+            `feed` takes.
 
         """
 

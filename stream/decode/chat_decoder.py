@@ -230,10 +230,10 @@ class ChatDecoder:
             ids = id_list(ids)
         if logprobs is not None or not self._bare:
             return self._feed(ids, logprobs)
-        text, taken, place, given, tag = self._core_feed(ids, 0)
-        if given is None and tag is None and place == len(ids):
+        text, taken, place, given = self._core_feed(ids, 0)
+        if given is None and place == len(ids):
             return [self._make(text, taken, self._index)] if text else []
-        self._go_on(ids, text, taken, place, given, tag)
+        self._go_on(ids, text, taken, place, given)
         return self._deliver()
 
     def finish(self, reason: FinishReason | str | None = None) -> list[Delta]:
@@ -272,24 +272,23 @@ class ChatDecoder:
                 self._end(FinishReason.LENGTH)
                 self.ignored += len(ids)
             else:
-                self._go_on(ids, "", [], 0, None, None)
+                self._go_on(ids, "", [], 0, None)
         finally:
             if self._aligner is not None:
                 self._aligner.add(self._answer.count - before, logprobs)
         return self._deliver()
 
-    def _go_on(
-        self, ids: list[int], text: str, taken: list[int], place: int, given: str | None, tag: str | None
-    ) -> None:
+    def _go_on(self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None) -> None:
         """Go on after the core has taken the ids before `place`, up to the end of the ids or of the answer."""
         self._bare = False  # should one raise, there are deltas to give
         while True:
             if text:
                 self._router.emit(text, taken)
-            if tag is not None:
-                self._cross(tag)
-            elif given is not None:
-                self._split(given)
+            if given is not None:
+                if given[1]:
+                    self._cross(given[0])
+                else:
+                    self._split(given[0])
             elif place < len(ids):
                 self._take(ids, place)
                 place += 1
@@ -298,7 +297,7 @@ class ChatDecoder:
                 return
             if place == len(ids):
                 return
-            text, taken, place, given, tag = self._core_feed(ids, place)
+            text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
         """Take an id that the core does not: one that may end the answer, or that is no int."""

@@ -130,10 +130,8 @@ class PyDetokenizer {
         [&](size_t i) { return nb::borrow(item(ids, i)); }, sent, next);
     const bool passed = fed == Detokenizer<nb::object>::Fed::kPassed, tag = fed == Detokenizer<nb::object>::Fed::kTag;
     nb::object text = place == from + 1 && passed ? text_of(sent, item(ids, from)) : text_object(sent);
-    nb::object last = passed ? nb::none() : text_of(next, item(ids, place - 1));
-    nb::list gone = taken(core_.answer());
-    if (tag) return nb::make_tuple(std::move(text), std::move(gone), place, nb::none(), std::move(last));
-    return nb::make_tuple(std::move(text), std::move(gone), place, std::move(last), nb::none());
+    nb::object last = passed ? nb::none() : nb::object(nb::make_tuple(text_of(next, item(ids, place - 1)), tag));
+    return nb::make_tuple(std::move(text), taken(core_.answer()), place, std::move(last));
   }
 
   nb::object step(nb::handle item) {
