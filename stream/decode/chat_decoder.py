@@ -339,7 +339,9 @@ class ChatDecoder:
         router.cross(splitter.channel)
         if self._limited:
             self._check_budget()
-        self._open(True)
+            self._set_limit()
+        self._make = router.make
+        self._fast.open(splitter, True)
 
     def _route(self, text: str) -> None:
         """Send text through the splitter, and its pieces on."""
