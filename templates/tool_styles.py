@@ -33,6 +33,7 @@ def _parameters(
         key_opens=f"<{parameter}=",
         key_closes=((">", "schema"),),
         value_closes=f"</{parameter}>",
+        value_stops=(f"\n<{parameter}=", f"\n</{function}>"),
         **fields,
     )
 
@@ -121,7 +122,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         _invokes(
             "deepseek-v3.2",
-            ("<｜DSML｜function_calls>",),
+            ("<｜DSML｜function_calls>", '<｜DSML｜invoke name="'),
             "</｜DSML｜function_calls>",
             "｜DSML｜",
             key_closes=_DSML_KEYS,
@@ -131,7 +132,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         # SGLang's deepseekv4_detector.py: as V3.2, with another name for the block.
         _invokes(
             "deepseek-v4",
-            ("<｜DSML｜tool_calls>",),
+            ("<｜DSML｜tool_calls>", '<｜DSML｜invoke name="'),
             "</｜DSML｜tool_calls>",
             "｜DSML｜",
             key_closes=_DSML_KEYS,
@@ -324,7 +325,14 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             separators=("",),
             unlike=("<tool_sep>", "<arg_key>"),
         ),
-        ToolStyle(name="granite", opens=("<|tool_call|>",), lists=True, tokens=("<|tool_call|>",)),
+        # Some models of the family spell the token (vLLM's granite_engine_tool_parser.py).
+        ToolStyle(
+            name="granite",
+            opens=("<|tool_call|>", "<tool_call>"),
+            lists=True,
+            tokens=("<|tool_call|>",),
+            shows=("<|tool_call|>",),
+        ),
         _parameters(
             "qwen3-coder",
             ("<tool_call>", "<function="),
