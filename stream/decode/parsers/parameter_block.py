@@ -232,8 +232,9 @@ class ParameterBlock(SteppedBlock):
         before = "{" if self._empty else ", "
         self._empty = False
         types = self._types()
+        # Where the tag and the schema contradict each other, the schema holds.
         as_it_comes = (
-            types == STRING if self._kind == "schema" else self._kind == "string" and STRING <= (types or STRING)
+            STRING <= (types or STRING) if self._kind == "string" else self._kind == "schema" and types == STRING
         )
         key = f"{before}{_key(self._key.strip())}: " + '"' * as_it_comes
         out.append(Piece(self._undecided.take(), TOOL_CALL, key, call=self.call))
