@@ -33,6 +33,15 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             opens=("<|channel|>commentary",),
             tokens=("<|start|>", "<|channel|>", "<|message|>", "<|call|>"),
         ),
+        # Each block is a message to its tool: `stream/decode/parsers/muse.py` finds it.
+        invokes(
+            "muse",
+            ("<atem:function_calls>",),
+            "</atem:function_calls>",
+            "atem:",
+            tokens=("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
+            unlike=("<|channel|>",),
+        ),
         ToolStyle(
             name="deepseek",
             opens=("<｜tool▁calls▁begin｜>",),
@@ -321,6 +330,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             lists=True,
             bare="[",
             tokens=("<|python_start|>", "<|python_end|>"),
+            shows=("[func_name1(param",),
         ),
         ToolStyle(
             name="llama3",
