@@ -44,6 +44,7 @@ SECTIONS = {
     "device": Section(speed.device, ".2f"),
     "kernels": Section(speed.kernels, ".1f"),
     "ends": Section(speed.ends),
+    "decode": Section(speed.decode),
     "peers-gpt2": Section(speed.peers_gpt2),
     "peers-cl100k": Section(speed.peers_cl100k),
     "figure2": Section(paper.figure2),

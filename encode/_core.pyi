@@ -833,6 +833,26 @@ class DeviceTables:
     lengths: NDArray[np.uint32]
     """The bytes of each id."""
 
+class DeviceContents:
+    """What every id stands for, as kernels read it (core/device/device_content.h); every array is a copy."""
+
+    def __init__(self, tokens: TokenBytes, skip_special: bool) -> None:
+        """Take what ids stand for.
+
+        Raises:
+            UnsupportedTokenizerError: The decoder does more than to join what tokens stand for.
+
+        """
+
+    bytes: NDArray[np.uint8]
+    """Of all tokens."""
+    contents: NDArray[np.uint32]
+    """`Content`, a row an id."""
+    first: NDArray[np.uint32]
+    """The same for the first token of a text; empty where that makes no difference."""
+    stripped: tuple[int, int]
+    """An ASCII character, and how many copies of it go from the beginning of a text."""
+
 def nfc_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter; 255 for what may not be in form C."""
 

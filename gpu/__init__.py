@@ -1,7 +1,8 @@
-"""Batched encoding on a GPU, through CuPy. Nothing here imports it before a `GpuEncoder` is made."""
+"""Batched encoding and decoding on a GPU, through CuPy. Nothing here imports it before an encoder or decoder is made."""
 
+from tokenweir.gpu.decoder import DeviceTexts, GpuDecoder
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoder import EncoderStats, GpuEncoder
 from tokenweir.gpu.ragged import DeviceRagged
 
-__all__ = ["CupyDevice", "Device", "DeviceRagged", "EncoderStats", "GpuEncoder"]
+__all__ = ["CupyDevice", "Device", "DeviceRagged", "DeviceTexts", "EncoderStats", "GpuDecoder", "GpuEncoder"]

@@ -75,11 +75,18 @@ class BlockBpeBatch:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
         block: Threads a block.
         max_bytes: Bytes of a document beyond which it is left out.
+        literal: One merge a pass, as the paper's Algorithm 1 is printed; the ids are the same.
 
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, device: Device, *, block: int = 256, max_bytes: int = DOCUMENT_BYTES
+        self,
+        tokenizer: Tokenizer,
+        device: Device,
+        *,
+        block: int = 256,
+        max_bytes: int = DOCUMENT_BYTES,
+        literal: bool = False,
     ) -> None:
         """Copy the tables to the device.
 
@@ -89,6 +96,7 @@ class BlockBpeBatch:
             block: Threads a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. The more bytes a document
                 has, the more threads it is worth; the more documents there are, the fewer.
             max_bytes: See the attribute.
+            literal: See the attribute; for comparison, since it takes a pass for each merge.
 
         Raises:
             UnsupportedTokenizerError: For another tokenizer.
@@ -102,6 +110,7 @@ class BlockBpeBatch:
         self.tokenizer = unsplit(tokenizer)
         self.block = block
         self.max_bytes = max_bytes
+        self.literal = literal
         self._device = device
         self._tables = ModelTables(self.tokenizer, device, "blockbpe", any_bytes=True)
         self._reasons = {bit: reason.format(max_bytes=max_bytes) for bit, reason in REASONS.items()}
@@ -128,7 +137,7 @@ class BlockBpeBatch:
         batch.find_added(searches, guards)
         added, batch.tokens = batch.tokens, batch.bit_map()
         self._device.launch(
-            "blockbpe",
+            "algorithm1" if self.literal else "blockbpe",
             int(batch.n_documents),
             self.block,
             self._tables.bpe,

@@ -68,12 +68,14 @@ class ModeOptions(TypedDict, total=False):
         max_bytes: What the mode's kernels take at most; see `ExactBatch` and `BlockBpeBatch`.
         workers: Of "exact": how many blocks share the pieces that wait for merging.
         block: Of "blockbpe": threads of a block.
+        literal: Of "blockbpe": one merge a pass, as in the paper's Algorithm 1; a baseline.
 
     """
 
     max_bytes: int
     workers: int
     block: int
+    literal: bool
 
 
 MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}

@@ -1,4 +1,4 @@
-"""The ids of many texts on a device."""
+"""What many texts have on a device, one after the other: their ids, or their bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,36 @@ from tokenweir.gpu.device import Device
 _THREADS = 256
 
 
-class DeviceRagged:
+class DeviceRows:
+    """Rows of values of any length in one array on a device; a sequence of its parts."""
+
+    def __init__(self, values: Any, offsets: Any, device: Device) -> None:
+        """Take arrays of a device."""
+        self._values = values
+        self.offsets = offsets
+        self._device = device
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    def __getitem__(self, index: int) -> Any:
+        """The values of one text, on the device. The first time it waits for the offsets."""
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"text {index} of {n}")
+        start, end = self._host_offsets[index % n : index % n + 2].tolist()
+        return self._values[start:end]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def _host_offsets(self) -> NDArray[np.int64]:
+        with self._device.use():
+            return self._device.to_host(self.offsets)
+
+
+class DeviceRagged(DeviceRows):
     """The ids of many texts in one array on a device; on the host it would be a `Ragged`.
 
     The arrays of a CUDA device are CuPy's, ready on the stream that was CuPy's current one: other libraries take them
@@ -27,25 +56,10 @@ class DeviceRagged:
 
     """
 
-    def __init__(self, ids: Any, offsets: Any, device: Device) -> None:
-        """Take arrays of a device."""
-        self.ids = ids
-        self.offsets = offsets
-        self._device = device
-
-    def __len__(self) -> int:
-        return int(self.offsets.size) - 1
-
-    def __getitem__(self, index: int) -> Any:
-        """The ids of one text, on the device. The first time it waits for the offsets."""
-        n = len(self)
-        if not -n <= index < n:
-            raise IndexError(f"text {index} of {n}")
-        start, end = self._host_offsets[index % n : index % n + 2].tolist()
-        return self.ids[start:end]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
+    @property
+    def ids(self) -> Any:
+        """See the attributes."""
+        return self._values
 
     def to_host(self) -> Ragged:
         """A copy on the host.
@@ -103,11 +117,6 @@ class DeviceRagged:
                     mask,
                 )
             return rows.reshape(n, width), mask.reshape(n, width)
-
-    @cached_property
-    def _host_offsets(self) -> NDArray[np.int64]:
-        with self._device.use():
-            return self._device.to_host(self.offsets)
 
     def __repr__(self) -> str:
         return f"DeviceRagged({len(self)} texts, {self.ids.size} ids, on {self._device.name})"

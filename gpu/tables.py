@@ -1,11 +1,7 @@
-"""A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name.
-
-The structs that point to the tables are rows of words of 8 bytes, in the order that their sources have (`shared.fields`).
-"""
+"""A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +16,7 @@ from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.shared import constants, fields
+from tokenweir.gpu.structs import Structs
 
 _CUT, _ADDED = constants("cut.cu"), constants("added_tokens.cu")
 
@@ -32,7 +29,7 @@ MAX_CELLS = _CUT["kMaxCells"]
 _NO_ID = constants("encode.cu")["kNone"]
 
 
-class ModelTables:
+class ModelTables(Structs):
     """The tables of a model and of the added tokens, each an array of its own, and the structs by which kernels find them.
 
     Attributes:
@@ -54,9 +51,8 @@ class ModelTables:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
 
         """
-        self._device = device
+        super().__init__(device)
         self._mode = mode
-        self._arrays: list[Any] = []  # that the structs point to
         model = tokenizer.core.model
         if not isinstance(model, _core.Bpe):
             raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tokenizer.spec.model!r:.60}")
@@ -106,19 +102,6 @@ class ModelTables:
                 "lengths": tables.lengths,
             },
         )
-
-    def _struct(self, order: Sequence[str], values: Mapping[str, NDArray[Any] | int]) -> Any:
-        """A struct on the device, with its fields in their order; its pointers lead to copies of the arrays."""
-        if set(order) != set(values):
-            raise ValueError(f"a struct of {', '.join(order)} is given {', '.join(values)}")
-        return self._device.to_device(np.array([self._word(values[field]) for field in order], np.uint64))
-
-    def _word(self, field: NDArray[Any] | int) -> int:
-        if isinstance(field, int):
-            return field
-        copy = self._device.to_device(field if field.size else np.zeros(1, field.dtype))
-        self._arrays.append(copy)
-        return self._device.address(copy)
 
 
 class ExactTables(ModelTables):

@@ -41,8 +41,7 @@ from tokenweir.templates.messages import (
     read_tools,
 )
 from tokenweir.templates.prompt import Prompt
-from tokenweir.templates.reasoning_styles import content_tags, shown_reasoning
-from tokenweir.templates.tool_styles import shown_tools
+from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]")

@@ -1,8 +1,8 @@
 """How models mark their thinking: a table of styles, as data.
 
 A style is a pair of tags with a policy for each case in which tags do not simply pair. The tags are those that the
-models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. Templates are searched
-for them here, and `stream/decode/parsers/reasoning.py` finds them in what a model generates.
+models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. `shown_styles.py` searches
+templates for them, and `stream/decode/parsers/reasoning.py` finds them in what a model generates.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from tokenweir.templates.style_names import named_style
+from tokenweir.templates.style_names import REASONING_FAMILIES, named_style
 
 OpensAt = Literal["line", "start", "anywhere"]
 UnmatchedCloser = Literal["keep", "drop"]
@@ -249,47 +249,6 @@ STYLES: dict[str, ReasoningStyle] = {
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""
 
-FAMILIES: dict[str, str] = {
-    "gpt-oss": "harmony",
-    "qwen3": "think",
-    "qwq": "think",
-    "deepseek": "think",
-    "deepseek-r1": "think",
-    "deepseek-v3": "think",
-    "deepseek-v4": "think",
-    "glm": "think",
-    "glm45": "think",
-    "exaone4": "think",
-    "holo2": "think",
-    "granite": "think-response",
-    "interns1": "think",
-    "kimi-k2": "think",
-    "ling": "think",
-    "mimo": "think",
-    "minimax": "think",
-    "minimax-m2": "think",
-    "nemotron": "think",
-    "nemotron-3": "think",
-    "olmo3": "think",
-    "poolside-v1": "think",
-    "smollm3": "think",
-    "step3": "think",
-    "step3p5": "think",
-    "telechat4": "think",
-    "apertus2509": "apertus",
-    "cohere-command3": "cohere",
-    "cohere-command4": "cohere",
-    "command-a": "cohere",
-    "ernie45": "think-response",
-    "gemma": "gemma4",
-    "hy-v3": "hunyuan",
-    "k2-horizon": "k2-v3",
-    "kimi": "kimi-vl",
-    "magistral": "mistral",
-    "seed": "seed-oss",
-}
-"""Families of models by the name of their style, for those that share one."""
-
 
 def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
     """Look up a style by its own name or that of a family of models; case and `_` for `-` make no difference.
@@ -302,31 +261,8 @@ def style_of(style: str | ReasoningStyle) -> ReasoningStyle:
         ValueError: No style has the name; the message lists those that exist.
 
     """
-    return style if isinstance(style, ReasoningStyle) else named_style(style, "reasoning style", STYLES, FAMILIES)
-
-
-def shown_reasoning(text: str) -> str | None:
-    """Name the style that a template's text shows: a mark of it stands there, and a wrapper if it shares its tags."""
-    return next((style.name for style in STYLES.values() if _shows(text, style)), None)
-
-
-def content_tags(source: str) -> tuple[str, ...]:
-    """The tags that the template may look for in an assistant's content, to cut old thinking away."""
-    # Thinking that is a message of its own is a field of its own for templates, too.
-    styles = (style for style in STYLES.values() if style.name not in (HARMONY, "solar-open"))
-    styles = (style for style in styles if not style.shows or _shows(source, style))
-    return tuple(dict.fromkeys(mark for style in styles for mark in _marks(style) if mark in source))
-
-
-def _shows(source: str, style: ReasoningStyle) -> bool:
-    if any(text in source for text in style.unlike):
-        return False
-    if style.shows:
-        return all(text in source for text in style.shows)
-    wrapped = not style.envelope or any(text.strip() in source for text in style.envelope)
-    return wrapped and any(mark in source for mark in _marks(style))
-
-
-def _marks(style: ReasoningStyle) -> tuple[str, ...]:
-    """What shows a style in a template: its two control tokens, which may be less than its tags, or its tags."""
-    return style.tokens if len(style.tokens) == 2 else style.openers + style.closers
+    return (
+        style
+        if isinstance(style, ReasoningStyle)
+        else named_style(style, "reasoning style", STYLES, REASONING_FAMILIES)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -169,3 +169,57 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
         return (*super().marks, self.prefix, *self.quotes)
+
+
+def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
+    """A style of JSON calls whose tags are control tokens."""
+    return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
+
+
+def functions_and_parameters(
+    name: str, openers: tuple[str, ...], closer: str, function: str, parameter: str, **fields: Any
+) -> ParameterStyle:
+    """A style whose tags are `<FUNCTION=NAME>` and `<PARAMETER=KEY>`, each with its closing tag."""
+    return ParameterStyle(
+        name=name,
+        opens=openers,
+        closes=closer,
+        call_opens=f"<{function}=",
+        call_closes=f"</{function}>",
+        name_ends=(">",),
+        key_opens=f"<{parameter}=",
+        key_closes=((">", "schema"),),
+        value_closes=f"</{parameter}>",
+        **fields,
+    )
+
+
+def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fields: Any) -> ParameterStyle:
+    """A style whose tags are `<invoke name="NAME">` and `<parameter name="KEY">`, in a name space of their own."""
+    keys: tuple[tuple[str, ValueKind], ...] = (('">', "schema"),)
+    return ParameterStyle(
+        name=name,
+        opens=openers,
+        closes=closer,
+        call_opens=f'<{space}invoke name="',
+        call_closes=f"</{space}invoke>",
+        name_ends=('">',),
+        key_opens=f'<{space}parameter name="',
+        key_closes=fields.pop("key_closes", keys),
+        value_closes=f"</{space}parameter>",
+        **fields,
+    )
+
+
+def keys_and_values(name: str, opener: str, closer: str, suffix: str = "", **fields: Any) -> ParameterStyle:
+    """A style whose tags are `<arg_key>KEY</arg_key>` and `<arg_value>VALUE</arg_value>`."""
+    return ParameterStyle(
+        name=name,
+        opens=(opener,),
+        closes=closer,
+        key_opens=f"<arg_key{suffix}>",
+        key_closes=((f"</arg_key{suffix}>", "schema"),),
+        value_opens=f"<arg_value{suffix}>",
+        value_closes=f"</arg_value{suffix}>",
+        **fields,
+    )

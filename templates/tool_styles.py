@@ -9,64 +9,17 @@ where a style's template was not at hand.
 
 from __future__ import annotations
 
-from typing import Any
-
-from tokenweir.templates.style_names import named_style
-from tokenweir.templates.tool_grammars import LiteralStyle, ParameterStyle, ToolStyle, ValueKind
-
-
-def _tagged(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
-    return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
-
-
-def _parameters(
-    name: str, openers: tuple[str, ...], closer: str, function: str, parameter: str, **fields: Any
-) -> ParameterStyle:
-    """A style whose tags are `<FUNCTION=NAME>` and `<PARAMETER=KEY>`, each with its closing tag."""
-    return ParameterStyle(
-        name=name,
-        opens=openers,
-        closes=closer,
-        call_opens=f"<{function}=",
-        call_closes=f"</{function}>",
-        name_ends=(">",),
-        key_opens=f"<{parameter}=",
-        key_closes=((">", "schema"),),
-        value_closes=f"</{parameter}>",
-        **fields,
-    )
-
-
-def _invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fields: Any) -> ParameterStyle:
-    """A style whose tags are `<invoke name="NAME">` and `<parameter name="KEY">`, in a name space of their own."""
-    keys: tuple[tuple[str, ValueKind], ...] = (('">', "schema"),)
-    return ParameterStyle(
-        name=name,
-        opens=openers,
-        closes=closer,
-        call_opens=f'<{space}invoke name="',
-        call_closes=f"</{space}invoke>",
-        name_ends=('">',),
-        key_opens=f'<{space}parameter name="',
-        key_closes=fields.pop("key_closes", keys),
-        value_closes=f"</{space}parameter>",
-        **fields,
-    )
-
-
-def _keys_and_values(name: str, opener: str, closer: str, suffix: str = "", **fields: Any) -> ParameterStyle:
-    """A style whose tags are `<arg_key>KEY</arg_key>` and `<arg_value>VALUE</arg_value>`."""
-    return ParameterStyle(
-        name=name,
-        opens=(opener,),
-        closes=closer,
-        key_opens=f"<arg_key{suffix}>",
-        key_closes=((f"</arg_key{suffix}>", "schema"),),
-        value_opens=f"<arg_value{suffix}>",
-        value_closes=f"</arg_value{suffix}>",
-        **fields,
-    )
-
+from tokenweir.templates.style_names import TOOL_FAMILIES, named_style
+from tokenweir.templates.tool_grammars import (
+    LiteralStyle,
+    ParameterStyle,
+    ToolStyle,
+    ValueKind,
+    functions_and_parameters,
+    invokes,
+    json_in_tags,
+    keys_and_values,
+)
 
 _DSML_KEYS: tuple[tuple[str, ValueKind], ...] = (('" string="true">', "string"), ('" string="false">', "json"))
 _KIMI_TYPES = ("number", "integer", "boolean", "object", "array", "null")
@@ -119,7 +72,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             value_closes="<|close|>argument<|sep|>",
             tokens=("<|open|>", "<|close|>", "<|sep|>"),
         ),
-        _invokes(
+        invokes(
             "deepseek-v3.2",
             ("<｜DSML｜function_calls>",),
             "</｜DSML｜function_calls>",
@@ -129,7 +82,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             shows=("DSML", "function_calls", "invoke name="),
         ),
         # SGLang's deepseekv4_detector.py: as V3.2, with another name for the block.
-        _invokes(
+        invokes(
             "deepseek-v4",
             ("<｜DSML｜tool_calls>",),
             "</｜DSML｜tool_calls>",
@@ -137,7 +90,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             key_closes=_DSML_KEYS,
             shows=("DSML", "tool_calls>", "invoke name="),
         ),
-        _invokes(
+        invokes(
             "minimax-m2",
             ("<minimax:tool_call>",),
             "</minimax:tool_call>",
@@ -172,7 +125,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             value_closes="</steptml:parameter>",
             tokens=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_begin｜>", "<｜tool_call_end｜>"),
         ),
-        _parameters(
+        functions_and_parameters(
             "seed-oss",
             ("<seed:tool_call>",),
             "</seed:tool_call>",
@@ -180,7 +133,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             "parameter",
             tokens=("<seed:tool_call>", "</seed:tool_call>"),
         ),
-        _keys_and_values(
+        keys_and_values(
             "hunyuan-v3",
             "<tool_calls:opensource>",
             "</tool_calls:opensource>",
@@ -191,7 +144,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<tool_calls:opensource>", "<tool_sep:opensource>"),
             shows=(":opensource", "<tool_calls{}>", "<tool_sep{}>"),
         ),
-        _keys_and_values(
+        keys_and_values(
             "glm",
             "<tool_call>",
             "</tool_call>",
@@ -300,7 +253,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("[TOOL_CALLS]",),
             others=("[CALL_ID]", "[ARGS]"),
         ),
-        _tagged(
+        json_in_tags(
             "cohere",
             "<|START_ACTION|>",
             "<|END_ACTION|>",
@@ -314,9 +267,9 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             closes="<|action_end|>",
             tokens=("<|action_start|>", "<|plugin|>", "<|action_end|>"),
         ),
-        _tagged("longcat", "<longcat_tool_call>", "</longcat_tool_call>"),
-        _tagged("nemotron", "<TOOLCALL>", "</TOOLCALL>", lists=True),
-        _tagged(
+        json_in_tags("longcat", "<longcat_tool_call>", "</longcat_tool_call>"),
+        json_in_tags("nemotron", "<TOOLCALL>", "</TOOLCALL>", lists=True),
+        json_in_tags(
             "tool-calls",
             "<tool_calls>",
             "</tool_calls>",
@@ -325,7 +278,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             unlike=("<tool_sep>", "<arg_key>"),
         ),
         ToolStyle(name="granite", opens=("<|tool_call|>",), lists=True, tokens=("<|tool_call|>",)),
-        _parameters(
+        functions_and_parameters(
             "qwen3-coder",
             ("<tool_call>", "<function="),
             "</tool_call>",
@@ -352,7 +305,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             objects=False,
             shows=(">>>${recipient}",),
         ),
-        _tagged("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
+        json_in_tags("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
         # vLLM's llama4_pythonic_tool_parser.py and pythonic_tool_parser.py; or an answer that is a list of calls.
         LiteralStyle(
             name="pythonic",
@@ -404,44 +357,6 @@ TOOL_STYLES: dict[str, ToolStyle] = {
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""
 
-TOOL_FAMILIES: dict[str, str] = {
-    "gpt-oss": "harmony",
-    "functionary-v3.1": "functionary",
-    "deepseek-r1": "deepseek",
-    "deepseek-v3": "deepseek",
-    "deepseek-v31": "deepseek",
-    "deepseek-v32": "deepseek-v3.2",
-    "glm45": "glm",
-    "glm46": "glm",
-    "glm47": "glm",
-    "hy-v3": "hunyuan-v3",
-    "ling3": "glm",
-    "nemotron-3": "qwen3-coder",
-    "qwen35": "qwen3-coder",
-    "qwen36": "qwen3-coder",
-    "step3p5": "qwen3-coder",
-    "gemma": "gemma4",
-    "llama4": "pythonic",
-    "minimax": "minimax-m2",
-    "seed": "seed-oss",
-    "ernie45": "hermes",
-    "qwen": "hermes",
-    "qwen25": "hermes",
-    "qwen3": "hermes",
-    "smollm3": "hermes",
-    "hunyuan-a13b": "tool-calls",
-    "jamba": "tool-calls",
-    "minimax-m1": "tool-calls",
-    "llama": "llama3",
-    "llama3-json": "llama3",
-    "llama31": "llama3",
-    "llama32": "llama3",
-    "command-a": "cohere",
-    "command-r7b": "cohere",
-    "kimi": "kimi-k2",
-}
-"""Families of models by the name of their style, for those that share one."""
-
 
 def tool_style_of(style: str | ToolStyle) -> ToolStyle:
     """Look up a style by its own name or that of a family of models; case and `_` for `-` make no difference.
@@ -455,28 +370,3 @@ def tool_style_of(style: str | ToolStyle) -> ToolStyle:
 
     """
     return style if isinstance(style, ToolStyle) else named_style(style, "tool style", TOOL_STYLES, TOOL_FAMILIES)
-
-
-def shown_tools(text: str) -> str | None:
-    """Name the style that a template's text shows: an opening text stands there, and nothing of another style."""
-    for style in TOOL_STYLES.values():
-        shown = all(mark in text for mark in style.shows) if style.shows else any(mark in text for mark in style.opens)
-        if shown and not any(mark in text for mark in style.unlike):
-            return style.name
-    return None
-
-
-def style_of_answer(shown: str | None, tools: object) -> str | None:
-    """Choose how to look for calls in an answer.
-
-    Args:
-        shown: The style that the template shows.
-        tools: The request's tools.
-
-    Returns:
-        The style, "auto" where none is shown. Without tools None, unless every answer of the style has markup.
-
-    """
-    if tools:
-        return shown or "auto"
-    return shown if shown is not None and TOOL_STYLES[shown].answers else None

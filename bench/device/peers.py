@@ -21,6 +21,7 @@ from shared.texts import TEXTS
 from tokenweir.encode.tokenizer import Tokenizer
 
 GPT2, CL100K = "gpt2/tokenizer.json", "openai/cl100k_base.tiktoken"
+LLAMA2, BERT = "llama-2/tokenizer.json", "bert-base-uncased/tokenizer.json"
 
 READ = {
     GPT2: {

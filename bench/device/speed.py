@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 from device.clock import Bench, Numbers, check_ids, on_device, rates
-from device.peers import CL100K, GPT2, beside
+from device.peers import CL100K, GPT2, LLAMA2, beside
 from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import GpuEncoder, encoder
+from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, encoder
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.exact import ExactBatch
@@ -93,6 +93,29 @@ def ends(bench: Bench) -> Numbers:
                 **rates(texts, seconds),
                 "Arrow, us": seconds["Arrow"] * 1e6,
             }
+    return numbers
+
+
+def decode(bench: Bench) -> Numbers:
+    """GB/s of decoded text, ids on the device to texts on the device, beside our own CPU to `str`; the texts are compared."""
+    numbers: Numbers = {}
+    for vocabulary in (CL100K, LLAMA2):
+        tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
+        decoder = GpuDecoder(tok, device=bench.device)
+        for name, (n, size) in BATCHES.items():
+            for language in LANGUAGES:
+                texts = bench.texts(language, n, size)
+                rows = tok.encode_batch(texts)
+                there = DeviceRagged(
+                    bench.device.to_device(rows.ids), bench.device.to_device(rows.offsets), bench.device
+                )
+                if decoder.decode_batch(there).to_host() != tok.decode_batch(rows):
+                    raise RuntimeError("the GPU's texts differ from the CPU's")
+                seconds = {
+                    "GPU": bench.seconds(partial(decoder.decode_batch, there)),
+                    "CPU": bench.seconds(partial(tok.decode_batch, rows)),
+                }
+                numbers[f"{vocabulary.partition('/')[0]}, {name}, {language}"] = {**rates(texts, seconds)}
     return numbers
 
 

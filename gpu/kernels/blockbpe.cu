@@ -3,6 +3,8 @@
 // A pass merges all pairs of the lowest rank (block_merge.cuh). The ids are those of Algorithm 1, which merges one pair a step;
 // tests/oracles/blockbpe_reference.py says how that algorithm is read. There are about as many passes as different words and parts of
 // words in the string, and each takes time in its length.
+//
+// The kernel `algorithm1` does what the paper prints and nothing else, for comparison: one merge a pass, by its steps 1 to 5.
 #include "block_merge.cuh"
 #include "device/device_bpe.h"
 #include "documents.cuh"
@@ -20,9 +22,83 @@ struct Merges {
   __device__ uint32_t merged(uint32_t left, uint32_t right, uint32_t rank) const { return bpe.merged(left, right, rank); }
 };
 
+// Algorithm 1 with the threads of sections 4.2 and 4.3: a pass looks up every pair anew, finds the lowest rank of the block,
+// merges its leftmost occurrence, and closes the gap by a prefix sum. As `merge`, but that it needs no ranks in `buffers`.
+template <class Bpe>
+__device__ uint32_t merge_leftmost(const Bpe& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& words) {
+  which = 0;
+  for (;;) {
+    const uint32_t* const from = buffers.of(which, n).ids;
+    uint32_t mine = kNone, leftmost = kNone;
+    for (uint32_t i = threadIdx.x; i + 1 < n; i += blockDim.x) {
+      const uint32_t rank = bpe.priority(from[i], from[i + 1]);
+      if (rank < mine) mine = rank, leftmost = i;
+    }
+    const uint32_t lowest = block_min(mine, words.lowest);
+    if (lowest == kNone) return n;
+    const uint32_t at = block_min(mine == lowest ? leftmost : kNone, words.last);
+    const Share share(n);
+    uint32_t kept = 0;
+    for (uint32_t i = share.begin; i < share.end; i++) kept += i != at + 1;
+    const Place place = block_scan(kept, words.kept);
+    which ^= 1;
+    uint32_t* to = buffers.of(which, place.total).ids + place.before;
+    for (uint32_t i = share.begin; i < share.end; i++)
+      if (i != at + 1) *to++ = i == at ? bpe.merged(from[i], from[i + 1], lowest) : from[i];
+    n = place.total;
+    __syncthreads();
+  }
+}
+
+// The documents of a launch and what becomes of them; see the kernels.
+struct Strings {
+  const DeviceBpe* tables;
+  const uint8_t* text;
+  Documents documents;
+  uint32_t max_bytes;
+  const uint32_t *taken, *added;
+  Tokens far[2];
+  uint32_t *ids, *tokens;
+};
+
+// Encodes the block's document; `merge_all` is one of the two above.
+template <class Merge>
+__device__ void encode_document(const Strings& strings, uint32_t (*near)[kNear], Words& words, const Merge& merge_all) {
+  const Documents& documents = strings.documents;
+  const uint32_t document = blockIdx.x, begin = documents.begin(document), n_bytes = documents.end(document) - begin;
+  if (documents.refusals[document]) return;
+  if (n_bytes > strings.max_bytes) {
+    if (threadIdx.x == 0) documents.refuse_document(document, kTooLong);
+    return;
+  }
+  const DeviceBpe bpe = *strings.tables;
+  const Buffers buffers{{{near[0], near[1]}, {near[2], near[3]}},
+                        {{strings.far[0].ids + begin, strings.far[0].ranks + begin},
+                         {strings.far[1].ids + begin, strings.far[1].ranks + begin}}};
+
+  // The first tokens: added ones, and the bytes between them.
+  const Share bytes(n_bytes);
+  const auto is_kept = [&](uint32_t at) { return !has_bit(strings.taken, at) || has_bit(strings.added, at); };
+  uint32_t kept = 0;
+  for (uint32_t at = begin + bytes.begin; at < begin + bytes.end; at++) kept += is_kept(at);
+  const Place place = block_scan(kept, words.kept);
+  uint32_t* to = buffers.of(0, place.total).ids + place.before;
+  for (uint32_t at = begin + bytes.begin; at < begin + bytes.end; at++)
+    if (is_kept(at)) *to++ = has_bit(strings.taken, at) ? strings.ids[at] | kWhole : bpe.byte(strings.text[at]);
+  __syncthreads();
+
+  uint32_t which;
+  const uint32_t n = merge_all(Merges{bpe}, buffers, place.total, which, words);
+  const Tokens left = buffers.of(which, n);
+  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+    strings.ids[begin + i] = left.ids[i] & ~kWhole;
+    set_bit(strings.tokens, begin + i);
+  }
+}
+
 }  // namespace tokenweir::block
 
-// Encodes each document by a block.
+// Each encodes each document by a block.
 //
 // Documents of more than `max_bytes` bytes are refused. taken: bits of the bytes of added tokens, and added: of their first ones,
 // where `ids` has them. far*: scratch, a word for each byte of text. The ids of a document go one after the other to the
@@ -32,40 +108,27 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
              uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,
              uint32_t* far1_ids, uint32_t* far1_ranks, uint32_t* ids, uint32_t* tokens, uint32_t* refusals,
              uint32_t* counters) {
-  using namespace tokenweir;
   using namespace tokenweir::block;
   __shared__ uint32_t near[4][kNear];
   __shared__ Words words;
-  const Documents documents{offsets, n_documents, refusals, counters};
-  const uint32_t document = blockIdx.x, begin = documents.begin(document), n_bytes = documents.end(document) - begin;
-  if (refusals[document]) return;
-  if (n_bytes > max_bytes) {
-    if (threadIdx.x == 0) documents.refuse_document(document, kTooLong);
-    return;
-  }
-  const DeviceBpe bpe = *tables;
-  const Buffers buffers{{{near[0], near[1]}, {near[2], near[3]}},
-                        {{far0_ids + begin, far0_ranks + begin}, {far1_ids + begin, far1_ranks + begin}}};
+  encode_document({tables, text, {offsets, n_documents, refusals, counters}, max_bytes, taken, added,
+                   {{far0_ids, far0_ranks}, {far1_ids, far1_ranks}}, ids, tokens}, near, words,
+                  [](const Merges& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& own) {
+                    return merge(bpe, buffers, n, which, own);
+                  });
+}
 
-  // The first tokens: added ones, and the bytes between them.
-  const Share bytes(n_bytes);
-  uint32_t kept = 0;
-  for (uint32_t at = begin + bytes.begin; at < begin + bytes.end; at++) kept += !has_bit(taken, at) || has_bit(added, at);
-  const Place place = block_scan(kept, words.kept);
-  uint32_t* to = buffers.of(0, place.total).ids + place.before;
-  for (uint32_t at = begin + bytes.begin; at < begin + bytes.end; at++) {
-    if (!has_bit(taken, at))
-      *to++ = bpe.byte(text[at]);
-    else if (has_bit(added, at))
-      *to++ = ids[at] | kWhole;
-  }
-  __syncthreads();
-
-  uint32_t which;
-  const uint32_t n = merge(Merges{bpe}, buffers, place.total, which, words);
-  const Tokens left = buffers.of(which, n);
-  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-    ids[begin + i] = left.ids[i] & ~kWhole;
-    set_bit(tokens, begin + i);
-  }
+extern "C" __global__ void __launch_bounds__(1024, 1)
+    algorithm1(const tokenweir::DeviceBpe* tables, const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
+               uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,
+               uint32_t* far1_ids, uint32_t* far1_ranks, uint32_t* ids, uint32_t* tokens, uint32_t* refusals,
+               uint32_t* counters) {
+  using namespace tokenweir::block;
+  __shared__ uint32_t near[4][kNear];
+  __shared__ Words words;
+  encode_document({tables, text, {offsets, n_documents, refusals, counters}, max_bytes, taken, added,
+                   {{far0_ids, far0_ranks}, {far1_ids, far1_ranks}}, ids, tokens}, near, words,
+                  [](const Merges& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& own) {
+                    return merge_leftmost(bpe, buffers, n, which, own);
+                  });
 }

@@ -25,8 +25,8 @@ from tokenweir.stream.pipeline.transforms import DecodeChat
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+from tokenweir.templates.shown_styles import style_of_answer
 from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, honour_tool_choice
-from tokenweir.templates.tool_styles import style_of_answer
 
 CALL_LIST_OPTIONS: OutputOptions = {"reasoning": None, "tool_style": CALL_LIST}
 """How an answer that the engine holds to a list of calls is decoded."""

@@ -35,8 +35,8 @@ from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage
 from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.shown_styles import style_of_answer
 from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
-from tokenweir.templates.tool_styles import style_of_answer
 
 T = TypeVar("T")
 

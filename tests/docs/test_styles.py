@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tokenweir.templates.reasoning_styles import FAMILIES, STYLES
-from tokenweir.templates.tool_styles import TOOL_FAMILIES, TOOL_STYLES
+from tokenweir.templates.reasoning_styles import STYLES
+from tokenweir.templates.style_names import REASONING_FAMILIES, TOOL_FAMILIES
+from tokenweir.templates.tool_styles import TOOL_STYLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "styles.md"
@@ -46,7 +47,7 @@ def page():
         for style in TOOL_STYLES.values()
     ]
     thinking = [
-        [code(style.name), others(FAMILIES, style.name), listed(style.openers), listed(style.closers)]
+        [code(style.name), others(REASONING_FAMILIES, style.name), listed(style.openers), listed(style.closers)]
         for style in STYLES.values()
     ]
     return f"""# Styles

@@ -60,23 +60,29 @@ def by_merges(merges, added=()):
     return tok, BlockBpeReference(vocabulary, merges, special)
 
 
+@pytest.fixture(params=[False, True], ids=["ours", "literal"])
+def literal(request):
+    """Whether a pass makes one merge, as Algorithm 1 is printed, or all that can be made at once."""
+    return request.param
+
+
 @pytest.mark.parametrize(("letters", "block", "longest"), [(b"ab", 32, 90), (b"abc", 64, 150), (b"a\xe6\x97 ", 96, 60)])
-def test_merges(device_of, letters, block, longest):
+def test_merges(device_of, letters, block, longest, literal):
     pick = random.Random(letters)
-    for seed in range(40):
+    for seed in range(8 if literal else 30):
         device = device_of(seed)
         merges = random_merges(pick, letters, pick.randint(0, 25))
         tok, reference = by_merges(merges)
         texts = [*random_texts(pick, letters, 6, longest), letters[:1] * longest]
-        batch = BlockBpeBatch(tok, device, block=block)
+        batch = BlockBpeBatch(tok, device, block=block, literal=literal)
         assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (merges, texts)
 
 
 @pytest.mark.parametrize(("letters", "block"), [(b"ab", 32), (b"abcd", 64)])
-def test_ranks(device_of, letters, block):
+def test_ranks(device_of, letters, block, literal):
     """Several pairs may have one rank, and the halves of a token be rarer than the token."""
     pick = random.Random(letters)
-    for seed in range(40):
+    for seed in range(8 if literal else 30):
         device = device_of(seed)
         tokens = {left + right for left, right in random_merges(pick, letters, pick.randint(1, 25))}
         tokens = [*sorted(tokens), *(bytes([byte]) for byte in range(256))]
@@ -85,27 +91,46 @@ def test_ranks(device_of, letters, block):
         tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
         reference = BlockBpeReference(ranks)
         texts = random_texts(pick, letters, 6, 100)
-        batch = BlockBpeBatch(tok, device, block=block)
+        batch = BlockBpeBatch(tok, device, block=block, literal=literal)
         assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (ranks, texts)
 
 
-def test_every_short_text(device):
+def test_every_short_text(device, literal):
     """Of two letters, under merges that overlap themselves and create pairs which go first."""
     merges = [(b"aa", b"b"), (b"b", b"aa"), (b"a", b"a"), (b"b", b"b"), (b"bb", b"bb"), (b"aa", b"aa"), (b"a", b"bb")]
     tok, reference = by_merges(merges)
     texts = ["".join(letters) for n in range(9) for letters in product("ab", repeat=n)]
     expected = [reference.encode(text.encode()) for text in texts]
-    assert ids_of(BlockBpeBatch(tok, device, block=32), device, texts) == expected
+    assert ids_of(BlockBpeBatch(tok, device, block=32, literal=literal), device, texts) == expected
 
 
-def test_a_merge_that_creates_a_pair_which_goes_first(device):
+def test_a_merge_that_creates_a_pair_which_goes_first(device, literal):
     """Here merging all pairs of the lowest rank at once differs from Algorithm 1."""
     merges = [(b"ab", b"a"), (b"a", b"b")]
     tok, reference = by_merges(merges)
     name = reference.vocabulary
     assert reference.merge(b"ababab") == [b"aba", b"b", b"ab"]
     expected = [name[b"aba"], name[b"b"], name[b"ab"]]
-    assert ids_of(BlockBpeBatch(tok, device, block=32), device, ["ababab"]) == [expected]
+    assert ids_of(BlockBpeBatch(tok, device, block=32, literal=literal), device, ["ababab"]) == [expected]
+
+
+def test_a_pass_that_merges_one_pair_on_strings_of_any_length(device_of):
+    """Added tokens between, and more than fits into shared memory; by the blocks of the paper."""
+    tok, _ = by_merges([(b"a", b"b"), (b"ab", b"ab"), (b"c", b"ab")], [AddedToken("<s>")])
+    cpu = unsplit(tok)
+    texts = ["ab<s>abab" * 3, "", "<s>", "x" * 2500 + "cab" * 8, "c" * 2048 + "ab"]
+    for block in (32, 256, 1024):
+        device = device_of(block)
+        batch = BlockBpeBatch(tok, device, block=block, literal=True)
+        assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
+
+
+@pytest.mark.parametrize(("one_a_pass", "kernel"), [(False, "blockbpe"), (True, "algorithm1")])
+def test_each_has_a_kernel_of_its_own(device, monkeypatch, one_a_pass, kernel):
+    launched, launch = [], device.launch
+    monkeypatch.setattr(device, "launch", lambda name, *args: (launched.append(name), launch(name, *args)))
+    run(BlockBpeBatch(small(), device, block=32, literal=one_a_pass), device, ["ab"])
+    assert launched == [kernel, "count_ids", "collect_ids"]
 
 
 @pytest.mark.parametrize("block", [256, 512, 1024])

@@ -3,15 +3,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.templates.reasoning_styles import FAMILIES, STYLES, style_of
+from tokenweir.templates.reasoning_styles import STYLES, style_of
+from tokenweir.templates.style_names import REASONING_FAMILIES
 
 
 def test_names_and_families_find_their_style():
     assert style_of("think") is style_of("Qwen3") is style_of("deepseek_r1") is STYLES["think"]
     assert style_of("magistral").openers == ("[THINK]",)
     assert style_of(STYLES["seed-oss"]).closers == ("</seed:think>",)
-    assert set(FAMILIES.values()) <= set(STYLES)
-    assert not set(FAMILIES) & set(STYLES)
+    assert set(REASONING_FAMILIES.values()) <= set(STYLES)
+    assert not set(REASONING_FAMILIES) & set(STYLES)
 
 
 def test_an_unknown_name_lists_those_that_exist():

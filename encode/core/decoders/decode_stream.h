@@ -134,8 +134,7 @@ class DecodeState {
     if (first) {
       here = tokens.content_at(id, {true, false});
       bytes = here.second;
-      first_ = !bytes && here.first.empty() && tokens.first_until() != FirstUntil::kToken &&
-               (tokens.first_until() == FirstUntil::kText || content.empty());
+      first_ = tokens.stays_first(id, here.first, bytes);
       content = here.first;
     }
     if (bytes) return take_bytes(content, first, out);

@@ -151,7 +151,12 @@ class TokenBytes {
 
   bool first_differs() const { return first_differs_; }
   bool last_differs() const { return last_differs_; }
-  FirstUntil first_until() const { return decoding_.first_until; }
+
+  // Whether the token after this one counts as the first too; `first_content` is what this one stands for as the first.
+  bool stays_first(size_t id, std::string_view first_content, bool bytes) const {
+    if (bytes || !first_content.empty() || decoding_.first_until == FirstUntil::kToken) return false;
+    return decoding_.first_until == FirstUntil::kText || content(id).empty();
+  }
 
   // Runs of bytes go on over text: all tokens are bytes, and those that are whole characters are only called text.
   bool all_bytes() const { return decoding_.spelling >= Spelling::kAlphabet; }

@@ -40,6 +40,12 @@ inline uint64_t letters_of(std::string_view text) {
   return letters;
 }
 
+// What goes from the beginning of a text: up to `count` copies of an ASCII character.
+struct Stripped {
+  char character = 0;
+  size_t count = 0;
+};
+
 class TextStep {
  public:
   // What a step knows of the text so far.
@@ -90,6 +96,13 @@ class TextStep {
 
   // Nothing is held, and all text from here on passes as it is.
   bool rests(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.begun; }
+
+  // Whether it takes ASCII characters from the beginning of a text and does nothing else.
+  bool strips_begin(Stripped& stripped) const {
+    if (kind_ != Kind::kStrip || when_ != When::kAlways || stop_ > 0 || pattern_.size() != 1) return false;
+    stripped = {pattern_[0], start_};
+    return true;
+  }
 
   // What the step does here may depend on text from long ago, not only on whether there was any.
   bool remembers() const { return kind_ != Kind::kStrip || stop_ > 0; }
@@ -223,6 +236,11 @@ class TextSteps {
     for (size_t i = 0; i < steps_.size(); i++)
       if (!steps_[i].rests(states[i])) return false;
     return true;
+  }
+
+  // Whether that is all they do, if anything.
+  bool strip_begin(Stripped& stripped) const {
+    return steps_.empty() || (steps_.size() == 1 && steps_[0].strips_begin(stripped));
   }
 
   // `states` may also be empty.

@@ -6,7 +6,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "encoder/added_tokens.h"
+#include "device/device_contents.h"
 #include "device/device_tables.h"
+#include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "normalizers/normalization_forms.h"
 
@@ -30,6 +32,18 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
       .def_prop_ro("characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
       .def_prop_ro("lengths", [](const DeviceTables& self) { return to_numpy(self.lengths); }, nb::rv_policy::move);
+
+  nb::class_<DeviceContents>(m, "DeviceContents")
+      .def("__init__",
+           [](DeviceContents* self, const PyTokenBytes& tokens, bool skip_special) {
+             new (self) DeviceContents(tokens.table, skip_special);
+           }, "tokens"_a, "skip_special"_a)
+      .def_prop_ro("bytes", [](const DeviceContents& self) { return to_numpy(self.bytes); }, nb::rv_policy::move)
+      .def_prop_ro("contents", [](const DeviceContents& self) { return rows<uint32_t>(self.contents); }, nb::rv_policy::move)
+      .def_prop_ro("first", [](const DeviceContents& self) { return rows<uint32_t>(self.first); }, nb::rv_policy::move)
+      .def_prop_ro("stripped", [](const DeviceContents& self) {
+        return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
+      });
 
   m.def("nfc_ranks", [] {
     using namespace normalization;

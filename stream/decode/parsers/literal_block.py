@@ -24,8 +24,9 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.coercion import escaped, escaped_runs, json_of, quoted
+from tokenweir.stream.decode.parsers.coercion import escaped_runs, quoted
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.literals import find_escape, json_of_escape, json_of_word
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
@@ -38,12 +39,6 @@ _ENDS_NAME = re.compile(r"[^\w.\-]").search
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
 _ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
-_CONSTANTS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
-_PYTHON_NUMBER = re.compile(r"[+-]?\d+(?:_\d+)*")
-_NUMBER: frozenset[str] = frozenset({"integer", "number"})
-_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|[^xuUN0-7])", re.DOTALL)
-_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
-_LONGEST_ESCAPE = 10
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -254,13 +249,12 @@ class LiteralBlock(SteppedBlock):
         back = text.find("\\", place, len(text) if end < 0 else end) if self._style.escapes else -1
         if back >= 0:
             self._string(text[place:back], out)
-            escape = _ESCAPE.match(text, back)
-            if escape is None or (escape[0][1] in "01234567" and escape.end() == len(text) and escape.end() - back < 4):
-                if len(text) - back < _LONGEST_ESCAPE and "\n" not in text[back:]:
-                    return self._wait(text, back)
-                if escape is None:
-                    return self._break(f"{text[back : back + 2]!r} is no escape", back, out)
-            return back + self._give(escape[0], escaped(_unescaped(escape[0])), out)
+            escape, longer = find_escape(text, back)
+            if longer:
+                return self._wait(text, back)
+            if not escape:
+                return self._break(f"{text[back : back + 2]!r} is no escape", back, out)
+            return back + self._give(escape, json_of_escape(escape), out)
         if end < 0:
             end, _ = find_mark(text, place, (self._quote,))
             self._string(text[place:end], out)
@@ -279,14 +273,9 @@ class LiteralBlock(SteppedBlock):
         self._hold_back(text, place, end)
         if found is None:
             return end
-        word = self._word
-        value = _CONSTANTS.get(word)
-        if value is None and _PYTHON_NUMBER.fullmatch(word):
-            value = json_of(word.replace("_", ""), _NUMBER)
+        value = json_of_word(self._word) or (quoted(self._word) if self._style.words else None)
         if value is None:
-            value = json_of(word, _NUMBER)
-            if value.startswith('"') and not self._style.words:
-                return self._break(f"{word!r:.80} is no value", end, out)
+            return self._break(f"{self._word!r:.80} is no value", end, out)
         out.append(Piece(self._undecided.take(), TOOL_CALL, value, call=self.call))
         self._state = "after"
         return end
@@ -407,17 +396,3 @@ LiteralBlock.STEPS = {
     "between": LiteralBlock._between,
     "broken": LiteralBlock._broken,
 }
-
-
-def _unescaped(escape: str) -> str:
-    """What one of Python's escapes stands for; an unknown one stands for itself, as in Python."""
-    kind = escape[1]
-    if kind in "xuU":
-        code = int(escape[2:], 16)  # noqa: FURB166 - "U" is no prefix to Python
-    elif kind in "01234567":
-        code = int(escape[1:], 8)
-    elif kind in "\\'\"":
-        return kind
-    else:
-        return _SIMPLE.get(kind, escape)
-    return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

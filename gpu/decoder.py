@@ -1,0 +1,187 @@
+"""Batches of ids to texts on a GPU."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tokenweir.encode._core import DeviceContents
+from tokenweir.encode.encoded import Ragged
+from tokenweir.encode.errors import TokenIdError, UnsupportedTokenizerError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.device import CupyDevice, Device
+from tokenweir.gpu.ragged import DeviceRagged, DeviceRows
+from tokenweir.gpu.shared import constants, fields
+from tokenweir.gpu.structs import Structs
+
+MAX_IDS = (1 << 31) - (1 << 20)
+"""Of a batch: places in it are 32-bit numbers."""
+
+_CONSTANTS = constants("decode.cu")
+_THREADS, _TILE = _CONSTANTS["kThreads"], _CONSTANTS["kTile"]
+
+
+class DeviceTexts(DeviceRows):
+    """Many texts on a device, as their bytes in one array.
+
+    The bytes are those of the tokens: a text that was cut inside a character begins or ends with a part of one. On a CUDA
+    device the arrays are CuPy's, as those of a `DeviceRagged` are.
+
+    Attributes:
+        bytes: uint8[total], all texts one after the other.
+        offsets: int64[n + 1]; text i has `bytes[offsets[i]:offsets[i + 1]]`.
+
+    """
+
+    @property
+    def bytes(self) -> Any:
+        """See the attributes."""
+        return self._values
+
+    def to_host(self) -> list[str]:
+        """The texts on the host; what is not UTF-8 in them is U+FFFD by Python's `errors="replace"` rule.
+
+        Raises:
+            DeviceError: The device failed.
+
+        """
+        with self._device.use():
+            data = self._device.to_host(self.bytes).tobytes()
+        ends = self._host_offsets.tolist()
+        return [data[begin:end].decode("utf-8", "replace") for begin, end in pairwise(ends)]
+
+    def __repr__(self) -> str:
+        return f"DeviceTexts({len(self)} texts, {self.bytes.size} bytes, on {self._device.name})"
+
+
+class GpuDecoder:
+    """Decodes batches of ids on a GPU, to the texts that the tokenizer's own `decode_batch` gives. Threads may share one.
+
+    Attributes:
+        tokenizer: Whose ids they are.
+        device: Where it runs.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, skip_special_tokens: bool = True, device: Device | None = None) -> None:
+        """Copy what the ids stand for to a device.
+
+        Args:
+            tokenizer: One whose text is what its tokens stand for, joined: any byte-level vocabulary, those of
+                SentencePiece with or without byte fallback, WordPiece.
+            skip_special_tokens: As in `Tokenizer.decode`.
+            device: None is CuPy's current CUDA device.
+
+        Raises:
+            DeviceError: There is no device, or something that it needs is missing; the message says what.
+            UnsupportedTokenizerError: Its decoder does more than that; the message says what.
+
+        """
+        try:
+            found = DeviceContents(tokenizer.token_table, skip_special_tokens)
+        except UnsupportedTokenizerError as error:
+            raise UnsupportedTokenizerError(f"GpuDecoder: {error}") from None
+        self.tokenizer = tokenizer
+        self.device = CupyDevice() if device is None else device
+        with self.device.use():
+            self._tables = _Tables(found, self.device)
+
+    def decode_batch(self, rows: DeviceRagged | Ragged) -> DeviceTexts:
+        """Decode many rows of ids.
+
+        Args:
+            rows: Of this device, such as a `GpuEncoder` gives, or of the host; these are copied to the device.
+
+        Raises:
+            TokenIdError: For an id outside the vocabulary; the message says which, and in which row.
+            ValueError: The offsets of rows on the host are no offsets, or there are more than `MAX_IDS` ids.
+            DeviceError: The device failed or has too little memory.
+
+        """
+        with self.device.use():
+            ids, offsets = self._on_device(rows) if isinstance(rows, Ragged) else (rows.ids, rows.offsets)
+            n, n_texts = int(ids.size), int(offsets.size) - 1
+            if n > MAX_IDS:
+                raise ValueError(f"a batch of {n} ids; up to {MAX_IDS} are possible")
+            out_offsets = self.device.zeros(n_texts + 1, np.int64)
+            if not n:
+                return DeviceTexts(self.device.empty(0, np.uint8), out_offsets, self.device)
+            contents, before, counters, tiles = self._measure(ids, offsets)
+            found = self.device.to_host(counters).tolist()
+            if bad := found[_CONSTANTS["kBadIds"]]:
+                self._refuse(ids, offsets, n - bad)
+            out = self.device.empty(found[_CONSTANTS["kBytesLow"]] | found[_CONSTANTS["kBytesHigh"]] << 32, np.uint8)
+            n_blocks = -(-n // _THREADS)
+            self.device.launch(
+                "write_texts",
+                n_blocks + n_texts // _THREADS + 1,
+                _THREADS,
+                self._tables.struct,
+                contents,
+                np.uint32(n),
+                np.uint32(n_blocks),
+                before,
+                tiles,
+                offsets,
+                np.uint32(n_texts),
+                out,
+                out_offsets,
+            )
+            return DeviceTexts(out, out_offsets, self.device)
+
+    def _on_device(self, rows: Ragged) -> tuple[Any, Any]:
+        offsets = np.ascontiguousarray(rows.offsets, np.int64)
+        if not offsets.size or offsets[0] < 0 or offsets[-1] > len(rows.ids) or (np.diff(offsets) < 0).any():
+            raise ValueError(f"offsets that do not ascend from 0 to {len(rows.ids)}")
+        ids = np.ascontiguousarray(rows.ids[offsets[0] : offsets[-1]], np.int32)
+        return self.device.to_device(ids), self.device.to_device(offsets - offsets[0])
+
+    def _measure(self, ids: Any, offsets: Any) -> tuple[Any, Any, Any, Any]:
+        """What each id stands for, its place in its tile, the counters, and the tiles' places."""
+        n, n_texts = int(ids.size), int(offsets.size) - 1
+        n_tiles = -(-n // _TILE)
+        (counters,) = self.device.words([_CONSTANTS["kCounters"]], zero=True)
+        contents, before, tiles = self.device.words([2 * n, n, 2 * (n_tiles + 1)])
+        tiles = tiles.view(np.int64)
+        by_ids = self._tables.struct, ids
+        self.device.launch("find_contents", -(-n // _THREADS), _THREADS, *by_ids, np.uint32(n), contents, counters)
+        if self._tables.differs_at_begin:
+            blocks = -(-n_texts // _THREADS)
+            self.device.launch("begin_texts", blocks, _THREADS, *by_ids, offsets, np.uint32(n_texts), contents)
+        self.device.launch("count_bytes", n_tiles, _THREADS, contents, np.uint32(n), before, tiles, counters)
+        return contents, before, counters, tiles
+
+    def _refuse(self, ids: Any, offsets: Any, place: int) -> None:
+        token_id = int(self.device.to_host(ids[place : place + 1])[0])
+        row = int(np.searchsorted(self.device.to_host(offsets), place, "right")) - 1
+        raise TokenIdError(
+            f"row {row}: token id {token_id} is outside the vocabulary (0 to {len(self.tokenizer.token_table) - 1})"
+        )
+
+
+class _Tables(Structs):
+    """What ids stand for, on a device.
+
+    Attributes:
+        struct: `DecodeTables`.
+        differs_at_begin: Whether a text begins in another way than it goes on.
+
+    """
+
+    def __init__(self, found: DeviceContents, device: Device) -> None:
+        super().__init__(device)
+        stripped, most = found.stripped
+        self.differs_at_begin = bool(found.first.size or most)
+        self.struct = self._struct(
+            fields("decode.cu", "DecodeTables"),
+            {
+                "contents": found.contents,
+                "first": found.first if found.first.size else 0,
+                "bytes": found.bytes,
+                "n_ids": len(found.contents),
+                "stripped": stripped,
+                "most_stripped": most,
+            },
+        )

@@ -1,0 +1,55 @@
+"""Literals of a programming language as JSON: numbers, constants and the escapes of strings, Python's and JSON's alike."""
+
+from __future__ import annotations
+
+import re
+
+from tokenweir.stream.decode.parsers.coercion import escaped, json_of
+
+LONGEST_ESCAPE = 10  # characters
+
+_CONSTANTS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
+_PYTHON_NUMBER = re.compile(r"[+-]?\d+(?:_\d+)*")
+_NUMBER: frozenset[str] = frozenset({"integer", "number"})
+_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|[^xuUN0-7])", re.DOTALL)
+_OCTAL = "01234567"
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
+
+
+def json_of_word(word: str) -> str | None:
+    """Write a number or a constant as JSON; None if the word is neither."""
+    if (constant := _CONSTANTS.get(word)) is not None:
+        return constant
+    value = json_of(word.replace("_", "") if _PYTHON_NUMBER.fullmatch(word) else word, _NUMBER)
+    return None if value.startswith('"') else value
+
+
+def find_escape(text: str, place: int) -> tuple[str, bool]:
+    """Find the escape of a string that begins at `place`, with a backslash.
+
+    Returns:
+        The escape, or an empty text if none stands there; and whether more text could make one of it, or another one.
+
+    """
+    found = _ESCAPE.match(text, place)
+    escape = found[0] if found else ""
+    longer = not found or (escape[1] in _OCTAL and found.end() == len(text) and len(escape) < len(r"\777"))
+    return escape, longer and len(text) - place < LONGEST_ESCAPE and "\n" not in text[place:]
+
+
+def json_of_escape(escape: str) -> str:
+    """Write what an escape stands for as in a JSON string; an unknown one stands for itself, as in Python."""
+    return escaped(_meant(escape))
+
+
+def _meant(escape: str) -> str:
+    kind = escape[1]
+    if kind in "xuU":
+        code = int(escape[2:], 16)  # noqa: FURB166 - "U" is no prefix to Python
+    elif kind in _OCTAL:
+        code = int(escape[1:], 8)
+    elif kind in "\\'\"":
+        return kind
+    else:
+        return _SIMPLE.get(kind, escape)
+    return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

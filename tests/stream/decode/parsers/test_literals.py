@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenweir.stream.decode.parsers.literals import LONGEST_ESCAPE, find_escape, json_of_escape, json_of_word
+
+
+@given(st.text(st.sampled_from("abfnrtvxuU01789f'\"\\ \n"), min_size=1, max_size=LONGEST_ESCAPE))
+def test_an_escape_means_what_it_means_to_python(text):
+    escape, longer = find_escape("\\" + text, 0)
+    if not escape or longer or escape[1] in "uU":
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of escapes that it does not know
+        assert json.loads(f'"{json_of_escape(escape)}"') == ast.literal_eval(f'"{escape}"')
+
+
+@pytest.mark.parametrize(
+    ("escape", "meant"),
+    [(r"\u00e9", "é"), (r"\U0001F600", "😀"), (r"\ud83d", "\ufffd"), (r"\U00110000", "\ufffd"), (r"\q", r"\q")],
+)
+def test_characters_by_number(escape, meant):
+    assert find_escape(escape + "z", 0) == (escape, False)
+    assert json.loads(f'"{json_of_escape(escape)}"') == meant
+
+
+@pytest.mark.parametrize("text", ["\\", "\\x4", "\\u00", "\\U0001F60", "\\1", "\\12"])
+def test_more_text_may_complete_an_escape(text):
+    assert find_escape(text, 0)[1]
+    assert not find_escape(text + " " * LONGEST_ESCAPE, 0)[1]
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("True", "true"),
+        ("None", "null"),
+        ("null", "null"),
+        ("-1_000", "-1000"),
+        ("1.50", "1.50"),
+        ("1e3", "1000"),
+        ("1_", None),
+        ("nan", None),
+        ("word", None),
+    ],
+)
+def test_a_word_is_a_constant_or_a_number_or_neither(word, value):
+    assert json_of_word(word) == value
