@@ -79,6 +79,7 @@ def small_model():
             environment.setenv("TOKENWEIR_CACHE", CACHE)
         try:
             local_model.fetch_model()
+            local_model.load_engine()  # which converts it once, and says so to whoever is first
         except EngineError as error:
             if os.environ.get("REQUIRE_MODEL") == "1":
                 pytest.fail(str(error))
