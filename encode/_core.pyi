@@ -853,6 +853,12 @@ class DeviceContents:
     stripped: tuple[int, int]
     """An ASCII character, and how many copies of it go from the beginning of a text."""
 
+def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
+    """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""
+
+def combining_ranks() -> NDArray[np.uint8]:
+    """By code point: the rank of its canonical combining class, 0 for a starter."""
+
 def nfc_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter; 255 for what may not be in form C."""
 

@@ -74,6 +74,13 @@ class Batch:
         some = device.words([n, self.n_words, self.n_tiles, *scratch])
         self.ids, self._before, self._tiles, *self.scratch = some
 
+    def mark(self) -> Any:
+        """Mark where documents begin, in a bit map."""
+        begins = self.bit_map()
+        arguments = self.text, self.offsets, self.n_documents, begins, self.refusals, self.counters
+        self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
+        return begins
+
     def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None) -> None:
         """Find added tokens; each search goes between what those before have found."""
         places, n_guards = (_NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)

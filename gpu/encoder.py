@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.options import AffixOptions
+from tokenweir.encode.spec import WordPiece
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.blockbpe import BlockBpeBatch
@@ -22,6 +23,7 @@ from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
+from tokenweir.gpu.wordpiece import WordPieceBatch
 
 MAX_BATCH_BYTES = 512 << 20
 """Of text, at once on the device, unless told otherwise."""
@@ -66,7 +68,7 @@ class ModeOptions(TypedDict, total=False):
 
     Attributes:
         max_bytes: What the mode's kernels take at most; see `ExactBatch` and `BlockBpeBatch`.
-        workers: Of "exact": how many blocks share the pieces that wait for merging.
+        workers: Of "exact" for BPE: how many blocks share the pieces that wait for merging.
         block: Of "blockbpe": threads of a block.
         literal: Of "blockbpe": one merge a pass, as in the paper's Algorithm 1; a baseline.
 
@@ -78,7 +80,13 @@ class ModeOptions(TypedDict, total=False):
     literal: bool
 
 
-MODES: dict[str, type[Mode]] = {"exact": ExactBatch, "blockbpe": BlockBpeBatch}
+def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
+    batch: Any = WordPieceBatch if isinstance(tokenizer.spec.model, WordPiece) else ExactBatch
+    made: Mode = batch(tokenizer, device, **options)
+    return made
+
+
+MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeBatch}
 
 
 @dataclass
@@ -127,7 +135,7 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device.
 
         Args:
-            tokenizer: A byte-level BPE tokenizer.
+            tokenizer: A tokenizer of byte-level BPE, or of WordPiece as BERT has it.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or
@@ -149,9 +157,8 @@ class GpuEncoder:
         self._max_batch_bytes = max_batch_bytes
         self._staging = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
         self._lock = Lock()
-        make: Any = MODES[mode]
         with self.device.use():
-            self._mode: Mode = make(tokenizer, self.device, **options)
+            self._mode = MODES[mode](tokenizer, self.device, **options)
         self.tokenizer = self._mode.tokenizer
 
     def encode_batch(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import THREADS, Batch
+from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.shared import constants
@@ -35,6 +35,7 @@ REASONS = {
     _CONSTANTS["kTooLong"]: "giant piece",
     _CONSTANTS["kOddToken"]: "it has an added token that takes white space along or wants no word beside it",
     _CONSTANTS["kNotSurelyNfc"]: "Unicode's form C may change it",
+    _CONSTANTS["kOddCharacter"]: "it has a character that normalizing makes several of, or may move",
 }
 """Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
 
@@ -103,7 +104,6 @@ class ExactBatch:
                 2 * (n // (longer + 1) + 1) for longer in (_CONSTANTS["kShortSymbols"], _CONSTANTS["kMediumBytes"])
             ],
         )
-        batch.mark()
         batch.find_added(searches, guards)
         for stage in tables.cuts:
             batch.cut(stage)
@@ -117,12 +117,7 @@ class _Passage(Batch):
 
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, **sizes: Any) -> None:
         super().__init__(device, text, offsets, max_bytes, **sizes)
-        self._begins = self.bit_map()  # of documents, and then of pieces
-
-    def mark(self) -> None:
-        """Mark where documents begin."""
-        arguments = self.text, self.offsets, self.n_documents, self._begins, self.refusals, self.counters
-        self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
+        self._begins = self.mark()  # of documents, and then of pieces
 
     def cut(self, stage: Any) -> None:
         """Cut the pieces that there are by a stage."""

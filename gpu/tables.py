@@ -29,11 +29,40 @@ MAX_CELLS = _CUT["kMaxCells"]
 _NO_ID = constants("encode.cu")["kNone"]
 
 
-class ModelTables(Structs):
-    """The tables of a model and of the added tokens, each an array of its own, and the structs by which kernels find them.
+class SearchTables(Structs):
+    """The tables of the added tokens.
 
     Attributes:
-        added: `AddedTokenTables` for raw added tokens and for those of normalized text, where there are any.
+        searches: Raw added tokens, and those of normalized text, where there are any.
+        added: `AddedTokenTables` for each of them.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
+        """Copy them to a device."""
+        super().__init__(device)
+        self.searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
+        self.added = [self._added(search) for search in self.searches]
+
+    def _added(self, search: _core.AddedTokens) -> Any:
+        first = np.zeros(256, np.bool_)
+        first[[content[0] for content, _, _ in search.tokens]] = True
+        ids = [token_id | odd * _ADDED["kOdd"] for _, token_id, odd in search.tokens]
+        return self._struct(
+            fields("added_tokens.cu", "AddedTokenTables"),
+            {
+                "first": np.packbits(first, bitorder="little").view(np.uint32),
+                "trie": search.trie,
+                "ids": np.array(ids, np.uint32),
+                "longest": max(len(content) for content, _, _ in search.tokens),
+            },
+        )
+
+
+class ModelTables(SearchTables):
+    """These and the tables of byte-level BPE.
+
+    Attributes:
         bpe: `DeviceBpe`.
 
     """
@@ -51,28 +80,12 @@ class ModelTables(Structs):
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
 
         """
-        super().__init__(device)
+        super().__init__(tokenizer, device)
         self._mode = mode
         model = tokenizer.core.model
         if not isinstance(model, _core.Bpe):
             raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tokenizer.spec.model!r:.60}")
-        searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
-        self.added = [self._added(search) for search in searches]
-        self.bpe = self._bpe(model, [token for search in searches for token in search.tokens], any_bytes)
-
-    def _added(self, search: _core.AddedTokens) -> Any:
-        first = np.zeros(256, np.bool_)
-        first[[content[0] for content, _, _ in search.tokens]] = True
-        ids = [token_id | odd * _ADDED["kOdd"] for _, token_id, odd in search.tokens]
-        return self._struct(
-            fields("added_tokens.cu", "AddedTokenTables"),
-            {
-                "first": np.packbits(first, bitorder="little").view(np.uint32),
-                "trie": search.trie,
-                "ids": np.array(ids, np.uint32),
-                "longest": max(len(content) for content, _, _ in search.tokens),
-            },
-        )
+        self.bpe = self._bpe(model, [token for search in self.searches for token in search.tokens], any_bytes)
 
     def _bpe(self, model: _core.Bpe, searched: list[tuple[bytes, int, bool]], any_bytes: bool) -> Any:
         try:
@@ -139,8 +152,8 @@ class ExactTables(ModelTables):
         pages = automaton.class_pages[automaton.class_index]
         if first:  # only the first stage looks whether form C would change the text
             pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_CUT["kNotInert"]), pages)
-        class_pages, class_index = _paged(pages)
-        rank_pages, rank_index = _paged(ranks.reshape(pages.shape))
+        class_pages, class_index = paged(pages)
+        rank_pages, rank_index = paged(ranks.reshape(pages.shape))
         return self._struct(
             fields("cut.cu", "CutTables"),
             {
@@ -185,11 +198,11 @@ def _check(automaton: Automaton) -> None:
         raise UnsupportedTokenizerError(f"exact mode: the pattern {automaton.pattern!r:.200}: {reason}")
 
 
-def _paged(pages: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+def paged(pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Equal pages kept once, and the number of each."""
     numbers: dict[bytes, int] = {}
     index = [numbers.setdefault(page.tobytes(), len(numbers)) for page in pages]
-    return np.frombuffer(b"".join(numbers), np.uint8), np.array(index, np.uint16)
+    return np.frombuffer(b"".join(numbers), pages.dtype), np.array(index, np.uint16)
 
 
 def _rows_of_bits(pairs: NDArray[np.bool_]) -> NDArray[np.uint32]:

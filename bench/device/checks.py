@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from device.clock import Bench, Numbers, check_ids, same_ids
-from device.peers import GPT2
+from device.peers import BERT, GPT2
 from shared.report import DATA, ROOT
 from shared.texts import TEXTS
 
@@ -27,6 +27,7 @@ VOCABULARIES = (
     "openai/o200k_base.tiktoken",
     "llama-3.1/tokenizer.json",
     "qwen3/tokenizer.json",
+    BERT,
 )
 LANGUAGES = ("English", "Chinese", "Japanese", "chat")
 DOCUMENTS = 1_000_000

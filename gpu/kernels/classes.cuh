@@ -8,8 +8,8 @@
 // document; until then each is a character of class 0, so that every walk stays inside the text.
 #pragma once
 
+#include "characters.cuh"
 #include "documents.cuh"
-#include "base/utf8.h"
 
 namespace tokenweir {
 
@@ -61,17 +61,10 @@ struct CutText {
 
   // Of a byte that is not ASCII; without `kBegins`.
   __device__ uint8_t class_of_multibyte(uint32_t place) const {
-    if (utf8_continues(text[place])) {
-      for (uint32_t back = 1; back <= 3 && back <= place; back++)
-        if (!utf8_continues(text[place - back])) {
-          if (text[place - back] >= 0xC0 && utf8_length(text[place - back]) > back) return kInside;
-          break;
-        }
-      return refused(place, kInvalidUtf8);
-    }
     uint32_t c;
-    const uint32_t length = utf8_checked(text + place, n - place, c);
-    if (length == 0) return refused(place, kInvalidUtf8);
+    const uint32_t length = multibyte_at(text, n, place, c);
+    if (length == kNotUtf8) return refused(place, kInvalidUtf8);
+    if (length == kWithin) return kInside;
     const uint8_t entry = tables.entry(c);
     if (entry & CutTables::kNotInert && !ordered(place, c)) documents.refuse(place, kNotSurelyNfc);
     return static_cast<uint8_t>(entry & kClass | (length - 1) << kLengthShift);

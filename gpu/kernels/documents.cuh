@@ -11,8 +11,9 @@ namespace tokenweir {
 enum Refusal : uint32_t {
   kInvalidUtf8 = 1,
   kNotSurelyNfc = 2,
-  kTooLong = 4,   // a piece, or a text in which no boundary is sure
-  kOddToken = 8,  // an added token that takes white space along, or wants no word beside it
+  kTooLong = 4,        // a piece, or a text in which no boundary is sure
+  kOddToken = 8,       // an added token that takes white space along, or wants no word beside it
+  kOddCharacter = 16,  // a character of which normalizing makes several, or that it may move
 };
 
 // Words of the batch's counters.

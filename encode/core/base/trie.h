@@ -2,8 +2,8 @@
 //
 // A double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989), with XOR in
 // place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No
-// two nodes have the same base, so the label alone tells whose child a unit is. A unit is 8 bytes and a node of a
-// natural vocabulary costs little more than one; where children fit into no gap that is tried, 256 units are added.
+// two nodes have the same base, so the label alone tells whose child a unit is (trie_unit.h). A unit is 8 bytes and a node
+// of a natural vocabulary costs little more than one; where children fit into no gap that is tried, 256 units are added.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/trie_unit.h"
 
 namespace tokenweir {
 
@@ -23,7 +24,7 @@ class Trie {
     uint32_t value;
   };
 
-  static constexpr uint32_t kAbsent = (1u << 23) - 1;
+  static constexpr uint32_t kAbsent = TrieUnit::kAbsent;
   static constexpr uint32_t kMaxValue = kAbsent - 1;
 
   Trie() : Trie(std::vector<Key>{}) {}
@@ -41,9 +42,9 @@ class Trie {
   template <class Found>
   void prefixes(uint32_t from, const uint8_t* p, const uint8_t* end, Found&& found) const {
     for (uint32_t base = from; p < end; p++) {
-      const Unit unit = units_[base ^ *p];
-      if ((unit.tag & kLabelMask) != *p) return;
-      if (unit.tag >> kLabelBits != kAbsent) found(p + 1, unit.tag >> kLabelBits);
+      const TrieUnit unit = units_[base ^ *p];
+      if (!unit.is_child_by(*p)) return;
+      if (unit.value() != kAbsent) found(p + 1, unit.value());
       base = unit.base;
     }
   }
@@ -52,8 +53,8 @@ class Trie {
   uint32_t below(std::string_view bytes) const {
     uint32_t base = root_;
     for (const char c : bytes) {
-      const Unit unit = units_[base ^ static_cast<uint8_t>(c)];
-      if ((unit.tag & kLabelMask) != static_cast<uint8_t>(c)) return 0;
+      const TrieUnit unit = units_[base ^ static_cast<uint8_t>(c)];
+      if (!unit.is_child_by(static_cast<uint8_t>(c))) return 0;
       base = unit.base;
     }
     return base;
@@ -71,17 +72,14 @@ class Trie {
   }
 
   // The memory that it takes.
-  size_t bytes() const { return units_.size() * sizeof(Unit); }
+  size_t bytes() const { return units_.size() * sizeof(TrieUnit); }
+
+  const std::vector<TrieUnit>& units() const { return units_; }
+  uint32_t root() const { return root_; }
 
  private:
-  static constexpr uint32_t kBlock = 256, kLabelBits = 9, kLabelMask = (1u << kLabelBits) - 1;
-  static constexpr uint32_t kFree = kLabelMask;  // the label of a unit that is no node's child
+  static constexpr uint32_t kBlock = 256;
   static constexpr size_t kAttempts = 64;
-
-  struct Unit {
-    uint32_t base = 0;                             // of the children; 0 for a leaf: the first block stays free
-    uint32_t tag = kAbsent << kLabelBits | kFree;  // the value, and the label in the low bits
-  };
 
   // Keys in order, their bytes side by side: building walks them again and again.
   struct Sorted {
@@ -170,7 +168,7 @@ class Trie {
       (range.unit ? units_[range.unit].base : root_) = base;
       for (size_t i = 0; i < labels.size(); i++) {
         children[i].unit = base ^ labels[i];
-        units_[children[i].unit].tag = kAbsent << kLabelBits | labels[i];
+        units_[children[i].unit].set(kAbsent, labels[i]);
         places.take(children[i].unit);
       }
       open.insert(open.end(), children.rbegin(), children.rend());
@@ -179,7 +177,7 @@ class Trie {
   }
 
   void set_value(uint32_t unit, uint32_t value) {
-    units_[unit].tag = value << kLabelBits | (units_[unit].tag & kLabelMask);
+    units_[unit].set(value, units_[unit].label());
   }
 
   // A base, now taken, whose units for `labels` are free. A single child goes into one of the oldest gaps, and they are
@@ -203,7 +201,7 @@ class Trie {
   bool take_base(uint32_t base, const std::vector<uint8_t>& labels, Places& places) const {
     if (places.taken[base]) return false;
     for (const uint8_t label : labels)
-      if ((units_[base ^ label].tag & kLabelMask) != kFree) return false;
+      if (units_[base ^ label].label() != TrieUnit::kFree) return false;
     places.taken[base] = true;
     return true;
   }
@@ -215,7 +213,7 @@ class Trie {
     for (size_t unit = begin; begin > 0 && unit < end; unit++) places.give(static_cast<uint32_t>(unit));
   }
 
-  std::vector<Unit> units_;
+  std::vector<TrieUnit> units_;
   uint32_t root_ = 0;
 };
 

@@ -34,7 +34,7 @@ struct DeviceTables {
     put_pieces(bpe);
     put_pairs(bpe);
     put_merged(bpe);
-    const uint32_t* entries = bpe.characters().table().entries;
+    const uint32_t* entries = bpe.characters()->table().entries;
     characters.assign(entries, entries + CharacterTokens::kCharacters);
     if (controls_merge_) std::fill(characters.begin(), characters.end(), kNone);  // proven for all pairs
     for (uint32_t a = 0; a < 128; a++)

@@ -42,6 +42,12 @@ class WordPiece : public Model {
 
   bool guards() const override { return guards_; }
 
+  // What kernels need.
+  const Trie& trie() const { return trie_; }
+  uint32_t below_prefix() const { return below_prefix_; }
+  uint32_t unknown() const { return unknown_; }
+  uint64_t max_chars() const { return max_chars_; }
+
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
               std::vector<Span>* spans) const override {
     guarded = guarded && guards_;

@@ -8,6 +8,7 @@
 #include "encoder/added_tokens.h"
 #include "device/device_contents.h"
 #include "device/device_tables.h"
+#include "models/wordpiece.h"
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "normalizers/normalization_forms.h"
@@ -44,6 +45,17 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("stripped", [](const DeviceContents& self) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });
+
+  m.def("device_trie", [](const WordPiece& model) {
+    return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());
+  }, "model"_a);
+
+  m.def("combining_ranks", [] {
+    using namespace normalization;
+    std::unique_ptr<uint8_t[]> ranks(new uint8_t[0x110000]);
+    for (uint32_t c = 0; c < 0x110000; c++) ranks[c] = Tables<false>::properties(c) & kRank;
+    return to_numpy(std::move(ranks), {0x110000});
+  });
 
   m.def("nfc_ranks", [] {
     using namespace normalization;

@@ -1,0 +1,188 @@
+// WordPiece as BERT has it: characters are cleaned, cut and put into small letters one by one, so that each thread can tell
+// where a word begins, and encodes it: the longest token first, from left to right.
+#include "base/hash.h"
+#include "base/trie_unit.h"
+#include "characters.cuh"
+#include "documents.cuh"
+
+namespace tokenweir::wordpiece {
+
+constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
+
+// What becomes of a character, beside the one that it becomes.
+enum Kind : uint32_t {
+  kWord,   // it is part of a word
+  kAlone,  // it is a word
+  kSpace,
+  kGone,
+  kOdd  // only the host knows
+};
+constexpr uint32_t kKindShift = 24, kCharacter = 0xFFFFFF;
+
+// gpu/wordpiece.py fills it.
+struct WordPieceTables {
+  const uint16_t* index;  // [0x1100]
+  const uint32_t* pages;  // [page][256]: a kind and a character
+  const TrieUnit* units;  // of the tokens
+  uint64_t root, below_prefix;
+  uint64_t unknown;    // the id of what no tokens cover
+  uint64_t max_chars;  // of a word; longer ones are unknown
+
+  __device__ uint32_t entry(uint32_t c) const { return pages[index[c >> 8] * 256u + (c & 0xFF)]; }
+};
+
+struct Text {
+  const WordPieceTables& tables;
+  const uint8_t* text;
+  uint32_t n;
+  const uint32_t* begins;  // of documents
+  const uint32_t* taken;   // bytes of added tokens
+  uint32_t max_bytes;      // of characters that are gone, one after the other
+
+  // The entry of the character at a place and its length; kSpace, and so the end of a word, for an added token and past the
+  // end. What is no UTF-8 is odd.
+  __device__ uint32_t entry(uint32_t place, uint32_t& length) const {
+    length = 1;
+    if (place >= n || has_bit(taken, place)) return kSpace << kKindShift;
+    uint32_t c = text[place];
+    if (c >= 0x80) {
+      length = multibyte_at(text, n, place, c);
+      if (length == kWithin || length == kNotUtf8) {
+        length = 1;
+        return kOdd << kKindShift;
+      }
+    }
+    return tables.entry(c);
+  }
+
+  // Goes on to the next character of a word, at `place` or behind characters that are gone; false at the word's end. Behind
+  // too many of these no word goes on in a document that is not refused.
+  __device__ bool next(uint32_t& place, uint32_t first, uint32_t& c, uint32_t& length) const {
+    for (const uint32_t limit = place + max_bytes; place <= limit; place += length) {
+      if (place != first && place < n && has_bit(begins, place)) return false;
+      const uint32_t found = entry(place, length);
+      c = found & kCharacter;
+      if (found >> kKindShift != kGone) return found >> kKindShift == kWord;
+    }
+    return false;
+  }
+
+  // Whether a word begins with the character of a word at `place`; `is_far` if too many characters before it are gone.
+  __device__ bool begins_word(uint32_t place, bool& is_far) const {
+    for (uint32_t at = place; at > 0;) {
+      if (has_bit(begins, at) || has_bit(taken, at - 1)) return true;
+      uint32_t length;
+      do at--;
+      while (at > 0 && utf8_continues(text[at]));
+      const uint32_t kind = entry(at, length) >> kKindShift;
+      if (kind != kGone) return kind != kWord;
+      is_far = place - at > max_bytes;
+      if (is_far) return false;
+    }
+    return true;
+  }
+};
+
+// A character's UTF-8, its first byte the lowest.
+__device__ inline uint32_t utf8_of(uint32_t c) {
+  if (c < 0x80) return c;
+  const uint32_t last = 0x80 | (c & 0x3F), before = 0x80 | (c >> 6 & 0x3F), first = 0x80 | (c >> 12 & 0x3F);
+  if (c < 0x800) return (0xC0 | c >> 6) | last << 8;
+  if (c < 0x10000) return (0xE0 | c >> 12) | before << 8 | last << 16;
+  return (0xF0 | c >> 18) | first << 8 | before << 16 | last << 24;
+}
+
+// A step of the trie for each byte of a character.
+__device__ inline bool step(const TrieUnit* units, uint32_t c, uint32_t& base, uint32_t& value) {
+  uint32_t bytes = utf8_of(c);
+  do {
+    const uint8_t byte = bytes & 0xFF;
+    const TrieUnit unit = units[base ^ byte];
+    if (!unit.is_child_by(byte)) return false;
+    base = unit.base;
+    value = unit.value();
+    bytes >>= 8;
+  } while (bytes);
+  return true;
+}
+
+// The ids of the word that begins at `begin`, each where its token begins; a word that tokens do not cover is one id.
+__device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t alone, uint32_t* ids, uint32_t* tokens) {
+  const WordPieceTables& tables = source.tables;
+  uint32_t place = begin, c = alone, length, n_chars = 0;
+  bool is_known = true, more = true;
+  if (alone) source.entry(begin, length);
+  if (!alone) more = source.next(place, begin, c, length);
+  uint32_t at = place;
+  while (more && is_known) {  // a token
+    uint32_t base = static_cast<uint32_t>(at == begin ? tables.root : tables.below_prefix), value = TrieUnit::kAbsent;
+    uint32_t id = kNone, n_walked = 0, token_chars = 0, end = at;
+    bool walks = true;
+    for (place = at; walks;) {
+      walks = step(tables.units, c, base, value);
+      if (!walks) break;
+      n_walked++;
+      place += length;
+      if (value != TrieUnit::kAbsent) id = value, end = place, token_chars = n_walked;
+      walks = !alone && source.next(place, begin, c, length);
+    }
+    n_chars += token_chars;
+    is_known = id != kNone && n_chars <= tables.max_chars;
+    if (!is_known) break;
+    ids[at] = id;
+    set_bit(tokens, at);
+    place = end;
+    more = !alone && source.next(place, begin, c, length);
+    at = place;
+  }
+  if (is_known) return;
+  for (uint32_t back = begin; back <= at; back++)
+    if (has_bit(tokens, back)) atomicAnd(&tokens[back >> 5], ~(1u << (back & 31)));
+  ids[begin] = static_cast<uint32_t>(tables.unknown);
+  set_bit(tokens, begin);
+}
+
+}  // namespace tokenweir::wordpiece
+
+// A block a tile, a thread the bytes of a span; words that begin in the tile are shared by its threads. begins: bits where
+// documents begin. taken: bits of the bytes of added tokens. A document with more than `max_bytes` bytes of characters that are
+// gone in one place is refused. ids, tokens: as in encode_pieces.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    encode_words(const tokenweir::wordpiece::WordPieceTables* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
+                 uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* ids,
+                 uint32_t* tokens, uint32_t* refusals, uint32_t* counters) {
+  using namespace tokenweir;
+  using namespace tokenweir::wordpiece;
+  __shared__ uint16_t words[kTile];
+  __shared__ uint32_t n_words;
+  const Documents documents{offsets, n_documents, refusals, counters};
+  const WordPieceTables own = *tables;
+  const Text source{own, text, n, begins, taken, max_bytes};
+  if (threadIdx.x == 0) n_words = 0;
+  __syncthreads();
+
+  const uint32_t tile = blockIdx.x * kTile, first = tile + threadIdx.x * kSpan;
+  for (uint32_t at = first, length; at < n && at < first + kSpan; at++) {
+    if (has_bit(taken, at)) continue;
+    uint32_t c = text[at];
+    if (c >= 0x80) {
+      length = multibyte_at(text, n, at, c);
+      if (length == kNotUtf8) documents.refuse(at, kInvalidUtf8);
+      if (length == kWithin || length == kNotUtf8) continue;
+    }
+    const uint32_t kind = own.entry(c) >> kKindShift;
+    if (kind == kOdd) documents.refuse(at, kOddCharacter);
+    bool is_far = false;
+    if (kind == kAlone || (kind == kWord && source.begins_word(at, is_far)))
+      words[atomicAdd(&n_words, 1u)] = static_cast<uint16_t>(at - tile);
+    if (is_far) documents.refuse(at, kTooLong);
+  }
+  __syncthreads();
+
+  for (uint32_t k = threadIdx.x; k < n_words; k += kThreads) {
+    const uint32_t begin = tile + words[k];
+    uint32_t length;
+    const uint32_t entry = source.entry(begin, length);
+    encode_word(source, begin, entry >> kKindShift == kAlone ? entry & kCharacter : 0, ids, tokens);
+  }
+}

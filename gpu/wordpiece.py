@@ -1,0 +1,187 @@
+"""Exact mode for WordPiece as BERT has it.
+
+`BertNormalizer` and `BertPreTokenizer` look at one character at a time: it goes, is a space, a word by itself, or part of
+a word as one other character. What becomes of each is found out by normalizing all of Unicode once. Some characters
+become several, and some marks may be moved: a document with one of these is left to the CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode import _core
+from tokenweir.encode.components.added_tokens import is_control
+from tokenweir.encode.components.normalize import normalizer_core
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, WordPiece
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.batch import Batch
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.exact import PIECE_BYTES, REASONS
+from tokenweir.gpu.shared import constants, fields
+from tokenweir.gpu.tables import SearchTables, paged
+
+_CONSTANTS = constants("wordpiece.cu")
+_WORD, _ALONE, _SPACE, _GONE, _ODD = (_CONSTANTS[f"k{kind}"] for kind in ("Word", "Alone", "Space", "Gone", "Odd"))
+
+CODE_POINTS = 0x110000
+_SURROGATES = slice(0xD800, 0xE000)
+_MARKS = "\u302e\U0001d165"  # which no normalizer removes; in Unicode's order the second comes first
+
+
+class WordPieceBatch:
+    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+
+    Attributes:
+        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
+        max_bytes: Bytes of characters that normalizing removes, one after the other, beyond which a document is left out.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
+        """Copy the tables to the device.
+
+        Args:
+            tokenizer: A WordPiece tokenizer with BERT's pre-tokenizer, and its normalizer or none.
+            device: Where the kernels run.
+            max_bytes: See the attribute.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            ValueError: `max_bytes` is negative or too large.
+
+        """
+        if not 0 <= max_bytes < 1 << 30:
+            raise ValueError(f"max_bytes must be from 0 to {(1 << 30) - 1}, not {max_bytes}")
+        self.tokenizer = tokenizer
+        self.max_bytes = max_bytes
+        self._device = device
+        self._tables = _Tables(tokenizer, device)
+
+    def encode(
+        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
+    ) -> Encoded:
+        """Encode the documents of a batch; see `ExactBatch.encode`."""
+        searches = self._tables.added if parse_special else []
+        batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3)
+        begins = batch.mark()
+        batch.find_added(searches, guards)
+        batch.launch(
+            "encode_words",
+            -(-(int(text.size) - SLACK) // _CONSTANTS["kTile"]),
+            self._tables.words,
+            text,
+            batch.n,
+            offsets,
+            batch.n_documents,
+            begins,
+            batch.taken,
+            batch.max_bytes,
+            batch.ids,
+            batch.tokens,
+            batch.refusals,
+            batch.counters,
+        )
+        return batch.collect(REASONS)
+
+
+class _Tables(SearchTables):
+    """The tables of the added tokens, of characters, and of the tokens.
+
+    Attributes:
+        words: `WordPieceTables`.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
+        model, spec = tokenizer.core.model, tokenizer.spec.model
+        if not isinstance(model, _core.WordPiece) or not isinstance(spec, WordPiece):
+            raise UnsupportedTokenizerError(f"exact mode: the model is not WordPiece: {spec!r:.60}")
+        super().__init__(tokenizer, device)
+        entries = characters(tokenizer)
+        _check_control(tokenizer, spec, entries >> _CONSTANTS["kKindShift"])
+        pages, index = paged(entries.reshape(-1, 256))
+        units, root, below_prefix = _core.device_trie(model)
+        self.words = self._struct(
+            fields("wordpiece.cu", "WordPieceTables"),
+            {
+                "index": index,
+                "pages": pages,
+                "units": units,
+                "root": root,
+                "below_prefix": below_prefix,
+                "unknown": spec.vocab[spec.unk_token],
+                "max_chars": min(spec.max_input_chars_per_word, 1 << 30),
+            },
+        )
+
+
+def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
+    """What becomes of each character: a `Kind` of kernels/wordpiece.cu above the character that it becomes, by code point.
+
+    Raises:
+        UnsupportedTokenizerError: The normalizer or the pre-tokenizer is not BERT's.
+
+    """
+    spec = tokenizer.spec
+    if not isinstance(spec.normalizer, BertNormalizer | None):
+        raise UnsupportedTokenizerError(f"exact mode: the normalizer {spec.normalizer!r:.200} before WordPiece")
+    if not isinstance(spec.pre_tokenizer, BertPreTokenizer):
+        raise UnsupportedTokenizerError(f"exact mode: the pre-tokenizer {spec.pre_tokenizer!r:.200} before WordPiece")
+    if tokenizer.core.normalized.tokens and spec.normalizer is not None:
+        raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before WordPiece")
+    every = np.delete(np.arange(CODE_POINTS, dtype=np.uint32), _SURROGATES)
+    between = np.full(2 * len(every) + 1, ord("a"), np.uint32)  # which a mark is neither joined to nor moved across
+    between[1::2] = every
+    normalizer = normalizer_core(spec.normalizer)
+    normal, origin = normalizer.normalize_with_origin(between.tobytes().decode("utf-32-le"))
+    made = np.frombuffer(normal.encode("utf-32-le"), np.uint32)
+    own = origin[:, 0] % 2 == 1
+    made, source = made[own], every[origin[own, 0] // 2]
+
+    kinds = _kinds(tokenizer)[made]
+    count = np.bincount(source, minlength=CODE_POINTS)
+    solid = np.bincount(source, kinds != _SPACE, minlength=CODE_POINTS).astype(np.int64)
+    first = np.zeros(CODE_POINTS, np.int64)
+    first[source[::-1]] = np.arange(len(source))[::-1]  # of what a character becomes, in `made`
+    alone = (
+        (count == 3) & (solid == 1) & (kinds[np.minimum(first + 1, len(kinds) - 1)] != _SPACE)
+    )  # spaces on both sides
+    place = np.minimum(first + alone, len(made) - 1)
+    kind = np.where(alone, _ALONE, np.where(count == 1, kinds[place], _ODD))
+    kind[solid == 0] = _SPACE
+    kind[count == 0] = _GONE
+    if normalizer.normalize(_MARKS) != _MARKS:  # it decomposes, and so puts marks that stay in order
+        kind[(_core.combining_ranks() > 0) & (kind != _GONE)] = _ODD
+    kind[_SURROGATES] = _ODD
+    entries: NDArray[np.uint32] = (kind << _CONSTANTS["kKindShift"] | np.where(kind <= _ALONE, made[place], 0)).astype(
+        np.uint32
+    )
+    return entries
+
+
+def _kinds(tokenizer: Tokenizer) -> NDArray[np.int64]:
+    """What the pre-tokenizer makes of each character, by a character of each class of its automaton."""
+    (automaton,) = tokenizer.core.pre_tokenizer.automata
+    classes = automaton.class_pages[automaton.class_index].ravel()
+    kinds = np.zeros(automaton.n_classes, np.int64)
+    for number in range(automaton.n_classes):
+        member = np.flatnonzero(np.delete(classes, _SURROGATES) == number)[0]
+        member += (member >= _SURROGATES.start) * (_SURROGATES.stop - _SURROGATES.start)
+        pieces = tokenizer.core.pre_tokenizer.core.pieces(f"a{chr(member)}a")
+        kinds[number] = {1: _WORD, 2: _SPACE, 3: _ALONE}[len(pieces)]
+    return kinds[classes]
+
+
+def _check_control(tokenizer: Tokenizer, model: WordPiece, kinds: NDArray[Any]) -> None:
+    """Refuse a control token that the model could make of text: kernels do not look for them."""
+    for content in (token.content for token in tokenizer.added_tokens if is_control(token)):
+        if content not in model.vocab or content == model.unk_token:
+            continue
+        found = {int(kinds[ord(c)]) for c in content.removeprefix(model.continuing_subword_prefix)}
+        if found <= {_WORD} or (len(content) == 1 and found == {_ALONE}):
+            raise UnsupportedTokenizerError(f"exact mode: the control token {content!r:.60} may be made of text")
