@@ -38,7 +38,7 @@ struct DeviceTables {
     put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.takes_whole(id) && !bpe.is_control(id); });
     put_pairs(bpe);
     put_merged(bpe);
-    const uint32_t* entries = bpe.characters().table().entries;
+    const uint32_t* entries = bpe.characters()->table().entries;
     characters.assign(entries, entries + CharacterTokens::kCharacters);
     if (controls_merge_) std::fill(characters.begin(), characters.end(), kNone);  // proven for all pairs
     put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b, true); });

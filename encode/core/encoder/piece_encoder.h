@@ -30,6 +30,7 @@ class PieceEncoder {
       : model_(model),
         words_(guarded ? nullptr : model.words()),
         parts_(guarded ? nullptr : model.parts()),
+        characters_(model.characters()),
         cuts_(model.cuts()),
         guarded_(guarded),
         whole_(model.takes_tokens_whole()),
@@ -272,33 +273,41 @@ class PieceEncoder {
     return last + utf8_length(*last) == end;
   }
 
-  // The same part by part, most of them one character.
+  // The same part by part, most of them one character. Some characters are looked at before any of their ids is written:
+  // what is asked for one need not wait until it is known what became of the one before.
   void encode_parts(const Piece& piece) {
-    const uint8_t *part = piece.p, *const end = part + piece.n;
-    if (whole_ && model_.encode_token(part, piece.n, ids_)) return;
-    uint32_t length;
-    uint32_t before = utf8_decode(part, length);
-    const uint8_t* at = part + length;
-    bool one = before < ByteCuts::kCharacters;  // the part is one character
-    const auto finish = [&] {
-      if (one)
-        ids_.advance(model_.encode_character(before, ids_.room(3)));
+    constexpr size_t kSome = 32;
+    struct Character {
+      const uint8_t* p;
+      uint64_t alone;
+      bool cut;  // before it
+    } some[kSome];
+    const uint8_t *part = piece.p, *at = part, *const end = part + piece.n;
+    uint32_t before = ByteCuts::kCharacters;  // what is never cut beside
+    uint64_t alone = 0;                       // the part's ids, if it is one character that may be alone
+    const auto finish = [&](const uint8_t* part_end) {
+      if (alone)
+        ids_.advance(PremergedChars::unpack(alone, ids_.room(3)));
       else
-        encode_part(part, static_cast<size_t>(at - part), piece.roomy);
+        encode_part(part, static_cast<size_t>(part_end - part), piece.roomy);
     };
     while (at < end) {
-      const uint32_t c = utf8_decode(at, length);
-      if (parts_->may_cut(before, c)) {
-        finish();
-        part = at;
-        one = true;
-      } else {
-        one = false;
+      size_t n = 0;
+      for (uint32_t length; n < kSome && at < end; at += length) {
+        const uint32_t c = utf8_decode(at, length);
+        some[n++] = {at, characters_->alone(c), parts_->may_cut(before, c)};
+        before = c;
       }
-      before = c;
-      at += length;
+      for (size_t i = 0; i < n; i++) {
+        if (some[i].cut) {
+          finish(some[i].p);
+          part = some[i].p;
+        }
+        alone = some[i].p == part ? some[i].alone : 0;
+      }
     }
-    finish();
+    if (whole_ && part == piece.p && model_.encode_token(part, piece.n, ids_)) return;  // no token has a cut inside
+    finish(end);
   }
 
   void encode_part(const uint8_t* p, size_t n, bool roomy) {
@@ -319,6 +328,7 @@ class PieceEncoder {
   const Model& model_;
   const WordTable* const words_;
   const ByteCuts* const parts_;
+  const PremergedChars* const characters_;
   const SplitPoints* const cuts_;
   const bool guarded_, whole_;
   SeenPieces& seen_;

@@ -119,6 +119,7 @@ class Bpe : public Model {
   bool guards() const override { return guards_; }
   const WordTable* words() const override { return words_.get(); }
   const ByteCuts* parts() const override { return parts_.get(); }
+  const PremergedChars* characters() const override { return &characters_; }
   bool takes_tokens_whole() const override { return whole_first_; }
 
   bool merges_to(uint32_t id) const override {
@@ -136,8 +137,6 @@ class Bpe : public Model {
     if (id != kNone) out.push(id);
     return id != kNone;
   }
-
-  size_t encode_character(uint32_t character, int32_t* out) const override { return characters_.alone(character, out); }
 
   void encode_part(const uint8_t* p, size_t n, ModelScratch& scratch, IdBuffer& out) const override {
     merge_bytes(p, n, false, scratch, out);
@@ -164,7 +163,6 @@ class Bpe : public Model {
   const SharedArray<uint32_t>& merged() const { return merged_; }
   const uint32_t* byte_ids() const { return byte_ids_; }
   const TokenList& tokens() const { return tokens_; }
-  const PremergedChars& characters() const { return characters_; }
   bool is_control(uint32_t id) const { return guards_ && control_[id]; }
 
   // The priority of a pair, or kNone; with `guarded`, also kNone if it becomes a control token.

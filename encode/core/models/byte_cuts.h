@@ -83,7 +83,7 @@ class ByteCuts {
   bool may_cut(uint32_t left, uint32_t right) const {
     if ((left | right) < 0x80 || (left | right) >= kCharacters) return false;
     const size_t bit = ends_[left] * width_ + begins_[right];
-    return !(joined_[bit / 64] >> bit % 64 & 1) && !pairs_.may_have(hash(left, right));
+    return !((joined_[bit / 64] >> bit % 64 & 1) | pairs_.may_have(hash(left, right)));  // both at once, without a branch
   }
 
   template <class Visit>

@@ -11,6 +11,7 @@
 #include "base/radix_heap.h"
 #include "encoder/word_table.h"
 #include "models/byte_cuts.h"
+#include "models/premerged_chars.h"
 #include "models/split_points.h"
 #include "base/span.h"
 
@@ -74,10 +75,11 @@ class Model {
   virtual std::optional<uint32_t> nameless() const { return std::nullopt; }
 
   // For models whose pieces are bytes that merge: the tokens as they are found by their bytes, and where a piece may be cut
-  // if its parts are then merged, not looked up. Null: the model has none. `takes_tokens_whole`: a piece that is a token is
-  // that token, whatever merging makes of it.
+  // if its parts are then merged, not looked up, and the ids of parts that are one character. Null: the model has none.
+  // `takes_tokens_whole`: a piece that is a token is that token, whatever merging makes of it.
   virtual const WordTable* words() const { return nullptr; }
   virtual const ByteCuts* parts() const { return nullptr; }
+  virtual const PremergedChars* characters() const { return nullptr; }
   virtual bool takes_tokens_whole() const { return false; }
 
   // Whether merging a token's bytes gives that token.
@@ -85,9 +87,6 @@ class Model {
 
   // Appends the id of a piece that is a token; false if it is none.
   virtual bool encode_token(const uint8_t*, size_t, IdBuffer&) const { return false; }
-
-  // Writes the ids of one character below U+10000 as such a part, at most three, and returns their number.
-  virtual size_t encode_character(uint32_t, int32_t*) const { return 0; }
 
   // Appends the ids of a part of a piece, by merging alone.
   virtual void encode_part(const uint8_t*, size_t, ModelScratch&, IdBuffer&) const {}

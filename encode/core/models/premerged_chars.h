@@ -12,7 +12,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,9 +28,8 @@ class PremergedChars {
 
   PremergedChars(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
                   const TokenList& tokens)
-      : tokens_(CharacterTokens::kCharacters, kNone), alone_(CharacterTokens::kCharacters, kNone) {
-    std::vector<Several> several;
-    for (uint32_t c = 0; c < 0x80; c++) alone_[c] = byte_ids[c];
+      : tokens_(CharacterTokens::kCharacters, kNone), alone_(CharacterTokens::kCharacters, 0) {
+    for (uint32_t c = 0; c < 0x80; c++) alone_[c] = packed(&byte_ids[c], 1);
     // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge.
     std::vector<uint32_t> lowest[2][2];
     for (auto& side : lowest)
@@ -71,37 +69,31 @@ class PremergedChars {
         if (at + 2 < n) ids[at + 1] = ids[at + 2];
         n--;
       }
-      alone_[c] = n == 1 ? ids[0] : kSeveral | static_cast<uint32_t>(several.size());
-      if (n > 1) {
-        several.push_back({ids[0], ids[1], n == 3 ? ids[2] : kNone});
-        continue;
-      }
+      alone_[c] = packed(ids, n);
+      if (n > 1) continue;
       uint32_t flags = 0;
       for (int side = 0; side < 2; side++)
         for (int kind = 0; kind < 2; kind++)
           if (across[side][kind] > highest) flags |= flag(side, kind);
       tokens_[c] = ids[0] | flags;
     }
-    several_ = std::move(several);
   }
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, alone_, several_);
+    visit(tokens_, alone_);
   }
 
   CharacterTokens table() const { return {tokens_.data()}; }
 
-  // Writes what the bytes of a character below U+10000 become by themselves, up to three ids, and returns their number.
-  size_t alone(uint32_t character, int32_t* out) const {
-    const uint32_t found = alone_[character];
-    if (!(found & kSeveral)) {
-      *out = static_cast<int32_t>(found);
-      return 1;
-    }
-    const auto& ids = several_[found & ~kSeveral];
-    std::copy(ids.begin(), ids.end(), out);
-    return 2 + (ids[2] != kNone);
+  // What the bytes of a character become by themselves, one to three ids, in one word; 0 for characters from
+  // U+10000 on.
+  uint64_t alone(uint32_t character) const { return character < alone_.size() ? alone_[character] : 0; }
+
+  // Writes three ids, of which as many hold as it returns.
+  static size_t unpack(uint64_t ids, int32_t* out) {
+    for (int i = 0; i < 3; i++) out[i] = static_cast<int32_t>(ids >> kIdBits * i & ((1u << kIdBits) - 1));
+    return ids >> 3 * kIdBits;
   }
 
   // The token of the character at p[i] of a piece of n bytes, or kNone if it must begin as bytes.
@@ -113,12 +105,16 @@ class PremergedChars {
   static bool is_ascii(uint8_t byte) { return CharacterTokens::is_ascii(byte); }
   static uint32_t flag(int side, bool ascii) { return CharacterTokens::flag(side, ascii); }
 
-  static constexpr uint32_t kSeveral = 1u << 31;
+  static constexpr int kIdBits = 20;  // as in the table of pairs
 
-  using Several = std::array<uint32_t, 3>;
+  static uint64_t packed(const uint32_t* ids, size_t n) {
+    uint64_t word = uint64_t{n} << 3 * kIdBits;
+    for (size_t i = 0; i < n; i++) word |= uint64_t{ids[i]} << kIdBits * i;
+    return word;
+  }
 
-  SharedArray<uint32_t> tokens_, alone_;
-  SharedArray<Several> several_;  // the ids of characters that are no token
+  SharedArray<uint32_t> tokens_;
+  SharedArray<uint64_t> alone_;
 };
 
 }  // namespace tokenweir

@@ -1,6 +1,6 @@
 // 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
 //
-// Each instruction set has a class with the same answers. Which one a scanner takes is chosen when the program runs.
+// `range` tells which bytes lie between two that are not ASCII. Each instruction set has a class with the same answers. Which one a scanner takes is chosen when the program runs.
 #pragma once
 
 #include <cstddef>
@@ -64,6 +64,16 @@ struct PortableBytes {
     }
     return m;
   }
+
+  static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
+    uint64_t mask = 0;
+    for (int i = 0; i < 64; i += 8) {
+      uint64_t word;
+      std::memcpy(&word, p + i, 8);
+      mask |= pack(between(word & ~kTops, first & 0x7F, last & 0x7F) & word) << i;
+    }
+    return mask;
+  }
 };
 
 #ifdef TW_X86_TARGETS
@@ -94,6 +104,13 @@ struct Avx2Bytes {
     m.high = bits(a, b);
     return m;
   }
+
+  TW_AVX2 static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
+    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32));
+    const char from = static_cast<char>(first), to = static_cast<char>(last);
+    return bits(between(a, from, to), between(b, from, to));
+  }
 };
 
 struct Avx512Bytes {
@@ -116,6 +133,10 @@ struct Avx512Bytes {
     m.slash = is(v, '/');
     m.high = _mm512_movepi8_mask(v);
     return m;
+  }
+
+  TW_AVX512 static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
+    return between(_mm512_loadu_si512(p), static_cast<char>(first), static_cast<char>(last));
   }
 };
 

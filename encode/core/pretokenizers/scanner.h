@@ -35,6 +35,7 @@ class Scanner {
         throw FileError("a scanner without a kind for class " + std::to_string(c));
       pages_[i] = kinds[c];
     }
+    find_letters();
   }
 
   // Writes where pieces of [p, end) end, counted from p, and returns how many it wrote; at least one if p < end.
@@ -135,7 +136,7 @@ class Scanner {
     m.slash = bytes.slash;
     m.continuation = 0;
     m.other = ~(m.letter | m.digit | m.space | m.blank | m.newline | bytes.high);
-    if (bytes.high) n = add_high<Rules::kCases>(p, bytes.high, m, n);
+    if (bytes.high) n = add_high<Rules::kCases>(p, bytes.high & ~add_letters<Bytes>(from, m), m, n);
     if (n < 64) {
       if (n == 0) return 1;
       const uint64_t seen = below(n);
@@ -146,7 +147,19 @@ class Scanner {
     return piece_starts<Rules>(p, m, n);
   }
 
-  // Puts the characters beyond ASCII into the masks, and returns before which byte the masks are good.
+  // Puts the characters of the range of letters into the masks, all at once, and returns their bytes: of 64 bytes, of which
+  // the last character may be cut off.
+  template <class Bytes>
+  TW_INLINE uint64_t add_letters(const uint8_t* p, KindMasks& m) const {
+    const uint64_t first = Bytes::range(p, first_lead_, first_lead_) & Bytes::range(p, first_second_, 0xBF) >> 1;
+    const uint64_t leads = first | Bytes::range(p, static_cast<uint8_t>(first_lead_ + 1), last_lead_);
+    const uint64_t rest = leads << 1 | leads << 2;
+    m.continuation |= rest;
+    m.letter |= leads | rest;
+    return leads | rest;
+  }
+
+  // Puts the other characters beyond ASCII into the masks, and returns before which byte the masks are good.
   template <bool Cases>
   uint32_t add_high(const uint8_t* p, uint64_t high, KindMasks& m, uint32_t n) const {
     while (high) {
@@ -154,7 +167,7 @@ class Scanner {
       uint32_t length;
       const uint32_t c = utf8_decode_multibyte(p + i, length);
       const uint64_t bytes = below(length) << i;
-      const Kind kind = static_cast<Kind>(pages_[automaton_.class_index[c >> 8] * 256u + (c & 0xFF)]);
+      const Kind kind = kind_of(c);
       if (kind == Kind::kHard) {
         n = std::min(n, i);
         break;
@@ -176,6 +189,29 @@ class Scanner {
     return n;
   }
 
+  Kind kind_of(uint32_t c) const {
+    return static_cast<Kind>(pages_[automaton_.class_index[c >> 8] * 256u + (c & 0xFF)]);
+  }
+
+  // Finds the longest range of characters of three bytes that are letters, of no case or of any. It begins with any 64 that
+  // have two bytes in common and ends with the last character of another first byte. In Unicode so far it is Chinese.
+  void find_letters() {
+    uint32_t longest = 0, start = 0x1000;
+    for (uint32_t c = start; c <= 0x10000; c += 64) {
+      bool letters = c < 0x10000;
+      for (uint32_t i = 0; i < 64 && letters; i++) letters = kind_of(c + i) == Kind::kLetter;
+      if (letters) continue;
+      const uint32_t end = c & ~0xFFFu;
+      if (end > (start | 0xFFF) + 1 && end - start > longest) {
+        longest = end - start;
+        first_lead_ = static_cast<uint8_t>(0xE0 | start >> 12);
+        first_second_ = static_cast<uint8_t>(0x80 | (start >> 6 & 0x3F));
+        last_lead_ = static_cast<uint8_t>(0xE0 | (end - 1) >> 12);
+      }
+      start = c + 64;
+    }
+  }
+
   const uint8_t* piece_end(const uint8_t* p, const uint8_t* end) const {
     bool gap;
     return automaton_.token_end(p, end, gap);
@@ -183,6 +219,7 @@ class Scanner {
 
   Automaton automaton_;
   std::vector<uint8_t> pages_;  // Kind by page and low byte of a code point, as the automaton's classes
+  uint8_t first_lead_ = 0xFD, first_second_ = 0x80, last_lead_ = 0xFF;  // the range of letters; no text has these bytes
   Instructions instructions_;
   Scan scan_;
 };

@@ -24,7 +24,7 @@ def texts(tok, rng, count):
     words += [chr(rng.choice((rng.randrange(0x80, 0xD800), rng.randrange(0x4E00, 0x9FA6)))) for _ in range(2000)]
     words += list("漢字かなカナ，。「」　é🙂𠮷")
     for _ in range(count):
-        some = rng.choices(words, k=rng.randrange(1, 12))
+        some = rng.choices(words, k=rng.randrange(1, rng.choice((12, 12, 80))))
         if rng.random() < 0.3:
             some.insert(rng.randrange(len(some)), rng.choice((" ", "a", "1", "!", "\n")))
         yield "".join(some)

@@ -79,6 +79,20 @@ def test_every_character(name):
 
 
 @pytest.mark.parametrize("name", PATTERNS)
+def test_runs_of_chinese(name, instructions):
+    """Chinese letters are found many at once: characters at and beyond the ends of their range, at any place of 64 bytes."""
+    scanned, walked, _ = scanned_and_walked(name)
+    rng = random.Random(name)
+    inside = [chr(rng.randrange(0x4E00, 0xA000)) for _ in range(30)] + list("一\u9fff\ua000")
+    edges = (
+        "\u33ff㐀\u4dbf\u4dc0\u4dff\u4e00\u4fff\u9fff\ua000\ua3ff\ua48c\ua48d\ua4cf\uabff가힣\ud7ff\ue000\uffff𠮷。あ"
+    )
+    for _ in range(500):
+        letters = inside + rng.choices(edges + LETTERS, k=rng.randrange(1, 12))
+        check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((6, 20, 21, 22, 23, 70, 200)))))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
 def test_every_end(name):
     """A text may end anywhere: nothing past its end is read, and what is there is right."""
     scanned, walked, _ = scanned_and_walked(name)
