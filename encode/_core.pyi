@@ -886,7 +886,10 @@ def combining_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter."""
 
 def nfc_ranks() -> NDArray[np.uint8]:
-    """By code point: the rank of its canonical combining class, 0 for a starter; 255 for what may not be in form C."""
+    """By code point: the rank of its canonical combining class, 0 for a starter, or a constant of core/device/device_nfc.h."""
+
+def nfc_pairs() -> NDArray[np.uint64]:
+    """The pairs of characters that form C makes one of, but for Hangul; sorted, the first in the upper half of the word."""
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
     """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""
