@@ -126,6 +126,7 @@ CASES = [
     (None, "qwen3-coder", False, xml("look", ("at", "a < b && c > d")) + "\n" + xml("count", ("of", " 3 ")), "", "", [("look", {"at": "a < b && c > d"}), COUNT]),
     (None, "qwen3-coder", False, xml("weigh", ("mass", "1e3"), ("wet", "0")), "", "", [("weigh", {"mass": 1000.0, "wet": False})]),
     (None, "qwen3-coder", False, xml("weigh", ("mass", "heavy"), ("wet", "maybe")), "", "", [("weigh", {"mass": "heavy", "wet": "maybe"})]),
+    (None, "qwen3-coder", False, xml("plan", ("steps", "['a', \"b's\"]"), ("options", "{'x': None, \"y\": (1, True)}")), "", "", [("plan", {"steps": ["a", "b's"], "options": {"x": None, "y": [1, True]}})]),
     # GLM, Spark 2.5 and Ling 3
     ("think", "glm", True, "I must.\n" + glm("look", ("at", "Bern")), "I must.", "", [LOOK]),
     ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
@@ -210,9 +211,11 @@ INSIDE_THINKING = (
     "a call's opening token ends the thinking wherever it stands, since models do call so; whoever only mentions one in a "
     "thought cannot be told from that before the thought goes on"
 )
-STAYS = "a value that is no JSON of its type stays a string: Python's literals and escapes are not guessed at"
+STAYS = "a value that does not parse stays a string: JSON in JSON's escapes is not guessed at"
 KEPT = "what is uncertain never deletes text: what stands beside calls, or is markup without a call, is answer"
-MODEL_WROTE = "a parser tells what the model wrote: which functions and arguments the request allows is for the caller to check"
+MODEL_WROTE = (
+    "a parser tells what the model wrote: which functions and arguments the request allows is for the caller to check"
+)
 SCHEMA_LESS = "a parameter without a declared type is JSON if its text is JSON"
 NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
 
