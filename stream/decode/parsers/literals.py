@@ -74,7 +74,8 @@ def json_of_container(text: str, types: Types) -> str | None:
 
 def _json_of_text(text: str) -> str:
     """Write the inside of a string as that of a JSON string."""
-    out, place = [], 0
+    out: list[str] = []
+    place = 0
     for escape in _ESCAPE.finditer(text):
         out += escaped(text[place : escape.start()]), json_of_escape(escape[0])
         place = escape.end()
