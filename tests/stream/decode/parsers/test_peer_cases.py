@@ -205,6 +205,31 @@ CASES = [
     ("gemma4", "gemma4", False, '<|channel>thought\nHm<channel|>So.<|tool_call>call:plan{steps:[<|"|>a<|"|>,<|"|>b<|"|>],options:{x:{y:-2.5e3}}}<tool_call|><|tool_call>call:now{}<tool_call|>', "Hm", "So.", [("plan", {"steps": ["a", "b"], "options": {"x": {"y": -2500.0}}}), ("now", {})]),
     (None, "gemma4", False, 'See: <|tool_call>:look{at:<|"|>Bern<|"|>}<tool_call|>', "", "See:", [LOOK]),
     (None, "gemma4", False, '<|tool_call>:now{}<tool_call|><|tool_call>call:count{of:3}<tool_call|>', "", "", [("now", {}), COUNT]),
+    # literals, and forms of older models
+    (None, "pythonic", False, "[count(of=3), look(at='Martha\\'s \"V\"')]", "", "", [COUNT, ("look", {"at": 'Martha\'s "V"'})]),
+    (None, "pythonic", False, "<|python_start|>[plan(steps=(), options={'a': {'b': None}})]<|python_end|>", "", "", [("plan", {"steps": [], "options": {"a": {"b": None}}})]),
+    (None, "olmo3", False, "<function_calls>count(of=-3)\nnow()</function_calls>", "", "", [("count", {"of": -3}), ("now", {})]),
+    (None, "lfm2", False, "<|tool_call_start|>[count(of=007), now(from='x')]<|tool_call_end|>", "", "", [("count", {"of": 7}), ("now", {"from": "x"})]),
+    (None, "functiongemma", False, "<start_function_call>call:look{at:<escape>Bern<escape>}<end_function_call>", "", "", [LOOK]),
+    (None, "step3", False, 'So.<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="count"><steptml:parameter name="of">3</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', "", "So.", [COUNT]),
+    (None, "internlm", False, 'So.<|action_start|><|plugin|>\n{"name": "count", "parameters": {"of": 3}}<|action_end|>', "", "So.", [COUNT]),
+    (None, "longcat", False, '<longcat_tool_call>{"name": "count", "arguments": {"of": 3}}</longcat_tool_call>', "", "", [COUNT]),
+    (None, "tool-calls", False, ' So.<tool_calls>[\n    {"name": "count", "arguments": {"of": 3}},\n    {"name": "now", "arguments": {}}\n]</tool_calls>', "", "So.", [COUNT, ("now", {})]),
+    (None, "granite-20b-fc", False, '<function_call> {"name": "count", "arguments": {"of": 3}}<function_call> {"name": "now", "arguments": {}}', "", "", [COUNT, ("now", {})]),
+    (None, "xlam", False, '```json\n[{"name": "count", "arguments": {"of": 3}}]\n```', "", "", [COUNT]),
+    ("think", "xlam", False, '<think>Hm</think>[{"name": "count", "arguments": {"of": 3}}]', "Hm", "", [COUNT]),
+    # thinking alone
+    ("hunyuan-a13b", "tool-calls", False, "<think>\nHm\n</think>\n<answer>\nSo.\n</answer>", "Hm", "So.", []),
+    ("granite-3.2", "granite", False, "Here is my thought process: Hm Here is my response: So.", "Hm", "So.", []),
+    ("granite-3.2", "granite", False, "Here is no thought. Here is my response: So.", "", "Here is no thought. Here is my response: So.", []),
+    ("seed-oss", "seed-oss", True, "Hm</seed:think>So.", "Hm", "So.", []),
+    ("kimi-vl", "kimi-k2", False, "◁think▷Hm◁/think▷So.", "Hm", "So.", []),
+    ("pangu", "hermes", False, "[unused16]Hm[unused17]So.", "Hm", "So.", []),
+    ("gemma4", "gemma4", False, "<|channel>thought\nHm", "Hm", "", []),
+    ("think", "glm", True, "So.", "So.", "", []),
+    ("think", "hermes", True, "Hm</think>a</think>b", "Hm", "a</think>b", []),
+    ("think", "hermes", False, "a </think> b", "", "a </think> b", []),
+    ("muse", "muse", False, ' to=self<|message|>Hm<|eom|><|start|>assistant to=look<|message|><atem:function_calls>\n<atem:invoke name="look">\n<atem:parameter name="at">Bern</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>', "Hm", "", [LOOK]),
 ]  # fmt: skip
 
 INSIDE_THINKING = (
@@ -217,6 +242,8 @@ MODEL_WROTE = (
     "a parser tells what the model wrote: which functions and arguments the request allows is for the caller to check"
 )
 SCHEMA_LESS = "a parameter without a declared type is JSON if its text is JSON"
+QUOTED = "what stands in quotes is a string, and goes out as it comes"
+CLOSED = "arguments that have closed are whole, whatever is missing of the markup behind them"
 NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
 
 # As above, with what others expect and the reason.
