@@ -101,16 +101,12 @@ class Broadcast(Generic[T]):
         """Whether `max_ahead` bytes or more are waiting, so that the producers should wait for `room`."""
         return self._bytes >= self._max_ahead
 
-    def add(self, delta: Delta) -> bool:
-        """Add a delta at once, whether there is room or not; whether it is `full` now."""
-        self._waiting.append(delta)
-        if self._filled.event is not None:  # `_tell`, written out, since this is done for every token
-            self._filled.fire()
-        for listener in self._listeners:
-            listener()
-        if self._waiting:  # else it has been taken at once
-            self._bytes += size_of(delta)
-        return self._bytes >= self._max_ahead
+    def add(self, *deltas: Delta) -> None:
+        """Add deltas at once, whether there is room or not."""
+        self._waiting += deltas
+        self._tell()
+        if self._waiting:  # else they have been taken at once
+            self._bytes += sum(map(size_of, deltas))
 
     def _tell(self) -> None:
         """Tell those who read that there is something new, or that nothing more comes."""

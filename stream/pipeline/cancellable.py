@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Sequence
 from time import monotonic
 from types import coroutine
 from typing import Any, Self
@@ -16,7 +16,8 @@ from anyio import CancelScope
 from anyio.lowlevel import checkpoint, current_token
 
 from tokenweir.stream.events import Delta
-from tokenweir.stream.pipeline.stages import Owned, Stage
+from tokenweir.stream.pipeline.stages import Owned, Stage, read_through
+from tokenweir.stream.pipeline.transforms import Driven
 
 BREATH = 0.0005
 """Seconds for which a source that never waits may keep the event loop to itself."""
@@ -125,22 +126,29 @@ class Cancellable(AsyncIterator[Any]):
 class Deltas(Stage[Delta]):
     """The deltas of `chat()`: an async generator, which any task of its event loop can cancel.
 
+    Who wants several items of the engine decoded in one go reads `source` in its place, and gives them to `part`.
+
     Args:
-        items: The deltas.
-        sources: What the engine gives for them.
+        source: What the deltas are made of. It is owned and closed here.
+        part: What makes them.
+        engines: What the engine gives: `source`, or where that comes from.
         prompt_ids: What the engine was given.
 
     Attributes:
+        source: As given.
+        part: As given.
         prompt_ids: As given.
 
     """
 
     def __init__(
-        self, items: AsyncGenerator[Delta, None], sources: Sequence[Cancellable], prompt_ids: Sequence[int]
+        self, source: AsyncIterable[Any], part: Driven[Delta], engines: Sequence[Cancellable], prompt_ids: Sequence[int]
     ) -> None:
-        super().__init__(items)
+        self.source = Owned(source)
+        self.part = part
         self.prompt_ids = prompt_ids
-        self._cancellable = sources
+        super().__init__(read_through(self.source, part), self.source)
+        self._cancellable = engines
 
     def cancel(self) -> None:
         """Stop the engine; what was held still comes, and for each answer a `Finish`, reason "cancelled", with its usage.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Unpack
 
@@ -21,7 +21,7 @@ from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
 from tokenweir.stream.pipeline.multiplex import decode_answers, multiplex
 from tokenweir.stream.pipeline.stages import close, drive, engine_error
-from tokenweir.stream.pipeline.transforms import DecodeChat
+from tokenweir.stream.pipeline.transforms import DecodeChat, Driven, PassOn
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates import ChatTemplate
 from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
@@ -255,23 +255,29 @@ async def answer(
         )
         for index in range(sampling.n)
     ]
+    if sampling.n == 1:
+        source = _generate(engine, prompt_ids, sampling)
+        async with aclosing(Deltas(source, Driven(decoders[0], engine_error), [source], prompt_ids)) as deltas:
+            yield deltas
+        return
     sources: list[Cancellable] = []
     answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
     try:
-        if sampling.n == 1 or getattr(engine, "parallel", False):
+        if getattr(engine, "parallel", False):
             sources.append(_generate(engine, prompt_ids, sampling))
-            one = sampling.n == 1
-            answers.append(
-                drive(sources[0], decoders[0], engine_error) if one else decode_answers(sources[0], decoders)
-            )
-            yield Deltas(answers[0], sources, prompt_ids)
+            answers.append(decode_answers(sources[0], decoders))
+            async with aclosing(Deltas(answers[0], Driven(PassOn()), sources, prompt_ids)) as deltas:
+                yield deltas
         else:
             for index, decoder in enumerate(decoders):
                 seed = None if sampling.seed is None else sampling.seed + index
                 sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed)))
                 answers.append(drive(sources[index], decoder, engine_error))
-            async with multiplex(answers) as deltas:
-                yield Deltas(deltas, sources, prompt_ids)
+            async with (
+                multiplex(answers) as mixed,
+                aclosing(Deltas(mixed, Driven(PassOn()), sources, prompt_ids)) as deltas,
+            ):
+                yield deltas
     finally:
         await close(*answers)
 

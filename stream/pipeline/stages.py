@@ -34,8 +34,8 @@ from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
-from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Part, Split, StopAt, UntilEos
-from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
+from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Driven, Part, Split, StopAt, UntilEos
+from tokenweir.templates.reasoning_styles import MESSAGES, ReasoningStyle, style_of
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import tool_style_of
 
@@ -110,7 +110,7 @@ def split_reasoning(
 
     Args:
         chunks: The source, of chunks.
-        style: The tags and policies, or their name. Of the style "harmony", tool calls are found as well.
+        style: The tags and policies, or their name. Of "harmony" and "muse", tool calls are found as well.
         inside: The prompt has already opened the thinking.
         tool_style: Find the tool calls of this style too, so that tags in their arguments stay what they are.
         tool_schemas: The tools of the request; see `DecoderOptions`.
@@ -139,7 +139,7 @@ def split_tool_calls(
     Args:
         chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
             such a stage finds inside a call break it, so `split_reasoning` can find both.
-        style: How the model writes calls, or the style's name. Of the style "harmony", thinking is found as well.
+        style: How the model writes calls, or the style's name. Of "harmony" and "muse", thinking is found as well.
         tool_schemas: The tools of the request; see `DecoderOptions`.
 
     """
@@ -151,8 +151,8 @@ def _splitter(
 ) -> Splitter:
     thinking = None if style is None else style_of(style)
     calls = None if tool_style is None else tool_style_of(tool_style)
-    if calls is not None and calls.name == HARMONY:  # which is both
-        thinking = style_of(HARMONY)
+    if calls is not None and calls.name in MESSAGES:  # which is both
+        thinking = style_of(calls.name)
     splitter = make_splitter(Styles(thinking, calls), tool_schemas, inside=inside)
     assert splitter is not None  # one of the styles is given
     return splitter
@@ -254,40 +254,42 @@ def drive(
 
     """
     owned = Owned(source)
-    return Stage(_drive(owned, part, translate), owned)
+    return Stage(read_through(owned, Driven(part, translate)), owned)
 
 
-async def _drive(source: Owned, part: Part[T], translate: Callable[[Exception], Exception]) -> AsyncGenerator[T, None]:
-    failure: Exception | None = None
+async def read_through(source: Owned, part: Driven[T]) -> AsyncGenerator[T, None]:
+    """Give what a part makes of a source, which is closed before the last items, or once the reader has left."""
     last: Sequence[T] = ()
     try:
         items = aiter(source)
         while True:
             try:  # not round the `yield`, where what the reader throws in would come out
-                given = part.feed(await anext(items))
+                item = await anext(items)
             except StopAsyncIteration:
-                last = part.finish(None)
-                break
+                last = part.end()
             except Exception as error:  # noqa: BLE001 - a source can fail in any way
-                failure, last = error, part.finish(error)
+                last = part.end(error)
+            else:
+                last = part.feed(item)
+            if part.ended:
                 break
-            if part.finished:
-                last = given
-                break
-            for item in given:
-                yield item
-    except BaseException:  # the reader has left, or was cancelled
-        await source.aclose()
-        raise
+            for given in last:
+                yield given
+    finally:  # even if the reader has left, or was cancelled
+        await close_source(source, part)
+    for given in last:
+        yield given
+    part.check()
+
+
+async def close_source(source: Owned, part: Driven[Any]) -> None:
+    """Close the source of a part; what it fails with then is the failure, unless there was one before."""
     try:
         await source.aclose()
-    except Exception as error:  # noqa: BLE001 - likewise
-        failure = failure or error
-    for item in last:
-        yield item
-    if failure is not None:
-        raised = translate(failure)
-        raise raised from (failure.__cause__ if raised is failure else failure)
+    except Exception as error:
+        if not part.ended:
+            raise
+        part.failure = part.failure or error
 
 
 async def close(*closables: Any) -> None:

@@ -5,8 +5,8 @@ Each drives the objects that `ChatDecoder` consists of: the core's `Detokenizer`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError
@@ -18,6 +18,7 @@ from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Channel, Delta, FinishReason
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -36,6 +37,51 @@ class Part(Protocol[T_co]):
     def finish(self, failure: Exception | None) -> Sequence[T_co]:
         """Give what is held: the source has ended, or it or `feed` has failed."""
         ...
+
+
+class Driven(Generic[T]):
+    """A part at work: its source may fail, and so may it, and then it gives what it holds.
+
+    Args:
+        part: What takes the items.
+        translate: Makes the error that is raised of one that the source or the part raised.
+
+    Attributes:
+        ended: Whether nothing more is given.
+        failure: What the source or the part failed with.
+
+    """
+
+    def __init__(self, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure) -> None:
+        self.ended = False
+        self.failure: Exception | None = None
+        self._part = part
+        self._translate = translate
+
+    def feed(self, item: Any) -> Sequence[T]:
+        """Take an item of the source."""
+        if self.ended:
+            return ()
+        part = self._part
+        try:
+            given = part.feed(item)
+        except Exception as error:  # noqa: BLE001 - a source can give anything
+            return self.end(error)
+        self.ended = part.finished
+        return given
+
+    def end(self, failure: Exception | None = None) -> Sequence[T]:
+        """The source has ended, or failed."""
+        if self.ended:
+            return ()
+        self.ended, self.failure = True, failure
+        return self._part.finish(failure)
+
+    def check(self) -> None:
+        """Raise what the source or the part failed with, if they did."""
+        if (failure := self.failure) is not None:
+            raised = self._translate(failure)
+            raise raised from (failure.__cause__ if raised is failure else failure)
 
 
 class UntilEos:
@@ -162,6 +208,18 @@ class DecodeChat:
         deltas = self._decoder.finish(FinishReason.ERROR if failure else self._reason)
         self.finished = True
         return deltas
+
+
+class PassOn:
+    """Gives the items of its source as they are."""
+
+    finished = False
+
+    def feed(self, item: Any) -> Sequence[Any]:
+        return (item,)
+
+    def finish(self, failure: Exception | None) -> Sequence[Any]:
+        return ()
 
 
 def _chunk(item: Any) -> Chunk:

@@ -11,7 +11,7 @@ The way of a request:
     service.py, conversations.py  what all connections share: engines, tokenizer, earlier responses
     monitoring/                 what operators are told: numbers, spans, a line a request
     failures.py                 errors as clients get them
-    outbox.py, pacer.py         from an answer to the socket: when a frame is due
+    batch.py, pacer.py          when a frame is due, and what it is made of; outbox.py: to the socket
     tokens/                     render and derender, around an engine that somebody else asks
     peers.py                    several workers of one server: what they ask each other
     wire/                       the protocols, without I/O; page/ is the chat page

@@ -18,9 +18,12 @@ from tokenweir.stream.delivery.broadcast import Broadcast, Subscription
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.pipeline.cancellable import Deltas
+from tokenweir.stream.pipeline.stages import close_source
+from tokenweir.stream.server.batch import Batch
 from tokenweir.stream.server.failures import explain
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Meter
+from tokenweir.stream.server.pacer import Pacer
 from tokenweir.stream.server.wire.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")
@@ -37,6 +40,7 @@ class Generation(Generic[T]):
         replay: Keeps what has been read.
         make: Makes what readers get of the deltas that waited.
         limits: What it may cost.
+        pacer: Says when readers get what is new.
         ending: Makes the last items, if it ends without a `Finish`, of the failure; None stands for a cancelled one.
             Without it the failure is raised to the readers.
         on_end: Called once, when the engine is stopped or abandoned.
@@ -61,6 +65,7 @@ class Generation(Generic[T]):
         replay: ReplayBuffer[T],
         make: Callable[[list[Delta]], Iterable[T]],
         limits: Limits,
+        pacer: Pacer,
         meter: Meter,
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
         on_end: Callable[[], object] = lambda: None,
@@ -73,11 +78,13 @@ class Generation(Generic[T]):
         self.stopping = self.dropped = False
         self._answer = answer
         self._limits = limits
+        self._pacer = pacer
         self._ending = ending
         self._on_end = on_end
         self._grace = grace
         self._meter = meter
         self._deltas: Deltas | None = None
+        self._batch: Batch | None = None
         self._timer: asyncio.TimerHandle | None = None  # until it is abandoned, or dropped since nobody reads it
         self._task: asyncio.Task[None] | None = None
         self._broadcast = Broadcast(replay, make, max_ahead=limits.max_pending_bytes, on_unwatched=self._unwatched)
@@ -106,7 +113,7 @@ class Generation(Generic[T]):
         """Read it from an item's number on; raises as `Broadcast.subscribe`."""
         if self._timer is not None and not self.stopping:
             self._timer.cancel()
-        return self._broadcast.subscribe(start, interval=self._limits.send_interval)
+        return self._broadcast.subscribe(start)
 
     def cancel(self) -> None:
         """Stop the engine; the text that was held, the usage and what says so can still be read."""
@@ -169,7 +176,7 @@ class Generation(Generic[T]):
             async with self._answer as self._deltas:
                 if not self.started.done():
                     self.started.set_result(None)
-                await self._move(self._deltas)
+                await self._move(self._deltas, Batch(self._deltas, self._pacer, self._meter, self._give))
         except KeyboardInterrupt:
             raise
         except asyncio.CancelledError as error:
@@ -184,17 +191,34 @@ class Generation(Generic[T]):
             _abandoned.discard(task)
             self._end(failure)
 
-    async def _move(self, deltas: Deltas) -> None:
-        broadcast, meter = self._broadcast, self._meter
-        async for delta in deltas:
-            if self.stopping:
-                broadcast.seal()  # whatever the reader does, the engine is closed at once
-            meter.count(delta)
-            if isinstance(delta, Finish) and delta.reason is FinishReason.ERROR and self._ending is not None:
-                self.usage = delta.usage  # the error itself is raised next
-                continue
-            if broadcast.add(delta) and not self.stopping:
-                await broadcast.room()
+    async def _move(self, deltas: Deltas, batch: Batch) -> None:
+        self._batch, part, broadcast = batch, deltas.part, self._broadcast
+        try:
+            async for item in deltas.source:
+                if batch.add(item) and broadcast.full and not self.stopping:
+                    await broadcast.room()
+                if part.ended:
+                    break
+        except Exception as error:  # noqa: BLE001 - an engine can fail in any way
+            batch.end(error)
+        else:
+            batch.end()
+        await close_source(deltas.source, part)
+        self._give(batch.rest())
+        part.check()
+
+    def _give(self, deltas: Sequence[Delta]) -> None:
+        """Tell the readers, and count what has ended."""
+        given = []
+        for delta in deltas:
+            if isinstance(delta, Finish):
+                self._meter.finish(delta)
+                if delta.reason is FinishReason.ERROR and self._ending is not None:
+                    self.usage = delta.usage  # the error itself is raised next
+                    continue
+            given.append(delta)
+        if given:
+            self._broadcast.add(*given)
 
     def _end(self, failure: BaseException | None) -> None:
         if self.ended.is_set():
@@ -203,6 +227,8 @@ class Generation(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
         told = None if failure is None else explain(failure, self.id)
+        if self._batch is not None and not self.dropped:
+            self._give(self._batch.rest())
         self._broadcast.seal()
         if self._ending is not None:
             self._broadcast.append(self._ending(told))

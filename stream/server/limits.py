@@ -41,7 +41,8 @@ class Limits:
         stall_timeout: Seconds for which nothing can be sent before a socket is closed with code 1008, or a stream cut off.
         idle_timeout: Seconds without a message of the client and without a response until a socket is closed with code
             1000.
-        send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged.
+        send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged,
+            up to 1,024 tokens.
         send_interval_per_stream: What every running stream adds to that, so that a full server sends fewer and longer
             events; 0.1 s at most altogether.
         heartbeat: Seconds between two signs of life: heartbeats to a browser, comments in a stream that is silent.

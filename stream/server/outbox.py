@@ -1,9 +1,7 @@
-"""What leads from a response to its socket: events are sent in the moment in which they may be, without a task.
+"""What leads from a response to its socket: events are sent in the moment in which they come, without a task.
 
-The broadcast calls when something new is there, in the task of the engine that brought it. If the time for the next message
-has come, it is sent at once. If not, it waits for the next token that comes after that time, since both fit into one
-message; and a timer that many connections share sees to it that it does not wait much longer. Nothing is taken from the
-broadcast while the transport is full, so what waits is merged there, and bounded.
+The broadcast calls when something new is there, in the task of the engine that brought it or by a timer. Nothing is taken
+from it while the transport is full, so what waits is merged there, and bounded.
 """
 
 from __future__ import annotations
@@ -17,13 +15,9 @@ from time import monotonic
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.delivery.broadcast import Subscription
-from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.events import LAST_EVENTS, ResponseEvent, encode
 
 logger = logging.getLogger("tokenweir.serve")
-
-PATIENCE = 0.25
-"""The part of an interval for which a message that is due waits for the next token."""
 
 
 class Outbox:
@@ -90,7 +84,6 @@ class Sender:
     Args:
         subscription: Where the events come from.
         outbox: Where they go.
-        service: Says how often.
         on_last: Called before the last event is sent.
         on_end: Called once, when all is sent, or with why nothing more can be.
 
@@ -100,22 +93,20 @@ class Sender:
         self,
         subscription: Subscription[ResponseEvent],
         outbox: Outbox,
-        service: Service,
         *,
         on_last: Callable[[], object],
         on_end: Callable[[Exception | None], object],
     ) -> None:
         self._subscription = subscription
         self._outbox = outbox
-        self._service = service
         self._on_last = on_last
         self._on_end = on_end
-        self._timed = self._blocked = self._ended = False
+        self._blocked = self._ended = False
         subscription.listen(self._tell)
         self._tell()
 
     def _tell(self) -> None:
-        """There is something new, or nothing more comes: send it, or see to it that it is sent later."""
+        """There is something new, or nothing more comes: send it, or see to it that it is sent when there is room."""
         subscription, outbox = self._subscription, self._outbox
         if self._ended:
             return
@@ -126,16 +117,12 @@ class Sender:
                         self._blocked = True
                         outbox.when_free(self._free)
                     return
-                if monotonic() < subscription.due and not subscription.ended:
-                    self._be_called()
-                    return
                 if not (events := subscription.take_now()):
                     break
                 for event in events:
                     if isinstance(event, LAST_EVENTS):
                         self._on_last()
                     outbox.put(encode(event))
-                subscription.interval = self._service.interval
                 if not subscription.ready:
                     return
         except DeliveryError as error:
@@ -147,20 +134,9 @@ class Sender:
             if subscription.ended:
                 self._end(None)
 
-    def _be_called(self) -> None:
-        if not self._timed:
-            self._timed = True
-            subscription = self._subscription
-            self._service.pacer.call_at(subscription.due + PATIENCE * subscription.interval, self._time)
-
     def _free(self) -> None:
         self._blocked = False
         self._tell()
-
-    def _time(self) -> None:
-        self._timed = False
-        if self._subscription.ready:
-            self._tell()
 
     def _end(self, why: Exception | None) -> None:
         self._ended = True

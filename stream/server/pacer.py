@@ -1,4 +1,4 @@
-"""Calls that are due at about the same time, by one timer: a thousand streams need no thousand timers."""
+"""When the answers of a server go out: how often, and calls that are due at about the same time by one timer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ TICK = 0.004
 
 
 class Pacer:
-    """Calls functions when they are due, or a few milliseconds later. It belongs to one event loop."""
+    """Calls functions when they are due, or a few milliseconds later: a thousand streams need no thousand timers.
 
-    def __init__(self) -> None:
+    It belongs to one event loop.
+
+    Attributes:
+        interval: Seconds between two events of a stream, at the present load.
+
+    """
+
+    def __init__(self, interval: float = 0.0) -> None:
+        self.interval = interval
         self._ticks: dict[int, list[Callable[[], object]]] = {}
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:

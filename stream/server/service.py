@@ -61,8 +61,7 @@ class Service:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         elsewhere: The other workers; None if there are none.
         draining: Whether the server takes no more requests.
-        interval: Seconds between two events of a stream, at the present load.
-        pacer: Calls what is due.
+        pacer: Says when events are sent.
 
     """
 
@@ -162,6 +161,7 @@ class Service:
             replay=replay,
             make=make,
             limits=self.limits,
+            pacer=self.pacer,
             meter=meter,
             ending=ending,
             on_end=end,
@@ -175,7 +175,7 @@ class Service:
         """A stream has begun or ended."""
         limits = self.limits
         adaptive = limits.send_interval + limits.send_interval_per_stream * len(self._running)
-        self.interval = max(limits.send_interval, min(MAX_INTERVAL, adaptive))
+        self.pacer.interval = max(limits.send_interval, min(MAX_INTERVAL, adaptive))
 
     async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:
         """Stop all that is in flight, and wait until it has ended or was abandoned, and for `also`."""

@@ -207,7 +207,6 @@ class Session:
         Sender(
             self._subscription,
             self._outbox,
-            self._service,
             on_last=partial(self._answered, current),
             on_end=partial(self._followed, self._subscription),
         )

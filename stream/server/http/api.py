@@ -172,7 +172,6 @@ class Api:
     async def _response_events(self, subscription: Subscription[ResponseEvent]) -> AsyncIterator[bytes]:
         try:
             while events := await subscription.take():
-                subscription.interval = self._service.interval
                 yield b"".join(
                     b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), encode(event))
                     for event in events
@@ -184,7 +183,6 @@ class Api:
     async def _batches(self, generation: Generation[T]) -> AsyncIterator[list[T]]:
         with generation.subscribe() as subscription:
             while items := await subscription.take():
-                subscription.interval = self._service.interval
                 yield items
 
     def _cut_off(self, model: str) -> Callable[[], None]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from tokenweir.stream.events import Delta, Finish
+from tokenweir.stream.events import Finish
 from tokenweir.stream.server.monitoring.tracing import AnswerSpan
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -193,12 +193,9 @@ class Meter:
         if self._span is not None:
             self._span.start()
 
-    def count(self, delta: Delta) -> None:
-        """Count the tokens of a delta."""
-        now = monotonic()
-        if isinstance(delta, Finish):
-            self._finish(delta)
-        elif self._last:
+    def arrive(self, now: float) -> None:
+        """Count that the engine gave tokens at a time of `time.monotonic`."""
+        if self._last:
             latency, histogram = now - self._last, self._model.inter_token
             # `add`, written out, since this is done for every token
             histogram.counts[bisect_left(_SECONDS, latency)] += 1
@@ -209,7 +206,8 @@ class Meter:
                 self._span.first_token()
         self._last = now
 
-    def _finish(self, finish: Finish) -> None:
+    def finish(self, finish: Finish) -> None:
+        """Count the tokens of an answer, whose last delta this is."""
         model, usage = self._model, finish.usage
         if not self._finished:  # the prompt of several answers is read once
             self._finished = True

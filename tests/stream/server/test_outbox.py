@@ -1,4 +1,4 @@
-"""What leads to a socket: in order, merged while it is full, and when it may."""
+"""What leads to a socket: in order, and merged while it is full."""
 
 import asyncio
 import json
@@ -9,10 +9,7 @@ import pytest
 from tokenweir.stream.delivery.broadcast import Broadcast
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import TextDelta
-from tokenweir.stream.server import outbox as outbox_module
-from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.outbox import Outbox, Sender
-from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.events import OutputTextDelta, event_size, merge_events
 
 pytestmark = pytest.mark.anyio
@@ -79,20 +76,19 @@ async def test_a_closed_outbox_forgets_what_is_left():
 class Stream:
     """A broadcast whose deltas become events, and a sender that reads it."""
 
-    def __init__(self, wire, *, interval=0.0, kept=0):
+    def __init__(self, wire, *, kept=0):
         numbers = count()
 
         def make(deltas):
             text = "".join(delta.text for delta in deltas)
             return [OutputTextDelta(sequence_number=next(numbers), item_id="i", output_index=0, delta=text)]
 
-        self.service = Service(None, ["m"], Limits(send_interval=interval, send_interval_per_stream=0))
         self.broadcast = Broadcast(ReplayBuffer(kept, merge_events, event_size), make, max_ahead=1 << 18)
-        self.subscription = self.broadcast.subscribe(interval=interval)
+        self.subscription = self.broadcast.subscribe()
         self.ended = []
         self.outbox = Outbox(wire.send)
         self.wire = wire
-        Sender(self.subscription, self.outbox, self.service, on_last=lambda: None, on_end=self.ended.append)
+        Sender(self.subscription, self.outbox, on_last=lambda: None, on_end=self.ended.append)
 
     def add(self, text):
         self.broadcast.add(TextDelta(text))
@@ -109,41 +105,6 @@ async def test_events_go_in_the_moment_in_which_they_come():
         assert stream.texts[-1] == letter
     stream.broadcast.close()
     assert stream.texts == ["a", "b", "c"] and stream.ended == [None]
-
-
-async def test_what_comes_too_early_is_merged_and_goes_with_the_next_that_may(monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr(outbox_module, "monotonic", lambda: clock[0])
-    monkeypatch.setattr("tokenweir.stream.delivery.broadcast.monotonic", lambda: clock[0])
-    stream = Stream(Wire(), interval=5.0)
-    calls = []
-    stream.service.pacer.call_at = lambda when, call: calls.append((when, call))
-    stream.add("a")  # the first goes at once
-    stream.add("b")
-    clock[0] += 3
-    stream.add("c")
-    assert stream.texts == ["a"] and len(calls) == 1
-    clock[0] += 3  # the interval is over: the next token takes the others along
-    stream.add("d")
-    assert stream.texts == ["a", "bcd"]
-    when, call = calls.pop()
-    assert when == 100 + 5 + 5 * outbox_module.PATIENCE
-    clock[0] = when
-    call()  # there is nothing left to do
-    assert stream.texts == ["a", "bcd"] and calls == []
-    stream.add("e")
-    when, call = calls.pop()
-    clock[0] = when
-    call()  # no token came, so that the timer sends it
-    assert stream.texts == ["a", "bcd", "e"]
-
-
-async def test_the_end_waits_for_no_interval():
-    stream = Stream(Wire(), interval=1000.0)
-    for letter in "abc":
-        stream.add(letter)
-    stream.broadcast.close()
-    assert stream.texts == ["a", "bc"] and stream.ended == [None]
 
 
 @pytest.mark.parametrize("kind", [Wire, Coroutine])
@@ -168,7 +129,7 @@ async def test_a_failure_in_sending_harms_nobody_else(caplog):
             raise RuntimeError("out of order")
 
     stream, other = Stream(Broken(), kept=10000), Stream(Wire())
-    second = Sender(stream.broadcast.subscribe(), other.outbox, other.service, on_last=print, on_end=other.ended.append)
+    second = Sender(stream.broadcast.subscribe(), other.outbox, on_last=print, on_end=other.ended.append)
     stream.add("a")  # does not raise
     assert isinstance(stream.ended[0], RuntimeError) and "events could not be sent" in caplog.text
     assert other.texts == ["a"] and second is not None

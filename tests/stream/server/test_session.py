@@ -9,7 +9,8 @@ import pytest
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
-from tokenweir.stream.pipeline.cancellable import Cancellable
+from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
+from tokenweir.stream.pipeline.transforms import Driven, PassOn
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.service import Service
@@ -40,8 +41,8 @@ class Answers:
     async def context(self):
         self.running += 1
         try:
-            async with aclosing(Cancellable(self.generate(), HELD)) as deltas:
-                deltas.prompt_ids = [1]
+            source = Cancellable(self.generate(), HELD)
+            async with aclosing(Deltas(source, Driven(PassOn()), [source], [1])) as deltas:
                 yield deltas
         finally:
             self.running -= 1

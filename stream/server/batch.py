@@ -1,0 +1,98 @@
+"""What an engine gave since the readers of an answer were told: on a busy server, several tokens are decoded and sent as one.
+
+A token goes at once if the last ones went long enough ago. If not, it waits, as the id that it is, for the next token that
+comes after that time; and a timer that all answers share sees to it that it does not wait much longer. So most tokens of a
+busy server cost a place in a list, and a call of the decoder, a delta, an event and a frame are for several.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Any
+
+from tokenweir.stream.events import Delta, Finish
+from tokenweir.stream.pipeline.cancellable import Deltas
+from tokenweir.stream.server.monitoring.metrics import Meter
+from tokenweir.stream.server.pacer import Pacer
+
+PATIENCE = 0.25
+"""The part of an interval for which what is due waits for the next token."""
+MOST_KEPT = 1024
+"""Ids, or deltas, that wait for no interval."""
+
+
+class Batch:
+    """Collects what an engine gives for an answer, and decodes it when its time has come.
+
+    Args:
+        answer: The answer. Should it end by what is decoded between two tokens, its engine is stopped.
+        pacer: Says how long anything may wait.
+        meter: Counts the tokens.
+        give: Takes the deltas, but for the last ones; it must not raise.
+
+    """
+
+    def __init__(self, answer: Deltas, pacer: Pacer, meter: Meter, give: Callable[[Sequence[Delta]], object]) -> None:
+        self._answer = answer
+        self._part = answer.part
+        self._pacer = pacer
+        self._meter = meter
+        self._give = give
+        self._ids: list[int] = []
+        self._deltas: list[Delta] = []
+        self._due = -math.inf
+        self._timed = False
+
+    def add(self, item: Any) -> bool:
+        """Take what the engine gave; whether something has been given out."""
+        now = monotonic()
+        if type(item) is list:
+            if item:
+                self._meter.arrive(now)
+            self._ids += item
+        else:
+            self._decode()
+            deltas = self._part.feed(item)
+            if deltas and not isinstance(deltas[0], Finish):
+                self._meter.arrive(now)
+            self._deltas += deltas
+        if now < self._due and len(self._ids) + len(self._deltas) < MOST_KEPT:
+            if not self._timed:
+                self._timed = True
+                self._pacer.call_at(self._due + PATIENCE * self._pacer.interval, self._time)
+            return False
+        self._send(now)
+        return True
+
+    def end(self, failure: Exception | None = None) -> None:
+        """The engine has ended, or failed: decode what is left, and leave it to `rest`."""
+        self._decode()
+        self._deltas += self._part.end(failure)
+
+    def rest(self) -> list[Delta]:
+        """What has not been given out."""
+        self._decode()
+        deltas, self._deltas = self._deltas, []
+        return deltas
+
+    def _send(self, now: float) -> None:
+        self._decode()
+        if self._part.ended:  # the engine is closed before anybody is told
+            return
+        self._due = now + self._pacer.interval
+        if deltas := self._deltas:
+            self._deltas = []
+            self._give(deltas)
+
+    def _decode(self) -> None:
+        if ids := self._ids:
+            self._ids = []
+            self._deltas += self._part.feed(ids)
+
+    def _time(self) -> None:
+        self._timed = False
+        self._send(monotonic())
+        if self._part.ended:
+            self._answer.cancel()
