@@ -134,6 +134,7 @@ class Session:
 
     async def _receive(self, message: str | bytes) -> None:
         try:
+            await self._service.turns.take(len(message))
             match parse_event(message, max_items=self._limits.max_items):
                 case ResponseCreate() as request:
                     self._check_free()

@@ -125,7 +125,7 @@ class Endpoints:
     async def tokenize(self, request: Request) -> Response:
         """The ids of a text, or of the prompt for a conversation."""
         limits = self._service.limits
-        body = await read_object(request, limits)
+        body = await read_object(request, self._service)
         count_items(body, ("messages", "tools"), limits.max_items)
         asked = convert(body, Tokenize)
         model = self._service.model(asked.model)
@@ -160,7 +160,7 @@ class Endpoints:
 
     async def detokenize(self, request: Request) -> Response:
         """The text of ids."""
-        asked = convert(await read_object(request, self._service.limits), Detokenize)
+        asked = convert(await read_object(request, self._service), Detokenize)
         self._service.model(asked.model)
         tokenizer = self._engines.tokenizer
         try:
