@@ -591,7 +591,9 @@ def handshake() -> bytes:
 def masked(text: str) -> bytes:
     """A text frame of a client, masked by zeros."""
     size = len(text)
-    head = struct.pack("!BBH", 0x81, 0x80 | 126, size) if size < 1 << 16 else struct.pack("!BBQ", 0x81, 0x80 | 127, size)
+    head = (
+        struct.pack("!BBH", 0x81, 0x80 | 126, size) if size < 1 << 16 else struct.pack("!BBQ", 0x81, 0x80 | 127, size)
+    )
     return head + bytes(4) + text.encode()
 
 

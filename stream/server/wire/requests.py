@@ -11,7 +11,7 @@ Extensions to `response.create`, named as in the Chat Completions of other serve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -184,7 +184,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The messages before and the input, as messages for a chat template, without `instructions`.
 
         Raises:
-            RequestError: The output of a call that was never made.
+            RequestError: The output of a call that was never made, or nothing that could be answered.
 
         """
         conversation = Conversation(after)
@@ -206,7 +206,10 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                         raise RequestError(
                             f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id"
                         ) from error
-        return conversation.end()
+        messages = conversation.end()
+        if not messages and self.instructions is None:
+            raise RequestError("input is missing", code="missing_required_parameter", param="input")
+        return messages
 
     @property
     def functions(self) -> list[FunctionTool]:
