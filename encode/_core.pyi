@@ -805,13 +805,23 @@ def usual_encode_array(function: _Function) -> _Function:
     """The same for Tokenizer.encode_array."""
 
 class DeviceTables:
-    """The tables of byte-level BPE as kernels read them (core/device/device_bpe.h); every array is a copy."""
+    """The tables of BPE as kernels read them (core/device/device_bpe.h); every array is a copy."""
 
+    @overload
     def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
         """Take a model, and (id, content) of the added tokens that are searched for in text.
 
         Raises:
             UnsupportedTokenizerError: A control token is made of text that does not spell it, or tokens are too alike.
+
+        """
+
+    @overload
+    def __init__(self, model: CharacterBpe, spaces: bool) -> None:
+        """Take a model of characters; with `spaces`, a space stands for U+2581 in the text of kernels.
+
+        Raises:
+            UnsupportedTokenizerError: Text may become a control token or a byte's, or an unknown character no bytes.
 
         """
 
@@ -852,6 +862,9 @@ class DeviceContents:
     """The same for the first token of a text; empty where that makes no difference."""
     stripped: tuple[int, int]
     """An ASCII character, and how many copies of it go from the beginning of a text."""
+
+def split_pairs(model: CharacterBpe) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
+    """The fields `near`, `others` and `others_shift` of a model's `SplitPairs` (core/models/split_pairs.h)."""
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
     """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""

@@ -12,11 +12,12 @@ from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode import _core
 from tokenweir.encode.options import AffixOptions
-from tokenweir.encode.spec import WordPiece
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.blockbpe import BlockBpeBatch
+from tokenweir.gpu.characters import CharacterBatch
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.exact import ExactBatch
@@ -81,9 +82,12 @@ class ModeOptions(TypedDict, total=False):
 
 
 def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
-    batch: Any = WordPieceBatch if isinstance(tokenizer.spec.model, WordPiece) else ExactBatch
-    made: Mode = batch(tokenizer, device, **options)
-    return made
+    """The batch for the kind of model; what is none of them, `ExactBatch` refuses by name."""
+    batches: dict[type, Callable[..., Mode]] = {
+        _core.WordPiece: WordPieceBatch,
+        _core.CharacterBpe: CharacterBatch,
+    }
+    return batches.get(type(tokenizer.core.model), ExactBatch)(tokenizer, device, **options)
 
 
 MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeBatch}
@@ -135,7 +139,7 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device.
 
         Args:
-            tokenizer: A tokenizer of byte-level BPE, or of WordPiece as BERT has it.
+            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, or of WordPiece as BERT has it.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or

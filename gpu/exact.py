@@ -35,6 +35,7 @@ REASONS = {
     _CONSTANTS["kTooLong"]: "giant piece",
     _CONSTANTS["kOddToken"]: "it has an added token that takes white space along or wants no word beside it",
     _CONSTANTS["kNotSurelyNfc"]: "Unicode's form C may change it",
+    _CONSTANTS["kSpaceSign"]: "it has a U+2581",
     _CONSTANTS["kOddCharacter"]: "it has a character that normalizing makes several of, or may move",
 }
 """Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
@@ -65,10 +66,7 @@ class ExactBatch:
             ValueError: `max_bytes` or `workers` is out of range.
 
         """
-        if not 64 <= max_bytes <= MAX_PIECE_BYTES:
-            raise ValueError(f"max_bytes must be from 64 to {MAX_PIECE_BYTES}, not {max_bytes}")
-        if workers < 1:
-            raise ValueError(f"workers must be at least 1, not {workers}")
+        checked_sizes(max_bytes, workers)
         self.tokenizer = tokenizer
         self.max_bytes = max_bytes
         self._device = device
@@ -93,17 +91,8 @@ class ExactBatch:
 
         """
         tables, searches = self._tables, self._tables.added if parse_special else []
-        n = int(text.size) - SLACK
-        batch = _Passage(
-            self._device,
-            text,
-            offsets,
-            self.max_bytes,
-            bit_maps=3 + len(searches[1:]) + len(tables.cuts),
-            scratch=[
-                2 * (n // (longer + 1) + 1) for longer in (_CONSTANTS["kShortSymbols"], _CONSTANTS["kMediumBytes"])
-            ],
-        )
+        bit_maps = 3 + len(searches[1:]) + len(tables.cuts)
+        batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps)
         batch.find_added(searches, guards)
         for stage in tables.cuts:
             batch.cut(stage)
@@ -112,16 +101,27 @@ class ExactBatch:
         return batch.collect(REASONS)
 
 
-class _Passage(Batch):
+def checked_sizes(max_bytes: int, workers: int) -> None:
+    """Refuse a `max_bytes` or a number of `workers` that is out of range."""
+    if not 64 <= max_bytes <= MAX_PIECE_BYTES:
+        raise ValueError(f"max_bytes must be from 64 to {MAX_PIECE_BYTES}, not {max_bytes}")
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, not {workers}")
+
+
+class Passage(Batch):
     """A batch on its way through the kernels of exact mode."""
 
-    def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, **sizes: Any) -> None:
-        super().__init__(device, text, offsets, max_bytes, **sizes)
-        self._begins = self.mark()  # of documents, and then of pieces
+    def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
+        n = int(text.size) - SLACK
+        longer = _CONSTANTS["kShortSymbols"], _CONSTANTS["kMediumBytes"]
+        scratch = [2 * (n // (size + 1) + 1) for size in longer]
+        super().__init__(device, text, offsets, max_bytes, bit_maps=bit_maps, scratch=scratch)
+        self.begins = self.mark()  # of documents, and then of pieces
 
     def cut(self, stage: Any) -> None:
         """Cut the pieces that there are by a stage."""
-        begins, self._begins = self._begins, self.bit_map()
+        begins, self.begins = self.begins, self.bit_map()
         self.launch(
             "cut_pieces",
             self.n_tiles,
@@ -133,7 +133,7 @@ class _Passage(Batch):
             begins,
             self.taken,
             self.max_bytes,
-            self._begins,
+            self.begins,
             self.refusals,
             self.counters,
         )
@@ -148,7 +148,7 @@ class _Passage(Batch):
             self.n,
             self.offsets,
             self.n_documents,
-            self._begins,
+            self.begins,
             self.taken,
             self.max_bytes,
             self.ids,

@@ -1,7 +1,8 @@
-"""A tokenizer's tables on a device, for the kernels of both modes; what they cannot do exactly is refused by name."""
+"""A tokenizer's tables on a device; what the kernels cannot do exactly is refused by name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -92,29 +93,33 @@ class ModelTables(SearchTables):
             tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
         except UnsupportedTokenizerError as error:
             raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
-        pairs, pieces = tables.pairs, tables.pieces
         missing = np.flatnonzero(tables.byte_ids == _NO_ID)
         if missing.size and any_bytes:
             raise UnsupportedTokenizerError(f"{self._mode}: a vocabulary without a token for byte {missing[0]}")
-        # Only documents that are refused have such bytes. Any token of one byte keeps kernels inside their tables.
-        byte_ids = np.where(tables.byte_ids == _NO_ID, tables.byte_ids[0], tables.byte_ids)
-        return self._struct(
-            fields("encode.cu", "DeviceBpe"),
-            {
-                "pieces.slots": pieces,
-                "pieces.rest": tables.rest,
-                "pieces.mask": len(pieces) - 1,
-                "pairs": pairs,
-                "pair_shift": 65 - len(pairs).bit_length(),
-                "pair_mask": len(pairs) - 1,
-                "merged_ids": tables.merged_ids if tables.merged_ids.size else 0,
-                "merged_shift": tables.merged_shift,
-                "byte_ids": byte_ids,
-                "ascii_pairs": tables.ascii_pairs,
-                "characters.entries": tables.characters,
-                "lengths": tables.lengths,
-            },
-        )
+        return self._struct(fields("encode.cu", "DeviceBpe"), bpe_fields(tables))
+
+
+def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
+    """The fields of `DeviceBpe`."""
+    pairs, pieces = tables.pairs, tables.pieces
+    # Only documents that are refused have bytes without a token. Any token of one byte keeps kernels inside their tables.
+    any_token = tables.byte_ids[tables.byte_ids != _NO_ID][0]
+    byte_ids = np.where(tables.byte_ids == _NO_ID, any_token, tables.byte_ids)
+    return {
+        "pieces.slots": pieces,
+        "pieces.rest": tables.rest,
+        "pieces.mask": len(pieces) - 1,
+        "pairs": pairs,
+        "pair_shift": 65 - len(pairs).bit_length(),
+        "pair_mask": len(pairs) - 1,
+        "merged_ids": tables.merged_ids if tables.merged_ids.size else 0,
+        "merged_shift": tables.merged_shift,
+        "byte_ids": byte_ids,
+        "ascii_pairs": tables.ascii_pairs,
+        "characters.entries": tables.characters,
+        "n_characters": len(tables.characters),
+        "lengths": tables.lengths,
+    }
 
 
 class ExactTables(ModelTables):

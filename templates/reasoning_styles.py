@@ -105,7 +105,9 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"reasoning style {self.name!r}: {field} is {value!r}, not one of {known}")
 
 
-HARMONY = "harmony"
+HARMONY, MUSE = "harmony", "muse"
+MESSAGES = (HARMONY, MUSE)
+"""Styles that are more than pairs of tags: thinking, calls and answer are messages, which one splitter reads."""
 
 
 def _pair(name: str, opener: str, closer: str, *tokens: str, **policies: Any) -> ReasoningStyle:
@@ -117,7 +119,7 @@ def _pair(name: str, opener: str, closer: str, *tokens: str, **policies: Any) ->
 STYLES: dict[str, ReasoningStyle] = {
     style.name: style
     for style in (
-        # More than a pair of tags: `stream/decode/parsers/harmony.py` parses it. These are what templates, prompts and vocabularies show.
+        # `stream/decode/parsers/harmony.py` parses it. These are what templates, prompts and vocabularies show.
         _pair(
             HARMONY,
             "<|channel|>analysis<|message|>",
@@ -125,6 +127,15 @@ STYLES: dict[str, ReasoningStyle] = {
             "<|start|>",
             "<|channel|>",
             "<|message|>",
+        ),
+        # Likewise, by `stream/decode/parsers/muse.py`.
+        _pair(
+            MUSE,
+            " to=self<|message|>",
+            "<|eom|><|start|>assistant to=user<|message|>",
+            *("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
+            wrappers=("<|eot|>",),
+            shows=("<|start|>assistant to=self<|message|>",),
         ),
         ReasoningStyle(
             name="gemma4",

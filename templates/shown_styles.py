@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
+from tokenweir.templates.reasoning_styles import MESSAGES, STYLES, ReasoningStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
 
@@ -14,7 +14,7 @@ def shown_reasoning(text: str) -> str | None:
 def content_tags(source: str) -> tuple[str, ...]:
     """The tags that the template may look for in an assistant's content, to cut old thinking away."""
     # Thinking that is a message of its own is a field of its own for templates, too.
-    styles = (style for style in STYLES.values() if style.name not in (HARMONY, "solar-open"))
+    styles = (style for style in STYLES.values() if style.name not in (*MESSAGES, "solar-open"))
     styles = (style for style in styles if not style.shows or _shows(source, style))
     return tuple(dict.fromkeys(mark for style in styles for mark in _marks(style) if mark in source))
 

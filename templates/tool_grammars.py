@@ -98,6 +98,8 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         key_closes: The texts after it, each with what says of what type the value is.
         value_opens: The text before a value; empty if the key's end is.
         value_closes: The text after a value; `{}` in it stands for the parameter's name.
+        value_stops: Texts that end a value as well, for models that forget the closing tag: a line end, and behind it what
+            follows the value.
         verbatim: Two texts that may stand round a value in which `value_closes` is nothing but text, or none.
         nests: The text before the tags within a value: `<KEY>` begins a member of an object that `</KEY>` ends, and
             `<item>` an element of an array. Empty if values have no tags of their own.
@@ -116,6 +118,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     key_closes: tuple[tuple[str, ValueKind], ...]
     value_opens: str = ""
     value_closes: str
+    value_stops: tuple[str, ...] = ()
     verbatim: tuple[str, ...] = ()
     nests: str = ""
     trims: bool = False
@@ -190,6 +193,7 @@ def functions_and_parameters(
         key_opens=f"<{parameter}=",
         key_closes=((">", "schema"),),
         value_closes=f"</{parameter}>",
+        value_stops=(f"\n<{parameter}=", f"\n</{function}>"),
         **fields,
     )
 

@@ -33,6 +33,15 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             opens=("<|channel|>commentary",),
             tokens=("<|start|>", "<|channel|>", "<|message|>", "<|call|>"),
         ),
+        # Each block is a message to its tool: `stream/decode/parsers/muse.py` finds it.
+        invokes(
+            "muse",
+            ("<atem:function_calls>",),
+            "</atem:function_calls>",
+            "atem:",
+            tokens=("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
+            unlike=("<|channel|>",),
+        ),
         ToolStyle(
             name="deepseek",
             opens=("<｜tool▁calls▁begin｜>",),
@@ -74,7 +83,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         invokes(
             "deepseek-v3.2",
-            ("<｜DSML｜function_calls>",),
+            ("<｜DSML｜function_calls>", '<｜DSML｜invoke name="'),
             "</｜DSML｜function_calls>",
             "｜DSML｜",
             key_closes=_DSML_KEYS,
@@ -84,7 +93,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         # SGLang's deepseekv4_detector.py: as V3.2, with another name for the block.
         invokes(
             "deepseek-v4",
-            ("<｜DSML｜tool_calls>",),
+            ("<｜DSML｜tool_calls>", '<｜DSML｜invoke name="'),
             "</｜DSML｜tool_calls>",
             "｜DSML｜",
             key_closes=_DSML_KEYS,
@@ -277,7 +286,14 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             separators=("",),
             unlike=("<tool_sep>", "<arg_key>"),
         ),
-        ToolStyle(name="granite", opens=("<|tool_call|>",), lists=True, tokens=("<|tool_call|>",)),
+        # Some models of the family spell the token (vLLM's granite_engine_tool_parser.py).
+        ToolStyle(
+            name="granite",
+            opens=("<|tool_call|>", "<tool_call>"),
+            lists=True,
+            tokens=("<|tool_call|>",),
+            shows=("<|tool_call|>",),
+        ),
         functions_and_parameters(
             "qwen3-coder",
             ("<tool_call>", "<function="),
@@ -314,6 +330,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             lists=True,
             bare="[",
             tokens=("<|python_start|>", "<|python_end|>"),
+            shows=("[func_name1(param",),
         ),
         ToolStyle(
             name="llama3",

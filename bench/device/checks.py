@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from device.clock import Bench, Numbers, check_ids, same_ids
-from device.peers import BERT, GPT2
+from device.peers import BERT, GPT2, LLAMA2
 from shared.report import DATA, ROOT
 from shared.texts import TEXTS
 
@@ -28,6 +28,7 @@ VOCABULARIES = (
     "llama-3.1/tokenizer.json",
     "qwen3/tokenizer.json",
     BERT,
+    LLAMA2,
 )
 LANGUAGES = ("English", "Chinese", "Japanese", "chat")
 DOCUMENTS = 1_000_000

@@ -14,6 +14,7 @@ enum Refusal : uint32_t {
   kTooLong = 4,        // a piece, or a text in which no boundary is sure
   kOddToken = 8,       // an added token that takes white space along, or wants no word beside it
   kOddCharacter = 16,  // a character of which normalizing makes several, or that it may move
+  kSpaceSign = 32,     // a U+2581 where a space stands for it
 };
 
 // Words of the batch's counters.

@@ -15,7 +15,7 @@ struct Symbols {
 
 // Whether the byte at `at`, which continues a character, belongs to one that begins whole.
 __device__ inline bool within_whole(const DeviceBpe& bpe, const uint8_t* p, uint32_t at, uint32_t n) {
-  for (uint32_t back = 1; back <= 2 && back <= at; back++)
+  for (uint32_t back = 1; back <= 3 && back <= at; back++)
     if (!utf8_continues(p[at - back])) return utf8_length(p[at - back]) > back && bpe.whole(p, at - back, n) != kNone;
   return false;
 }
@@ -84,12 +84,21 @@ __device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, con
   using namespace block;
   for (uint32_t k = worker; k < n_pieces; k += n_workers) {
     const Piece piece = pieces[k];
-    const Tokens first = buffers.of(0, piece.size);
+    const uint8_t* const p = text + piece.begin;
     const Share bytes(piece.size);
-    for (uint32_t i = bytes.begin; i < bytes.end; i++) first.ids[i] = bpe.byte(text[piece.begin + i]);
+    const auto is_kept = [&](uint32_t i) { return !utf8_continues(p[i]) || !within_whole(bpe, p, i, piece.size); };
+    uint32_t kept = 0;
+    for (uint32_t i = bytes.begin; i < bytes.end; i++) kept += is_kept(i);
+    const Place place = block_scan(kept, words.kept);
+    uint32_t* first = buffers.of(0, place.total).ids + place.before;
+    for (uint32_t i = bytes.begin; i < bytes.end; i++) {
+      if (!is_kept(i)) continue;
+      const uint32_t whole = bpe.whole(p, i, piece.size);
+      *first++ = whole == kNone ? bpe.byte(p[i]) : whole;
+    }
     __syncthreads();
     uint32_t which;
-    const uint32_t n = merge(bpe, buffers, piece.size, which, words);
+    const uint32_t n = merge(bpe, buffers, place.total, which, words);
     const uint32_t* const left = buffers.of(which, n).ids;
     const Share share(n);
     uint32_t size = 0;

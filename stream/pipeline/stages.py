@@ -35,7 +35,7 @@ from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Driven, Part, Split, StopAt, UntilEos
-from tokenweir.templates.reasoning_styles import HARMONY, ReasoningStyle, style_of
+from tokenweir.templates.reasoning_styles import MESSAGES, ReasoningStyle, style_of
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import tool_style_of
 
@@ -110,7 +110,7 @@ def split_reasoning(
 
     Args:
         chunks: The source, of chunks.
-        style: The tags and policies, or their name. Of the style "harmony", tool calls are found as well.
+        style: The tags and policies, or their name. Of "harmony" and "muse", tool calls are found as well.
         inside: The prompt has already opened the thinking.
         tool_style: Find the tool calls of this style too, so that tags in their arguments stay what they are.
         tool_schemas: The tools of the request; see `DecoderOptions`.
@@ -139,7 +139,7 @@ def split_tool_calls(
     Args:
         chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
             such a stage finds inside a call break it, so `split_reasoning` can find both.
-        style: How the model writes calls, or the style's name. Of the style "harmony", thinking is found as well.
+        style: How the model writes calls, or the style's name. Of "harmony" and "muse", thinking is found as well.
         tool_schemas: The tools of the request; see `DecoderOptions`.
 
     """
@@ -151,8 +151,8 @@ def _splitter(
 ) -> Splitter:
     thinking = None if style is None else style_of(style)
     calls = None if tool_style is None else tool_style_of(tool_style)
-    if calls is not None and calls.name == HARMONY:  # which is both
-        thinking = style_of(HARMONY)
+    if calls is not None and calls.name in MESSAGES:  # which is both
+        thinking = style_of(calls.name)
     splitter = make_splitter(Styles(thinking, calls), tool_schemas, inside=inside)
     assert splitter is not None  # one of the styles is given
     return splitter

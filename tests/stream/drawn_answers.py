@@ -15,7 +15,7 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.delivery.merge import merge
-from tokenweir.templates.reasoning_styles import HARMONY, STYLES
+from tokenweir.templates.reasoning_styles import HARMONY, MESSAGES, MUSE, STYLES
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
 SETTINGS = settings(max_examples=int(os.environ.get("EXAMPLES", "60")))
@@ -39,17 +39,23 @@ HEADERS = {
     "mistral": "f[CALL_ID]a1[ARGS]",
     "functionary": "f>",
 }
-HARMONY_TOKENS = set(STYLES[HARMONY].tokens)
+MESSAGE_TOKENS = [set(STYLES[name].tokens) for name in MESSAGES]
 """With these, headers are no text even where thinking stays in the answer: test_detection.py shows that."""
 
-HARMONY_TEXTS = [
-    *("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", "<|end|>", "<|call|>"),
-    *(
-        '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
-        "<|start|>assistant to=f",
-        "<|message|>",
-    ),
-]
+MESSAGE_TEXTS = {
+    HARMONY: [
+        *("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", "<|end|>", "<|call|>"),
+        *(
+            '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
+            "<|start|>assistant to=f",
+            "<|message|>",
+        ),
+    ],
+    MUSE: [
+        *("<|start|>assistant to=self<|message|>", "<|start|>assistant to=user<|message|>", "<|eom|>", "<|eot|>"),
+        '<|start|>assistant to=f<|message|><atem:function_calls><atem:invoke name="f">',
+    ],
+}
 
 
 @st.composite
@@ -62,8 +68,8 @@ def answers(draw, make_tok):
     marks = [mark for mark in dict.fromkeys((*style.marks, *style.enders, *style.token_enders, *tools.marks)) if mark]
     tag = style.openers[0]
     stops = draw(st.lists(st.sampled_from([*STOPS, tag[:2], style.closers[0][1:], tag + "x", '"']), max_size=3))
-    harmony = HARMONY_TEXTS if HARMONY in (style.name, tools.name) else []
-    texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *harmony]
+    messages = [text for name in {style.name, tools.name} & set(MESSAGES) for text in MESSAGE_TEXTS[name]]
+    texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *messages]
     header = HEADERS.get(tools.name, "")
     for call in JSON[:4]:
         opened = tools.opens[0] + tools.call_opens + draw(st.sampled_from([header, ""]))
@@ -79,11 +85,12 @@ def answers(draw, make_tok):
     ):
         ids += draw(st.sampled_from([tok.encode(text), list(text.encode())]))
         ids += draw(st.just([]) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=2))
+    headed = any(tokens.keys() >= of for of in MESSAGE_TOKENS)
     least = draw(st.integers(0, 6))
     options = {
         "stop": stops,
         "stop_scope": draw(st.sampled_from(list(SCOPES))),
-        "reasoning": draw(st.sampled_from([style, style, "strip", style if tokens.keys() >= HARMONY_TOKENS else None])),
+        "reasoning": draw(st.sampled_from([style, style, "strip", style if headed else None])),
         "reasoning_style": style,
         "tool_style": draw(st.sampled_from([tools, tools, None])),
         "min_tokens": least,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.templates.shown_styles import shown_tools, style_of_answer
+from tokenweir.templates.shown_styles import shown_reasoning, shown_tools, style_of_answer
 
 
 @pytest.mark.parametrize(
@@ -15,12 +15,18 @@ from tokenweir.templates.shown_styles import shown_tools, style_of_answer
         ("<tool_call> <function= <parameter=", "qwen3-coder"),
         ('{"name": function name, "parameters": dictionary of argument name and its value}', "llama3"),
         ("Respond in this format:\n>>>${recipient}\n${content}", "functionary-v3.2"),
+        ("in the format of [func_name1(params_name1=params_value1), func_name2(params)]", "pythonic"),
+        ("<|start|>assistant to=NAME<|message|><atem:function_calls>", "muse"),
         ("make calls in a single JSON array: \n\n[", "xlam"),
         ("nothing of the kind", None),
     ],
 )
 def test_a_text_shows_its_style(text, style):
     assert shown_tools(text) == style
+
+
+def test_messages_to_oneself_show_muse():
+    assert shown_reasoning("{{- '<|start|>assistant to=self<|message|>' + message['reasoning_content'] -}}") == "muse"
 
 
 def test_without_tools_only_markup_of_every_answer_is_looked_for():

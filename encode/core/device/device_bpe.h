@@ -1,4 +1,4 @@
-// The tables of byte-level BPE as kernels read them, laid out for memory that comes in sectors of 32 bytes. Freestanding.
+// The tables of BPE as kernels read them, laid out for memory that comes in sectors of 32 bytes. Freestanding.
 //
 // A look-up of a piece, or of a pair of ids, reads one sector in most cases: a slot of the one table holds a token's
 // first 16 bytes beside its id, a bucket of the other four pairs. A look-up compares whole
@@ -64,9 +64,10 @@ struct DeviceBpe {
   uint64_t pair_mask;          // of bucket numbers
   const uint32_t* merged_ids;  // by priority; null where it is the priority plus `merged_shift`
   uint64_t merged_shift;
-  const uint32_t* byte_ids;     // [256]
+  const uint32_t* byte_ids;     // [256]; of a model of characters: those of ASCII characters, and of bytes of others
   const uint32_t* ascii_pairs;  // [128][128]
   CharacterTokens characters;
+  uint64_t n_characters;    // that `characters` has
   const uint32_t* lengths;  // by id: the token's bytes
 
   // The priority of a pair, or kNone.
@@ -84,7 +85,13 @@ struct DeviceBpe {
   TW_FN uint32_t merged(uint32_t, uint32_t, uint32_t priority) const {
     return merged_ids ? merged_ids[priority] : priority + static_cast<uint32_t>(merged_shift);
   }
-  TW_FN uint32_t whole(const uint8_t* p, uint32_t i, uint32_t n) const { return characters.token(p, i, n); }
+  TW_FN uint32_t whole(const uint8_t* p, uint32_t i, uint32_t n) const {
+    if (p[i] < 0xF0) return characters.token(p, i, n);
+    uint32_t length;
+    if (n_characters <= CharacterTokens::kCharacters || i + 4 > n) return kNone;
+    const uint32_t c = utf8_decode_multibyte(p + i, length);  // safe beside any other: only models of characters have it
+    return c >= n_characters || characters.entries[c] == kNone ? kNone : characters.entries[c] & 0xFFFFFF;
+  }
   TW_FN uint32_t byte(uint8_t b) const { return byte_ids[b]; }
   TW_FN uint32_t ascii_pair(uint8_t a, uint8_t b) const { return ascii_pairs[a << 7 | b]; }
 };

@@ -1,8 +1,11 @@
-// A byte-level model's tables, laid out for kernels (device_bpe.h).
+// A BPE model's tables, laid out for kernels (device_bpe.h).
 //
 // A piece is taken whole if the model takes it so: where whole tokens come first, or where the token's own bytes merge to
 // it. Control tokens are left out of all tables, so that kernels encode as `guarded` has it. For a text in which added
 // tokens are matched that is the same: where a control token's bytes stood, the added token would have been found.
+//
+// A model of characters runs in the same kernels: its characters begin whole, beside any other, and the bytes of one
+// that is no token are tokens which never merge. In its text a space may stand for U+2581.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "models/bpe.h"
+#include "models/character_bpe.h"
 #include "device/device_bpe.h"
 #include "base/errors.h"
 
@@ -31,14 +35,31 @@ struct DeviceTables {
       : byte_ids(bpe.byte_ids(), bpe.byte_ids() + 256), lengths(bpe.tokens().size()) {
     check_control(bpe, searched);
     for (uint32_t id = 0; id < lengths.size(); id++) lengths[id] = static_cast<uint32_t>(bpe.tokens()[id].size());
-    put_pieces(bpe);
+    put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.takes_whole(id) && !bpe.is_control(id); });
     put_pairs(bpe);
     put_merged(bpe);
     const uint32_t* entries = bpe.characters()->table().entries;
     characters.assign(entries, entries + CharacterTokens::kCharacters);
     if (controls_merge_) std::fill(characters.begin(), characters.end(), kNone);  // proven for all pairs
-    for (uint32_t a = 0; a < 128; a++)
-      for (uint32_t b = 0; b < 128; b++) ascii_pairs.push_back(bpe.priority(byte_ids[a], byte_ids[b], true));
+    put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b, true); });
+  }
+
+  // `spaces`: in the text of kernels a space stands for U+2581.
+  DeviceTables(const CharacterBpe& bpe, bool spaces) : byte_ids(256), lengths(bpe.tokens().size()) {
+    if (bpe.guards()) throw Unsupported("control tokens that text may become");
+    if (!bpe.cuts() || !bpe.cuts()->anywhere())
+      throw Unsupported("a model of characters that looks at their places, or in which an unknown one becomes no bytes");
+    std::vector<std::string> spelled;
+    for (uint32_t id = 0; id < lengths.size(); id++) {
+      spelled.push_back(spaces ? with_spaces(bpe.tokens()[id]) : std::string(bpe.tokens()[id]));
+      lengths[id] = static_cast<uint32_t>(spelled[id].size());
+    }
+    put_characters(bpe, spaces);
+    check_bytes(bpe);
+    put_pieces(TokenList(std::vector<std::string_view>(spelled.begin(), spelled.end())), Whole{bpe});
+    put_pairs(bpe);
+    put_merged(bpe);
+    put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.pairs().find(a, b); });
   }
 
  private:
@@ -62,14 +83,71 @@ struct DeviceTables {
     }
   }
 
-  void put_pieces(const Bpe& bpe) {
+  // -- a model of characters ------------------------------------------------------------------------------------------
+
+  static constexpr std::string_view kSign = "\xE2\x96\x81";  // U+2581
+
+  static std::string with_spaces(std::string_view token) {
+    std::string text(token);
+    for (size_t at = text.find(kSign); at != std::string::npos; at = text.find(kSign, at)) text.replace(at, kSign.size(), " ");
+    return text;
+  }
+
+  // Whether merging makes a token of its text.
+  struct Whole {
+    const CharacterBpe& bpe;
+
+    bool operator()(uint32_t id) const {
+      const std::string_view token = bpe.tokens()[id];
+      if (token.empty() || bpe.is_control(id)) return false;
+      ModelScratch scratch;
+      IdBuffer ids;
+      bpe.encode(reinterpret_cast<const uint8_t*>(token.data()), token.size(), true, scratch, ids, nullptr);
+      return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
+    }
+  };
+
+  void put_characters(const CharacterBpe& bpe, bool spaces) {
+    constexpr uint32_t kSafe = 0xF000000;  // beside all others
+    uint32_t end = CharacterTokens::kCharacters;
+    for (uint32_t c = end; c < 0x110000; c++)
+      if (bpe.character(c) != kNone) end = c + 1;
+    characters.assign(end, kNone);
+    for (uint32_t c = 0x80; c < end; c++)
+      if (const uint32_t id = bpe.character(c); id != kNone && !bpe.is_control(id)) characters[c] = id | kSafe;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      const uint32_t own = byte < 0x80 ? bpe.character(byte == ' ' && spaces ? 0x2581 : byte) : kNone;
+      byte_ids[byte] = own == kNone || bpe.is_control(own) ? bpe.byte(static_cast<uint8_t>(byte)) : own;
+      if (byte == ' ' && spaces && own == kNone) throw Unsupported("a vocabulary without U+2581");
+    }
+  }
+
+  // A token that stands for a byte has a length of one, so no text may merge to it.
+  void check_bytes(const CharacterBpe& bpe) {
+    std::vector<bool> stands_for_byte(lengths.size());
+    for (uint32_t byte = 0; byte < 256; byte++)
+      if (const uint32_t id = byte_ids[byte]; id == bpe.byte(static_cast<uint8_t>(byte))) stands_for_byte[id] = true, lengths[id] = 1;
+    for (const uint32_t id : bpe.merged())
+      if (stands_for_byte[id]) throw Unsupported("text that becomes a token of a byte");
+  }
+
+  // -- either kind ----------------------------------------------------------------------------------------------------
+
+  template <class AsciiPair>
+  void put_ascii_pairs(const AsciiPair& priority) {
+    for (uint32_t a = 0; a < 128; a++)
+      for (uint32_t b = 0; b < 128; b++) ascii_pairs.push_back(priority(byte_ids[a], byte_ids[b]));
+  }
+
+  template <class TakesWhole>
+  void put_pieces(const TokenList& tokens, const TakesWhole& takes_whole) {
     std::vector<uint32_t> whole;
     for (uint32_t id = 0; id < lengths.size(); id++)
-      if (bpe.takes_whole(id) && !bpe.is_control(id)) whole.push_back(id);
+      if (takes_whole(id)) whole.push_back(id);
     pieces.assign(size_t{1} << slot_bits(whole.size()), {{0, 0}, kNone, 0, 0, 0});
     const uint64_t mask = pieces.size() - 1;
     for (const uint32_t id : whole) {
-      const std::string_view token = bpe.tokens()[id];
+      const std::string_view token = tokens[id];
       PieceSlot slot{{word(token, 0), word(token, 8)}, id, lengths[id], static_cast<uint32_t>(rest.size()), 0};
       if (token.size() > PieceTable::kHead) rest.insert(rest.end(), token.begin() + PieceTable::kHead, token.end());
       uint64_t i = PieceTable::hash(slot.head[0], slot.head[1], slot.length, static_cast<uint8_t>(token.back())) & mask;
@@ -85,7 +163,8 @@ struct DeviceTables {
     return bytes;
   }
 
-  void put_pairs(const Bpe& bpe) {
+  template <class Model>
+  void put_pairs(const Model& bpe) {
     size_t n = 0;
     bpe.pairs().for_each([&](uint32_t, uint32_t, uint32_t) { n++; });
     PairBucket empty;
@@ -106,7 +185,8 @@ struct DeviceTables {
   // At most half of the slots are taken.
   static int bucket_bits(size_t pairs) { return std::max(1, slot_bits(pairs) - 2); }
 
-  void put_merged(const Bpe& bpe) {
+  template <class Model>
+  void put_merged(const Model& bpe) {
     const SharedArray<uint32_t>& merged = bpe.merged();
     merged_shift = merged.empty() ? 0 : uint64_t{merged[0]};
     for (size_t priority = 0; priority < merged.size(); priority++)

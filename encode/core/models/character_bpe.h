@@ -86,6 +86,14 @@ class CharacterBpe : public Model {
   bool guards() const override { return guards_; }
   const SplitPoints* cuts() const override { return cuts_.get(); }
 
+  // What kernels need.
+  const TokenList& tokens() const { return tokens_; }
+  const PairTable& pairs() const { return pairs_; }
+  const SharedArray<uint32_t>& merged() const { return merged_; }
+  bool is_control(uint32_t id) const { return control_[id]; }
+  uint32_t character(uint32_t c) const { return characters_[0][0].find(c); }  // kNone if it is no token
+  uint32_t byte(uint8_t byte) const { return bytes_[byte]; }                  // likewise
+
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
               std::vector<Span>* spans) const override {
     if (whole_first_) {

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/split_pairs.h"
 #include "vocabulary/character_ids.h"
 #include "vocabulary/hash_table.h"
 #include "base/utf8.h"
@@ -52,15 +53,22 @@ class SplitPoints {
 
   // The first cut in [p, end) after `p`, or `end`.
   const uint8_t* next(const uint8_t* p, const uint8_t* end) const {
+    const SplitPairs pairs = view();
     uint32_t length;
     uint32_t before = utf8_decode(p, length);
     for (p += length; p < end; p += length) {
       const uint32_t character = utf8_decode(p, length);
-      if (may_cut(before, character)) return p;
+      if (pairs.may_cut(before, character)) return p;
       before = character;
     }
     return end;
   }
+
+  SplitPairs view() const { return {near_[0], known_.empty() ? nullptr : known_.data(), others_.words().data(), others_.shift()}; }
+
+  // Whether every character is a symbol of its own.
+  bool anywhere() const { return known_.empty(); }
+  const SharedArray<uint64_t>& others() const { return others_.words(); }
 
   template <class Visit>
   void fields(Visit& visit) {
@@ -70,33 +78,21 @@ class SplitPoints {
  private:
   static constexpr uint32_t kCharacters = 0x110000;
 
-  static constexpr uint32_t kSpace = 0x2581, kNear = 129;
+  static constexpr uint32_t kSpace = SplitPairs::kSpace, kNear = SplitPairs::kNear;
 
-  // The place of a character in the table of pairs; kNear if it has none.
-  static uint32_t near(uint32_t c) { return c < 128 ? c : c == kSpace ? 128 : kNear; }
+  static uint32_t near(uint32_t c) { return SplitPairs::near_place(c); }
 
   void join(uint32_t left, uint32_t right) {
     const uint32_t l = near(left), r = near(right);
     if (l < kNear && r < kNear)
       near_[l][r / 64] &= ~(uint64_t{1} << r % 64);
     else
-      others_.insert(pair_hash(left, right));
-  }
-
-  bool may_cut(uint32_t left, uint32_t right) const {
-    const uint32_t l = near(left), r = near(right);
-    if (l < kNear && r < kNear) return near_[l][r / 64] >> r % 64 & 1;
-    return !others_.may_have(pair_hash(left, right)) && is_known(left) && is_known(right);
+      others_.insert(SplitPairs::hash(left, right));
   }
 
   // Both by their place in the table.
   void allow(uint32_t left, uint32_t right) { near_[left][right / 64] |= uint64_t{1} << right % 64; }
   bool is_known(uint32_t c) const { return known_.empty() || (known_[c / 64] >> c % 64 & 1); }
-
-  static uint64_t pair_hash(uint32_t left, uint32_t right) {
-    const uint64_t h = mix(uint64_t{left} << 21 | right);
-    return mix(h ^ h >> 32);
-  }
 
   uint64_t near_[kNear][3];      // by two characters, ASCII or U+2581: whether a cut between them is safe
   SharedArray<uint64_t> known_;  // by character; empty: all are

@@ -24,6 +24,7 @@ void bind_device(nb::module_& m) {
                contents.emplace_back(id, std::string(content.c_str(), content.size()));
              new (self) DeviceTables(model, contents);
            }, "model"_a, "searched"_a)
+      .def(nb::init<const CharacterBpe&, bool>(), "model"_a, "spaces"_a)
       .def_prop_ro("pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
       .def_prop_ro("rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
       .def_prop_ro("pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
@@ -45,6 +46,12 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("stripped", [](const DeviceContents& self) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });
+
+  m.def("split_pairs", [](const CharacterBpe& model) {
+    const SplitPairs pairs = model.cuts()->view();
+    const std::vector<uint64_t> near(pairs.near, pairs.near + SplitPairs::kNear * 3);
+    return nb::make_tuple(to_numpy(near), to_numpy(model.cuts()->others()), pairs.others_shift);
+  }, "model"_a);
 
   m.def("device_trie", [](const WordPiece& model) {
     return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());

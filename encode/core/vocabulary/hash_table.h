@@ -55,6 +55,9 @@ class Filter {
   void approach(uint64_t hash) const { prefetch(&words_[hash >> shift_ >> 6]); }
   bool may_have(uint64_t hash) const { return words_[hash >> shift_ >> 6] >> (hash >> shift_ & 63) & 1; }
 
+  const SharedArray<uint64_t>& words() const { return words_; }
+  uint64_t shift() const { return static_cast<uint64_t>(shift_); }
+
   template <class Visit>
   void fields(Visit& visit) {
     visit(shift_, words_);

@@ -1,8 +1,8 @@
-"""Text to pieces on channels: thinking, tool calls and harmony, each a splitter; and which one a prompt shows.
+"""Text to pieces on channels: thinking, tool calls and formats of messages, each a splitter; and what a prompt shows.
 
 A splitter (`base.Splitter`) takes text by `feed`, in whatever parts it comes, and gives `Piece`s: which stretch of the
 text belongs to which channel, and what goes out for it. `ReasoningParser` finds thinking, `ToolParser` finds calls in
-the answer, `ThinkingAndTools` is the two together, and `Harmony` reads a format that is both.
+the answer, `ThinkingAndTools` is the two together, and `Harmony` and `Muse` read formats that are both.
 
 Another style, if it differs in its markup only, is a row of a table: `templates/reasoning_styles.py` for thinking,
 `templates/tool_styles.py` for calls. `ToolParser` finds the opening text of a block of calls; what reads the block is

@@ -23,6 +23,15 @@ STRING: Types = frozenset({"string"})
 MAX_DIGITS = 4000
 """Of an integer; longer ones stay strings, since Python reads no more than 4,300."""
 
+_NAMES: dict[str, str] = (
+    dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string")
+    | dict.fromkeys(("int", "int32", "int64", "uint", "uint32", "uint64", "long", "short", "unsigned"), "integer")
+    | dict.fromkeys(("float", "float32", "float64", "double"), "number")
+    | dict.fromkeys(("list", "arr", "sequence"), "array")
+    | {"bool": "boolean", "dict": "object", "map": "object"}
+)
+"""What JSON schema calls the types that schemas name in other languages' words; as in vLLM 0.33."""
+
 _INTEGER = re.compile(r"[+-]?\d+")
 _RUNS = re.compile(r'(?P<same>[^"\\\x00-\x1f]+)|["\\\x00-\x1f]+')
 _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
@@ -39,9 +48,9 @@ def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
     for branch in branches(schema, root):
         declared = branch.get("type")
         if isinstance(declared, str):
-            found.add(declared)
+            found.add(_NAMES.get(declared, declared))
         elif isinstance(declared, list | tuple):
-            found |= {name for name in declared if isinstance(name, str)}
+            found |= {_NAMES.get(name, name) for name in declared if isinstance(name, str)}
         else:
             values = branch.get("enum", [branch["const"]] if "const" in branch else [])
             found |= {_type_of(value) for value in values} if isinstance(values, list | tuple) else set()
@@ -75,6 +84,14 @@ def json_of(text: str, types: Types) -> str:
         if kind in types:
             return stripped
     return quoted(text)
+
+
+def json_as_written(text: str, types: Types) -> str:
+    """Write a value that its tag calls JSON: as it is where the schema allows that, and otherwise as `json_of` does."""
+    found = _parsed(text)
+    kind = None if found is None else _type_of(found[0])
+    fits = not types or kind in types or (kind == "integer" and "number" in types)
+    return text.strip() if kind is not None and fits else json_of(text, types)
 
 
 def quoted(text: str) -> str:

@@ -13,11 +13,12 @@ from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
+from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.reasoning_styles import HARMONY, STYLES, ReasoningStyle
+from tokenweir.templates.reasoning_styles import HARMONY, MESSAGES, STYLES, ReasoningStyle
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
@@ -74,9 +75,9 @@ class Styles(NamedTuple):
         return self.thinking.name if self.thinking else None, self.calls.name if self.calls else None
 
     @property
-    def harmony(self) -> bool:
-        """Whether it writes channels, which are both."""
-        return HARMONY in self.names
+    def messages(self) -> str | None:
+        """The name of a style whose messages are both."""
+        return next((name for name in MESSAGES if name in self.names), None)
 
 
 def find_splitter(
@@ -93,7 +94,7 @@ def find_splitter(
         prompt_ids: The prompt.
         reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
         tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
-            leaves calls in the answer. Harmony is both: found as either, its channels are split and its calls found.
+            leaves calls in the answer. Styles of messages are both: found as either, thinking is split and calls are found.
         tool_schemas: The request's tools.
 
     Returns:
@@ -108,11 +109,11 @@ def find_splitter(
         style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
     elif (frame := frame_of(tok)) is not None:
         style = frame
-    elif tool_style is None and vocabulary_style(tok) is STYLES[HARMONY]:
-        tool_style = TOOL_STYLES[HARMONY]  # headers are no text, whatever becomes of the thinking
+    elif tool_style is None and (found := Styles(vocabulary_style(tok), None).messages) is not None:
+        tool_style = TOOL_STYLES[found]  # headers are no text, whatever becomes of the thinking
     styles = Styles(style, vocabulary_tools(tok) if tool_style == "auto" else tool_style)
-    if styles.harmony:
-        return _harmony(styles, _after_start(tok, prompt_ids)), styles
+    if styles.messages:
+        return _messages(styles, tool_schemas, _after_start(tok, prompt_ids)), styles
     opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
     return make_splitter(styles, tool_schemas, inside=inside, opener=opener), styles
 
@@ -129,15 +130,20 @@ def make_splitter(
         opener: The text with which the prompt has begun a block of calls, if it has.
 
     """
-    if styles.harmony:
-        return _harmony(styles)
+    if styles.messages:
+        return _messages(styles, tool_schemas)
     thinking = None if styles.thinking is None else ReasoningParser(styles.thinking, inside=inside)
     calls = None if styles.calls is None else ToolParser(styles.calls, tool_schemas, opener=opener)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
 
 
-def _harmony(styles: Styles, before: Iterable[str] | None = ("assistant",)) -> Harmony:
-    return Harmony(before, thinking=ANSWER if styles.thinking is None else REASONING)
+def _messages(
+    styles: Styles, tool_schemas: Tools | ToolSchemas, before: Iterable[str] | None = ("assistant",)
+) -> Splitter:
+    thinking = ANSWER if styles.thinking is None else REASONING
+    if styles.messages == HARMONY:
+        return Harmony(before, thinking=thinking)
+    return Muse(tool_schemas, before, thinking=thinking)
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:
@@ -168,8 +174,8 @@ def styles_named(tok: Tokenizer, thinking: str | None, calls: str | None) -> Sty
 
 def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
     """Give the text of those special tokens that the markup of some styles consists of, by id."""
-    if styles.harmony:
-        return shown_tokens(tok, STYLES[HARMONY])
+    if (name := styles.messages) is not None:
+        return shown_tokens(tok, STYLES[name]) | shown_tokens(tok, TOOL_STYLES[name])
     return shown_tokens(tok, styles.thinking) | shown_tokens(tok, styles.calls)
 
 
@@ -229,7 +235,7 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> Iterator[str] | None:
-    """Decode what comes after a prompt's last `<|start|>`, which begins a message of harmony; None if there is none."""
+    """Decode what comes after a prompt's last `<|start|>`, which begins a message; None if there is none."""
     start_id = tok.token_to_id(START)
     if start_id is None:
         return None

@@ -25,7 +25,14 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.coercion import STRING, escaped, escaped_runs, json_of, parameter_types
+from tokenweir.stream.decode.parsers.coercion import (
+    STRING,
+    escaped,
+    escaped_runs,
+    json_as_written,
+    json_of,
+    parameter_types,
+)
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.nested_values import nested_json
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
@@ -224,13 +231,17 @@ class ParameterBlock(SteppedBlock):
         """Give the key."""
         before = "{" if self._empty else ", "
         self._empty = False
-        as_it_comes = self._kind == "string" or (self._kind == "schema" and self._types() == STRING)
+        types = self._types()
+        # Where the tag and the schema contradict each other, the schema holds.
+        as_it_comes = (
+            STRING <= (types or STRING) if self._kind == "string" else self._kind == "schema" and types == STRING
+        )
         key = f"{before}{_key(self._key.strip())}: " + '"' * as_it_comes
         out.append(Piece(self._undecided.take(), TOOL_CALL, key, call=self.call))
         style = self._style
         self._streams, self._depth = as_it_comes, 0
         self._closer = style.value_closes.replace("{}", self._key)
-        self._opener = f"{style.nests}<{self._key}>" if style.nests and "string" not in self._types() else ""
+        self._opener = f"{style.nests}<{self._key}>" if style.nests and "string" not in types else ""
         self._state = "value begins" if style.trims or style.verbatim else "text" if as_it_comes else "value"
 
     def _value_begins(self, text: str, place: int, out: list[Piece]) -> int:
@@ -270,7 +281,7 @@ class ParameterBlock(SteppedBlock):
             schema = self._schemas.get(self._name, {})
             value = nested_json(source, member(schema, schema, self._key.strip()), schema, self._style.nests)
         else:
-            value = json_of(source, self._types() if self._kind == "schema" else frozenset())
+            value = (json_as_written if self._kind == "json" else json_of)(source, self._types())
         out.append(Piece(source + closer, TOOL_CALL, value, call=self.call))
         self._state = "parameters"
         return end + len(closer)
@@ -279,8 +290,14 @@ class ParameterBlock(SteppedBlock):
         """Find where a value ends, or may end, and the text that ends it, which is empty if that has not come."""
         style = self._style
         found = text.find(self._closer, place)
+        before = len(text) if found < 0 else found
+        places = [at for stop in style.value_stops if (at := text.find(stop, place, before)) >= 0]
+        if places:
+            end = min(places)
+            begin = end - (style.trims and text.endswith("\r", place, end))
+            return begin, text[begin : end + 1]
         if found < 0:
-            return _possible_end(text, place, self._closer, style.trims), ""
+            return _possible_end(text, place, self._closer, style.value_stops, style.trims), ""
         end = found
         if style.trims and text.endswith("\n", place, found):
             end = found - 1 - text.endswith("\r\n", place, found)
@@ -361,11 +378,11 @@ def _key(text: str) -> str:
     return f'"{escaped(text)}"'
 
 
-def _possible_end(text: str, place: int, closer: str, trims: bool) -> int:
+def _possible_end(text: str, place: int, closer: str, stops: tuple[str, ...], trims: bool) -> int:
     """Find where the text that ends a value may begin, at the end of what has come."""
-    ends = [closer]
+    ends = [closer, *stops]
     if trims:
-        ends += ["\n" + closer, "\r\n" + closer]
+        ends += ["\n" + closer, "\r\n" + closer, *("\r" + stop for stop in stops)]
     longest = max(map(len, ends)) - 1
     for at in range(max(place, len(text) - longest), len(text)):
         rest = text[at:]

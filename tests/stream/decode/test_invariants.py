@@ -28,7 +28,7 @@ from tokenweir.stream.pipeline.stages import (
     strip_reasoning,
     until_eos,
 )
-from tokenweir.templates.reasoning_styles import HARMONY
+from tokenweir.templates.reasoning_styles import MESSAGES
 
 ANSWER, REASONING, TOOL_CALL = Channel
 # -- the plain reading -------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     style = options["reasoning_style"]
     kept = (style.unmatched_closer, style.after_closer, style.after_opener) == ("keep", "keep", "keep")
     pairs_alone = kept and not (style.wrappers or style.envelope or style.enders or style.token_enders)
-    if style.name != HARMONY and pairs_alone and options["tool_style"] is None and plain.completed is None:
+    if style.name not in MESSAGES and pairs_alone and options["tool_style"] is None and plain.completed is None:
         assert finish.usage.reasoning_tokens == plain.reasoning_tokens(consumed)
 
     for chunks in (cut(ids, places), [ids]):
@@ -207,7 +207,7 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
         *deltas, finish = [delta async for delta in decode_chat(source(), tok, **options)]
         return merge(deltas), finish.token_ids
 
-    assume(HARMONY not in (style and style.name, tools and tools.name))  # both in one, and begun by the prompt
+    assume(not {style and style.name, tools and tools.name} & set(MESSAGES))  # both in one, and begun by the prompt
     deltas, rest = anyio.run(composed)
     fused_deltas, fused_rest = anyio.run(fused)
     assert deltas == fused_deltas
@@ -247,9 +247,9 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     style, stops = options["reasoning_style"], options["stop"]
     options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True}
     options |= {"stop_token_ids": (), "tool_style": None}  # a call is held until its name is known
-    # A stop that ends with another never matches, yet its beginning is held; a header of harmony is held as a whole.
+    # A stop that ends with another never matches, yet its beginning is held; a header of a message is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
-    assume(style.name != HARMONY)
+    assume(style.name not in MESSAGES)
     marks = (*style.marks, *style.enders, *style.token_enders)
     texts = [text.encode() for text in dict.fromkeys((*marks, *stops))]
     endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]

@@ -55,6 +55,7 @@ def types(declared, **root):
 def test_types_are_collected_from_everything_that_declares_them():
     assert types({"type": "string"}) == {"string"}
     assert types({"type": ["integer", "null"]}) == {"integer", "null"}
+    assert types({"type": ["int64", "str", "list"]}) == {"integer", "string", "array"}
     assert types({"type": "string", "nullable": True}) == {"string", "null"}
     assert types({"anyOf": [{"type": "integer"}, {"oneOf": [{"type": "array"}]}]}) == {"integer", "array"}
     assert types({"enum": ["x", 1, None, 1.5, True, [], {}]}) == {

@@ -81,13 +81,17 @@ def split(style, text):
     return split_calls(style, text, TOOLS)
 
 
+def _ends_a_value(style, text):
+    return any(end in "\n" + text for end in (style.value_closes, *style.value_stops))
+
+
 arguments = st.fixed_dictionaries({}, optional=VALUES)
 
 
 @settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(0, 999), max_size=6))
 def test_calls_come_back_however_they_are_cut(style, calls, places):
-    calls = [{k: v for k, v in a.items() if not (isinstance(v, str) and style.value_closes in v)} for a in calls]
+    calls = [{k: v for k, v in a.items() if not (isinstance(v, str) and _ends_a_value(style, v))} for a in calls]
     text = "Let me see.\n" + write(style, *(("f", call) for call in calls))
     whole = run(parser(style), [text])
     assert run(parser(style), cut(text, places)) == whole
@@ -214,3 +218,50 @@ def test_a_string_may_look_like_elements():
 def test_a_verbatim_value_needs_two_texts():
     with pytest.raises(ValueError, match=r"^tool style 'minicpm5': verbatim \('<',\) is no pair of texts$"):
         replace(TOOL_STYLES["minicpm5"], verbatim=("<",))
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_value_without_its_closing_tag_ends_where_the_next_tag_begins(line_end):
+    lines = [
+        "<tool_call>",
+        "<function=f>",
+        "<parameter=text>",
+        "Bern",
+        "<parameter=count>",
+        "3",
+        "</function>",
+        "</tool_call>",
+    ]
+    got = split(QWEN, line_end.join(lines))
+    assert got["calls"] == [("f", '{"text": "Bern", "count": 3}', "complete")]
+    assert got["answer"].strip() == ""
+
+
+def test_a_tag_within_a_line_ends_no_value():
+    text = "<function=f>\n<parameter=text>\nwrite <parameter=x> or </function>.\n</parameter>\n</function>"
+    assert split(QWEN, text)["calls"] == [("f", '{"text": "write <parameter=x> or </function>."}', "complete")]
+
+
+@pytest.mark.parametrize(
+    ("key", "says", "value", "expected"),
+    [
+        ("count", "string", "42", 42),
+        ("map", "string", '{"a": 1}', {"a": 1}),
+        ("maybe", "string", "null", "null"),
+        ("text", "json", "null", "null"),
+        ("text", "json", '"quoted"', "quoted"),
+        ("ratio", "json", "5", 5),
+        ("list", "json", "[1, 2", "[1, 2"),
+        ("any", "json", "[1]", [1]),
+        ("any", "string", "[1]", "[1]"),
+    ],
+)
+def test_where_a_tag_and_the_schema_differ_the_schema_holds(key, says, value, expected):
+    style = TOOL_STYLES["deepseek-v3.2"]
+    tag = "true" if says == "string" else "false"
+    text = (
+        f'<｜DSML｜function_calls>\n<｜DSML｜invoke name="f">\n<｜DSML｜parameter name="{key}" string="{tag}">{value}'
+        "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>"
+    )
+    ((name, arguments, end),) = split(style, text)["calls"]
+    assert (name, json.loads(arguments), end) == ("f", {key: expected}, "complete")

@@ -119,6 +119,7 @@ CASES = [
     (None, "qwen3-coder", False, xml("unit", ("of", "ft")), "", "", [("unit", {"of": "ft"})]),
     (None, "qwen3-coder", False, xml("count", ("of", "3"))[12:], "", "", [COUNT]),  # without <tool_call>
     (None, "qwen3-coder", False, "So.\n" + xml("count", ("of", "3"))[12:] + "\n" + xml("now"), "", "So.", [COUNT, ("now", {})]),
+    (None, "qwen3-coder", False, xml("look", ("at", "Bern")).replace("\n</parameter>", ""), "", "", [LOOK]),
     # GLM, Spark 2.5 and Ling 3
     ("think", "glm", True, "I must.\n" + glm("look", ("at", "Bern")), "I must.", "", [LOOK]),
     ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
@@ -134,6 +135,9 @@ CASES = [
     ("think", "deepseek-v4", True, "Hm</think>So.\n\n" + dsml("tool_calls", ("count", [("of", "false", "3")]), ("look", [("at", "true", "Bern")])), "Hm", "So.", [COUNT, LOOK]),
     ("think", "deepseek-v4", True, "Hm\n\n" + dsml("tool_calls", ("look", [("at", "true", "Bern")])), "Hm", "", [LOOK]),
     ("think", "deepseek-v4", False, "\n\n" + dsml("tool_calls", ("now", [])), "", "", [("now", {})]),
+    (None, "deepseek-v3.2", False, dsml("function_calls", ("count", [("of", "true", "3")])), "", "", [COUNT]),
+    (None, "deepseek-v3.2", False, dsml("function_calls", ("look", [("at", "false", "null")])), "", "", [("look", {"at": "null"})]),
+    (None, "deepseek-v4", False, dsml("tool_calls", ("count", [("of", "false", "3")])).removeprefix("<｜DSML｜tool_calls>\n"), "", "", [COUNT]),
     ("think", "deepseek", True, '</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>count\n```json\n{"of": 3}```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', "", "", [COUNT]),
     ("think", "deepseek", True, 'Hm</think>So<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>count<｜tool▁sep｜>{"of": 3}<｜tool▁call▁end｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', "Hm", "So", [COUNT, ("now", {})]),
     # Kimi K2 and K3
@@ -166,6 +170,7 @@ CASES = [
     (None, "mistral", False, '[TOOL_CALLS][{"name": "count", "arguments": {"of": 3}, "id": "123456789"}]', "", "", [COUNT]),
     (None, "phi4-functools", False, ' functools[{"name": "count", "arguments": {"of": 3}}]', "", "", [COUNT]),
     (None, "granite", False, '<|tool_call|>[{"name": "count", "arguments": {"of": 3}}]', "", "", [COUNT]),
+    (None, "granite", False, '<tool_call>[{"name": "count", "arguments": {"of": 3}}, {"name": "now", "arguments": {}}]', "", "", [COUNT, ("now", {})]),
     (None, "gigachat3", False, 'So.<|message_sep|>\n\nfunction call<|role_sep|>\n{"name": "count", "arguments": {"of": 3}}', "", "So.", [COUNT]),
     (None, "gigachat3", False, 'So.<|function_call|>{"name": "count", "arguments": {"of": 3}}', "", "So.", [COUNT]),
     (None, "llama3", False, 'So: {"type": "function", "name": "count", "parameters": {"of": 3}} More?', "", "So:  More?", [COUNT]),

@@ -1,0 +1,214 @@
+"""The format of Muse: messages to recipients, split as they come.
+
+    <|start|>assistant to=self<|message|>...<|eom|><|start|>assistant to=user<|message|>...<|eot|>
+
+A message to `self` is thinking. One to `user`, as `commentary`, or to nobody, is answer. Any other is a tool call, whose tags
+`ToolParser` reads; tags in a thought or an answer are text. A header that is none goes out as answer, with the reason, and so
+does the rest of its message: what was meant by it is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    REASONING,
+    Passage,
+    Piece,
+    Saved,
+    check_channel,
+    first_match,
+    mark_at,
+    markup,
+    plain,
+)
+from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.stream.events import Channel
+from tokenweir.templates.reasoning_styles import MUSE
+
+START, MESSAGE = "<|start|>", "<|message|>"
+ENDS = ("<|eom|>", "<|eot|>")
+MARKS = (START, MESSAGE, *ENDS)
+
+_HEADER = re.compile(r"(?:assistant)?\s*(?:to=(?P<recipient>[^\s<]+))?\s*")
+_BEGINNING = re.compile(
+    r"(?:(?:assistant)?to=[^\s<]*|[a-z]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?)\s*"
+)  # of what may be a header
+_BODIES = {"self": REASONING, "user": ANSWER, "commentary": ANSWER, None: ANSWER}
+_OTHER_THAN_SPACE = re.compile(r"\S").search
+_BODY = Passage("<")
+
+
+class Muse(Saved):
+    """Splits text into thinking, answer and tool calls. A `Splitter`.
+
+    The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
+    "broken", text that goes out as answer with a reason, up to the next markup.
+
+    """
+
+    __slots__ = ("_ahead", "_bodies", "_channel", "_header", "_held", "_reason", "_state", "_tools")
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        "_state": Literal["header", "body", "call", "after", "broken"],
+        "_header": str,
+        "_held": str,
+        "_ahead": str,
+        "_channel": Channel,
+        "_reason": str,
+        "_tools": ToolParser,
+    }
+
+    def __init__(
+        self,
+        schemas: Tools | ToolSchemas = (),
+        before: Iterable[str] | None = ("assistant",),
+        *,
+        thinking: Channel = Channel.REASONING,
+    ) -> None:
+        """Start where the prompt ends.
+
+        Args:
+            schemas: The tools of the request, which may say of what type an argument is.
+            before: The prompt's text after its last `<|start|>`, in parts; None if it has none, and is in an answer.
+            thinking: The channel of messages to `self`.
+
+        """
+        self._bodies = _BODIES | {"self": thinking}
+        self._state = "body" if before is None else "header"
+        self._header = ""  # what has been read of it, the part in the prompt included
+        self._held = ""  # the part of it that has not been given
+        self._ahead = ""
+        self._channel = ANSWER
+        self._reason = ""
+        self._tools = ToolParser(MUSE, schemas)
+        for text in before or ():
+            self.feed(text)
+        self._held = ""  # none of that is of the answer
+
+    @property
+    def channel(self) -> Channel:
+        """What the next text belongs to."""
+        return self._tools.channel if self._state == "call" else self._channel
+
+    @property
+    def held(self) -> str:
+        """The text of a header or of a call, or what may be the beginning of markup."""
+        return self._held + self._tools.held + self._ahead
+
+    @property
+    def passage(self) -> Passage | None:
+        """The text of a message, up to the character that all markup begins with."""
+        if self._ahead:
+            return None
+        if self._state == "call":
+            return self._tools.passage
+        return _BODY if self._state == "body" else None
+
+    def cross(self, tag: str) -> list[Piece]:
+        """Take a tag as any text; its passages name none."""
+        return self.feed(tag)
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take more text; give what is final. The joined sources are the text itself."""
+        text = self._ahead + text
+        self._ahead = ""
+        out: list[Piece] = []
+        place = 0
+        while place < len(text):
+            end = text.find("<", place)
+            end = len(text) if end < 0 else end
+            if end > place:
+                self._text(text[place:end], out)
+            elif (found := mark_at(text, place, MARKS))[1]:
+                self._ahead = text[place:]
+                break
+            elif found[0]:
+                end = place + len(found[0])
+                self._mark(found[0], out)
+            else:
+                end = place + 1
+                self._text("<", out)
+            place = end
+        return out
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows."""
+        out: list[Piece] = []
+        if self._ahead:
+            ahead, self._ahead = self._ahead, ""
+            self._text(ahead, out)
+        self._end_message("the end", out)
+        return out
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        super().restore(state)
+        check_channel(self._channel)
+
+    def _text(self, text: str, out: list[Piece]) -> None:
+        """Take text without markup."""
+        if self._state == "body":
+            out.append(plain(text, self._channel))
+        elif self._state == "call":
+            out += self._tools.feed(text)
+        elif self._state == "header":
+            self._header += text
+            self._held += text
+            beginning = _BEGINNING.match(self._header)
+            end = min(beginning.end() if beginning else 0, MAX_HEADER)
+            if end < len(self._header):
+                self._break(f"{self._header[: end + 1]!r} is no header of a message", out)
+        else:
+            space = first_match(_OTHER_THAN_SPACE, text) if self._state == "after" else 0
+            if space:
+                out.append(markup(text[:space]))
+            if space < len(text):
+                if self._state == "after":
+                    self._break(f"{text[space]!r} stands outside of a message", out)
+                out.append(Piece(text[space:], ANSWER, text[space:], malformed=self._reason))
+
+    def _mark(self, mark: str, out: list[Piece]) -> None:
+        """Take a piece of markup."""
+        if mark == MESSAGE and self._state == "header":
+            self._held += mark
+            self._begin_message(out)
+        elif mark == MESSAGE:
+            self._text(mark, out)
+        else:
+            self._end_message(mark, out)
+            self._channel, self._header = ANSWER, ""
+            if mark == START:
+                self._state, self._held = "header", mark
+            else:
+                out.append(markup(mark))
+                self._state = "after"
+
+    def _begin_message(self, out: list[Piece]) -> None:
+        """Read the header, which is whole."""
+        header = _HEADER.fullmatch(self._header)
+        if header is None:
+            self._break(f"{self._header!r} is no header of a message", out)
+            return
+        channel = self._bodies.get(header["recipient"])
+        self._state, self._channel = ("call", ANSWER) if channel is None else ("body", channel)
+        out.append(markup(self._held))
+        self._held = ""
+
+    def _end_message(self, mark: str, out: list[Piece]) -> None:
+        """End the message or header before `mark`, whole or not."""
+        if self._state == "call":
+            out += self._tools.finish()
+        elif self._held:
+            self._break(f"{mark} stands in a header", out)
+
+    def _break(self, reason: str, out: list[Piece]) -> None:
+        """Give as answer what was held, and all that follows up to the next markup."""
+        if self._held:
+            out.append(Piece(self._held, ANSWER, self._held, malformed=reason))
+        self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER
