@@ -11,7 +11,7 @@ Extensions to `response.create`, named as in the Chat Completions of other serve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
