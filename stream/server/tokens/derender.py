@@ -37,9 +37,6 @@ from tokenweir.stream.server.wire.items import new_id
 
 T = TypeVar("T")
 
-MANY = 1000
-"""Ids that are decoded in a thread."""
-
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """What engines say of an answer that ended well; any other word is passed on."""
 
@@ -185,7 +182,7 @@ class Derenderer:
         for response in responses:
             ids += len(response.prompt_token_ids or ())
             ids += sum(len(choice.token_ids or ()) for choice in response.choices)
-        return work() if ids <= MANY else await self._engines.in_thread(work)
+        return await self._engines.work(work, ids)
 
     def _chat(self, given: DerenderChat, asked: Asked, prompt_ids: Sequence[int]) -> dict[str, Any]:
         response, field = given.generate_response, "generate_response"

@@ -110,6 +110,12 @@ class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
     """A tool that is no function."""
 
 
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
+]
+"""With OpenAI's bounds: a response repeats it in three events."""
+
+
 class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The event `response.create`.
 
@@ -153,7 +159,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     reasoning: Reasoning | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Metadata | None = None
     user: str | None = None
     tools: list[FunctionTool | ServerTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | NamedFunction | None = None
