@@ -13,7 +13,8 @@ import asyncio
 import os
 import shutil
 import time
-from itertools import cycle, islice
+from itertools import chain, cycle, islice, product
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
@@ -23,9 +24,10 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.serve import serve
 
-INTRODUCTION = """Times between two frames of a page that shows an answer of {tokens} tokens of Markdown (lists, tables, code, a
-paragraph of 200 words), {rate} tokens a second. A display shows 60 frames a second, 16.7 ms apart. The peer is how pages
-do that parse their whole text at each change: the same parser, and the nodes made anew in each frame, without a server."""
+INTRODUCTION = """Times between two frames of a page that shows an answer of {tokens} tokens, {rate} tokens a second: Markdown (lists,
+tables, code, a paragraph of 200 words), one block of code, one paragraph. A display shows 60 frames a second, 16.7 ms
+apart. The peer is how pages do that parse their whole text at each change: the same parser, and the nodes made anew in
+each frame, without a server."""
 
 PROSE = " ".join(["A low dam holds a river back, just long enough that it flows over clean."] * 14) + "\n\n"
 
@@ -70,12 +72,21 @@ class Paced:
             given = due
 
 
-def long_answer(tokenizer: Tokenizer, tokens: int) -> list[int]:
-    """The ids of a Markdown text: the recordings, again and again, with prose between them."""
+def markdown() -> list[str]:
+    """The recordings, with prose behind each."""
     texts = [path.read_text() for path in sorted((ROOT / "scripts" / "texts" / "recordings").glob("*.md"))]
-    answers = [text.rpartition("</think>")[2].strip() + "\n\n" + PROSE for text in texts]
-    pieces = [tokenizer.encode(answer, parse_special=False) for answer in answers]
-    return list(islice((token_id for piece in cycle(pieces) for token_id in piece), tokens))
+    return [text.rpartition("</think>")[2].strip() + "\n\n" + PROSE for text in texts]
+
+
+def code() -> list[str]:
+    """This file."""
+    return [Path(__file__).read_text()]
+
+
+def long_answer(tokenizer: Tokenizer, beginning: str, texts: list[str], tokens: int) -> list[int]:
+    """The ids of a beginning, and of texts again and again."""
+    begun, *pieces = (tokenizer.encode(text, parse_special=False) for text in [beginning, *texts])
+    return list(islice(chain(begun, (token_id for piece in cycle(pieces) for token_id in piece)), tokens))
 
 
 async def frames(page: Page) -> list[float]:
@@ -111,19 +122,23 @@ def row(name: str, times: list[float]) -> list[str]:
 async def measure(browser: Browser, tokens: int, rate: float) -> str:
     """The table."""
     tokenizer = Tokenizer.default()
-    ids = long_answer(tokenizer, tokens)
+    answers = {
+        "Markdown": long_answer(tokenizer, "", markdown(), tokens),
+        "one block of code": long_answer(tokenizer, "```python\n", code(), tokens),
+        "one paragraph": long_answer(tokenizer, "", [PROSE.replace("\n", " ")], tokens),
+    }
     seconds = tokens / rate
     rows = []
     limits = Limits(max_output_tokens=tokens + 1)
-    async with serve(engine=Paced(ids, rate), tokenizer=tokenizer, port=0, limits=limits) as server:
-        for name in ("the page", "all anew"):
+    for (kind, ids), shown in product(answers.items(), ("the page", "all anew")):
+        async with serve(engine=Paced(ids, rate), tokenizer=tokenizer, port=0, limits=limits) as server:
             page = await browser.new_page(viewport={"width": 1000, "height": 800})
             page.set_default_timeout((seconds + 500) * 1000)
             await page.goto(f"http://127.0.0.1:{server.port}/")
             await page.locator("#state.open").wait_for()
             whole = tokenizer.decode(ids)
-            times = await (the_page(page, seconds) if name == "the page" else anew(page, whole, seconds))
-            rows.append(row(name, times))
+            times = await (the_page(page, seconds) if shown == "the page" else anew(page, whole, seconds))
+            rows.append(row(f"{kind}, {shown}", times))
             await page.close()
     return table(["", "frames", "median, ms", "95 %", "99 %", "worst", "later than 50 ms"], rows)
 

@@ -570,6 +570,9 @@ class AnswerText:
     def enter(self, search: bool, drop: bool) -> None:
         """Say of the text that comes back next whether stops count in it, and whether it is dropped."""
 
+    def think(self, on: bool) -> None:
+        """Say whether the ids of the text that comes back next count as thinking."""
+
     def add(self, ids: Iterable[int], text: str) -> None:
         """Add a text and the ids that end with it."""
 
@@ -596,12 +599,20 @@ class AnswerText:
         """How many ids have been added."""
 
     @property
-    def passed(self) -> int:
-        """How many of them have gone out, or wait for nothing but what goes out next."""
+    def thinks(self) -> bool:
+        """What `think` has said, or a tag that `Detokenizer.feed` has cut out."""
 
     @property
-    def holds(self) -> bool:
-        """Whether text is held as the beginning of a stop."""
+    def thinking(self) -> int:
+        """How many of them have counted as thinking, once they had gone out or waited for nothing but what does next."""
+
+    @property
+    def thought(self) -> int:
+        """How many have if all that wait count as the next ones do."""
+
+    @property
+    def stop_begun(self) -> bool:
+        """Whether the text ends with the beginning of a stop, which is held back unless stops are kept."""
 
     @property
     def matched(self) -> str | None:
@@ -614,8 +625,9 @@ class Passage:
     were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or, where it is
     `held`, as no piece at all. It is fed later, together with the text after it.
 
-    A splitter may also name tags, which count wherever they begin behind such text. A tag that ids end goes to `cross`,
-    and the text before it is never fed; other text that begins like a tag is fed.
+    A splitter may also name tags with which thinking begins or ends, and which are cut out. They count wherever they
+    begin behind such text. Of one that ids end, `cross` is told; neither it nor the text before it is ever fed. Other
+    text that begins like a tag is fed.
     """
 
     def __init__(
@@ -699,14 +711,15 @@ class Detokenizer:
     def let_pass(self, passage: Passage | None) -> None:
         """Say what may pass from here on; None for nothing, as at the beginning."""
 
-    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, str | None, bool]:
+    def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, tuple[str, bool] | None]:
         """Take ids from `place` on, as long as their text passes, and one more.
 
         Returns:
-            The text that goes out, and the ids that go with it; the place of the first id that was not taken; the text
-            that the last one gives, with what has passed before it and was not given; and whether that is a tag of the
-            passage instead, by itself. The text is None if all have passed, or if the next id is one that ends the answer
-            or none that `feed` takes.
+            The text that goes out, and the ids that go with it; the place of the first id that was not taken; and what
+            the last one gives, with whether that is a tag. It is the text behind what has gone out, with all that has
+            passed before and was not given; or the tag of the passage that it ends, which is cut out: `answer` has it
+            back with all that has passed. None if all ids have passed, or if the next one ends the answer or is none that
+            `feed` takes.
 
         """
 
@@ -873,7 +886,10 @@ def combining_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter."""
 
 def nfc_ranks() -> NDArray[np.uint8]:
-    """By code point: the rank of its canonical combining class, 0 for a starter; 255 for what may not be in form C."""
+    """By code point: the rank of its canonical combining class, 0 for a starter, or a constant of core/device/device_nfc.h."""
+
+def nfc_pairs() -> NDArray[np.uint64]:
+    """The pairs of characters that form C makes one of, but for Hangul; sorted, the first in the upper half of the word."""
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
     """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""

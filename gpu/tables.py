@@ -149,6 +149,7 @@ class ExactTables(ModelTables):
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
+        self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
 
@@ -156,7 +157,8 @@ class ExactTables(ModelTables):
         _check(automaton)
         pages = automaton.class_pages[automaton.class_index]
         if first:  # only the first stage looks whether form C would change the text
-            pages = np.where(ranks.reshape(pages.shape) > 0, pages | np.uint8(_CUT["kNotInert"]), pages)
+            is_inert = (ranks == 0) | (ranks == _CUT["kComposed"])
+            pages = np.where(is_inert.reshape(pages.shape), pages, pages | np.uint8(_CUT["kNotInert"]))
         class_pages, class_index = paged(pages)
         rank_pages, rank_index = paged(ranks.reshape(pages.shape))
         return self._struct(
@@ -167,6 +169,8 @@ class ExactTables(ModelTables):
                 "class_pages": class_pages,
                 "rank_index": rank_index,
                 "rank_pages": rank_pages,
+                "pairs": self._nfc_pairs,
+                "n_pairs": len(self._nfc_pairs),
                 "boundaries": _rows_of_bits(boundary_pairs(automaton.transitions)),
                 "sync": _rows_of_bits(automaton.sync),
                 "width": automaton.n_classes + 1,

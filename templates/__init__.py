@@ -2,7 +2,7 @@
 
 The way of the data:
 
-    files.py           finds a template beside a tokenizer; chat_template.py renders it
+    files.py           finds a template beside a tokenizer; chat_template.py renders it, compiled_template.py within bounds
     environment.py     the sandbox and what templates may call; limits.py bounds what they may cost
     messages.py        checks and prepares messages; continuation.py goes on with the last one
     guard.py           tells user text from the template's own; prompt.py is the result

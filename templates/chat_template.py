@@ -5,29 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import jinja2
-from jinja2 import nodes
-from jinja2.meta import find_undeclared_variables
-
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import analysis, limits
-from tokenweir.templates.continuation import append_tag, cut_at_tag
-from tokenweir.templates.environment import (
-    GENERATION_BEGINS,
-    GENERATION_ENDS,
-    ChatEnvironment,
-    GenerationEnvironment,
-    as_template_error,
-    compile_tree,
-)
+from tokenweir.templates.compiled_template import CompiledTemplate
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
-from tokenweir.templates.marked_environment import MarkedEnvironment
 from tokenweir.templates.messages import (
     REASONING_FIELDS,
     ROLES,
@@ -66,8 +52,6 @@ _EXAMPLE_TOOLS = (
     },
 )
 
-
-_GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
@@ -132,22 +116,10 @@ class ChatTemplate:
             ("extra_roles", extra_roles),
             ("clock", clock),
         )
-        if len(source) > limits.MAX_SOURCE:
-            raise TemplateError(f"chat template {name!r} is longer than {limits.MAX_SOURCE} characters")
-        try:
-            tree = _environment().parse(source)
-            parts = list(tree.find_all(nodes.Node))
-            limits.check_branches(*analysis.branches(parts))
-            self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
-            self.content_format: Literal["parts", "string"] = (
-                "parts" if analysis.iterates_over_content(tree) else "string"
-            )
-            self._takes_argument_text = analysis.takes_argument_text(tree)
-            self.marks_generation = _GENERATION.search(source) is not None
-            literals = analysis.literals(parts)
-            self._template = compile_tree(_environment(), tree, self._filename)
-        except Exception as error:  # Jinja and the Python compiler can fail in many ways
-            raise as_template_error(error, self._filename) from error
+        self._compiled = CompiledTemplate(source, f"chat template {name!r}", self.special_tokens)
+        self.variables = self._compiled.variables
+        self.content_format: Literal["parts", "string"] = "parts" if self._compiled.iterates_over_content else "string"
+        self.marks_generation = self._compiled.marks_generation
         characters: frozenset[str] = frozenset()
         known = control_tokens is not None
         if control_tokens is None:
@@ -158,12 +130,14 @@ class ChatTemplate:
         self._guard: Guard | None = None
         if guard:
             tags = content_tags(source)
-            self._guard = Guard(self.control_tokens, characters=characters, exempt=tags, literals=literals, known=known)
+            self._guard = Guard(
+                self.control_tokens, characters=characters, exempt=tags, literals=self._compiled.literals, known=known
+            )
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
 
     def __reduce__(self) -> tuple[Callable[..., ChatTemplate], tuple[object, ...]]:
-        return _compiled, (type(self), self.source, tuple(self.special_tokens.items()), self.name, self._given)
+        return _unpickled, (type(self), self.source, tuple(self.special_tokens.items()), self.name, self._given)
 
     @classmethod
     def from_file(
@@ -268,7 +242,9 @@ class ChatTemplate:
         if find_generated and continue_final_message:
             raise TemplateError("continue_final_message and find_generated exclude each other")
         if find_generated and not self.marks_generation:
-            raise TemplateError(f"{self._filename} has no {{% generation %}}, which says what a model generates")
+            raise TemplateError(
+                f"{self._compiled.filename} has no {{% generation %}}, which says what a model generates"
+            )
         field = "content" if continue_final_message is True else continue_final_message or None
         if add_generation_prompt is None:
             add_generation_prompt = field is None
@@ -285,7 +261,7 @@ class ChatTemplate:
         alias_reasoning(conversation)
         if self.content_format == "string":
             flatten_parts(conversation)
-        if not self._takes_argument_text:
+        if not self._compiled.takes_argument_text:
             parse_arguments(conversation, read)
         untrusted = {
             **read_mapping(variables, "variables", read),
@@ -295,63 +271,22 @@ class ChatTemplate:
         trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}
 
         def prompt(text: str, guarded: tuple[int, ...] = ()) -> Prompt:
-            generated = self._generated(text, conversation, untrusted | trusted) if find_generated else ()
+            generated = self._compiled.generated(text, conversation, untrusted | trusted) if find_generated else ()
             return Prompt(text, guarded, self.control_tokens, self._guard, generated)
 
         if self._guard is None or not self._guard.concerns(texts):
-            return prompt(self._run(self._template, conversation, field, untrusted | trusted))
+            return prompt(self._compiled.render(conversation, untrusted | trusted, field))
         marked_conversation = [_mark_message(message, field, self._guard) for message in conversation]
         marked_untrusted = {name: self._guard.mark(value) for name, value in untrusted.items()}
-        plain = self._run(self._template, conversation, field, untrusted | trusted)
-        marked = self._run(self._blind_template, marked_conversation, field, marked_untrusted | trusted)
+        plain = self._compiled.render(conversation, untrusted | trusted, field)
+        marked = self._compiled.render_marked(marked_conversation, marked_untrusted | trusted, field)
         guarded = self._guard.locate(marked, plain)
         if guarded is None:
             raise TemplateError(
-                f"{self._filename} looks into text that has one of {' '.join(sorted(self._guard.characters))}, so it "
+                f"{self._compiled.filename} looks into text that has one of {' '.join(sorted(self._guard.characters))}, so it "
                 "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
             )
         return prompt(plain, guarded)
-
-    def _generated(
-        self, plain: str, conversation: list[Message], variables: Mapping[str, Any]
-    ) -> tuple[tuple[int, int], ...]:
-        """The stretches of a rendered text that the template marks, by a rendering that shows them."""
-        stretches: list[tuple[int, int]] = []
-        parts: list[str] = []
-        length, open_at, depth = 0, 0, 0
-        shown = self._run(self._shown_template, conversation, None, variables)
-        for part in re.split(f"([{GENERATION_BEGINS}{GENERATION_ENDS}])", shown):
-            if part == GENERATION_BEGINS:
-                open_at = open_at if depth else length
-                depth += 1
-            elif part == GENERATION_ENDS:
-                depth -= 1
-                if depth == 0 and open_at < length:
-                    stretches.append((open_at, length))
-            else:
-                parts.append(part)
-                length += len(part)
-        if depth or "".join(parts) != plain:
-            raise TemplateError(
-                f"{self._filename} looks into what it generates, so it cannot be told where that ends up"
-            )
-        return tuple(stretches)
-
-    @cached_property
-    def _shown_template(self) -> jinja2.Template:
-        """The template that shows what it marks as generated."""
-        return self._compiled_in(_generation_environment())
-
-    @cached_property
-    def _blind_template(self) -> jinja2.Template:
-        """The template that does not see marks."""
-        return self._compiled_in(_marked_environment())
-
-    def _compiled_in(self, environment: ChatEnvironment) -> jinja2.Template:
-        try:
-            return compile_tree(environment, environment.parse(self.source), self._filename)
-        except Exception as error:
-            raise as_template_error(error, self._filename) from error
 
     @cached_property
     def _shown(self) -> str:
@@ -362,26 +297,9 @@ class ChatTemplate:
         except TemplateError:
             return self.source
 
-    @property
-    def _filename(self) -> str:
-        return f"chat template {self.name!r}"
-
-    def _run(
-        self, template: jinja2.Template, conversation: list[Message], field: str | None, variables: Mapping[str, Any]
-    ) -> str:
-        """Render once; `conversation` may be changed."""
-        if field is not None:
-            final = append_tag(conversation, field, self.source)
-        try:
-            with limits.budget():
-                text = template.render({**self.special_tokens, **variables, "messages": conversation})
-        except Exception as error:  # a template can raise anything
-            raise as_template_error(error, self._filename) from error
-        return text if field is None else cut_at_tag(text, final)
-
 
 @lru_cache(maxsize=_MAX_UNPICKLED)
-def _compiled(
+def _unpickled(
     kind: type[ChatTemplate],
     source: str,
     special_tokens: tuple[tuple[str, str], ...],
@@ -390,21 +308,6 @@ def _compiled(
 ) -> ChatTemplate:
     """The template of a pickle."""
     return kind(source, special_tokens=dict(special_tokens), name=name, **dict(given))
-
-
-@cache
-def _environment() -> ChatEnvironment:
-    return ChatEnvironment()
-
-
-@cache
-def _generation_environment() -> GenerationEnvironment:
-    return GenerationEnvironment()
-
-
-@cache
-def _marked_environment() -> MarkedEnvironment:
-    return MarkedEnvironment()
 
 
 def _mark_message(message: Message, field: str | None, guard: Guard) -> Message:

@@ -19,12 +19,11 @@ DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 # No test may depend on the machine's speed: an example has no deadline, and none is too slow to be made. Under CI the
 # examples are the same each time, so that a change is judged by what anyone can repeat; new ones are drawn elsewhere.
-hypothesis.settings.register_profile(
-    "tokenweir",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    derandomize="CI" in os.environ,
+_profile = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], derandomize="CI" in os.environ
 )
+hypothesis.settings.register_profile("tokenweir", _profile)
+hypothesis.settings.register_profile("few", _profile, max_examples=10)  # for sanitizers, under which an example is dear
 hypothesis.settings.load_profile("tokenweir")
 
 
@@ -80,6 +79,7 @@ def small_model():
             environment.setenv("TOKENWEIR_CACHE", CACHE)
         try:
             local_model.fetch_model()
+            local_model.load_engine()  # which converts it once, and says so to whoever is first
         except EngineError as error:
             if os.environ.get("REQUIRE_MODEL") == "1":
                 pytest.fail(str(error))

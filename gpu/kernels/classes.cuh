@@ -10,6 +10,7 @@
 
 #include "characters.cuh"
 #include "documents.cuh"
+#include "device/device_nfc.h"
 
 namespace tokenweir {
 
@@ -22,19 +23,33 @@ constexpr uint8_t kOutside = kNoClass | kBegins;  // of all text that is cut
 struct CutTables {
   static constexpr uint32_t kMaxCells = 2048;
   static constexpr uint8_t kNotInert = 0x80;  // beside a class: form C may change a text with this character
-  static constexpr uint8_t kNotSure = 0xFF;   // as a rank: that takes more than to look at the ranks
 
   const uint16_t* transitions;  // [state][width], as in `Automaton`
   const uint16_t* class_index;  // [0x1100]
   const uint8_t* class_pages;   // [page][256]
-  const uint16_t* rank_index;   // of canonical combining classes, likewise
+  const uint16_t* rank_index;   // of canonical combining classes (device_nfc.h), likewise
   const uint8_t* rank_pages;
+  const uint64_t* pairs;        // sorted: two characters that become one
+  uint64_t n_pairs;
   const uint32_t* boundaries;  // bit b of word a: a walk ends between two characters of these classes
   const uint32_t* sync;        // ... and a piece begins
   uint64_t width, n_cells;
 
   __device__ uint8_t entry(uint32_t c) const { return class_pages[class_index[c >> 8] * 256u + (c & 0xFF)]; }
   __device__ uint8_t rank(uint32_t c) const { return rank_pages[rank_index[c >> 8] * 256u + (c & 0xFF)]; }
+
+  __device__ bool composes(uint32_t first, uint32_t second) const {
+    const uint64_t pair = uint64_t{first} << 32 | second;
+    uint64_t low = 0, high = n_pairs;
+    while (low < high) {
+      const uint64_t middle = (low + high) / 2;
+      if (pairs[middle] < pair)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low < n_pairs && pairs[low] == pair;
+  }
 };
 
 struct CutText {
@@ -76,15 +91,20 @@ struct CutText {
     return 0;
   }
 
-  // Whether a mark stands after no mark of a higher class; false for what does more under form C than to be ordered.
+  // Whether form C leaves a character where it stands: a mark after no mark of a higher class, or one that becomes no
+  // character with the starter right before it; false for what takes more than that to know.
   __device__ bool ordered(uint32_t place, uint32_t c) const {
     const uint8_t rank = tables.rank(c);
-    if (rank == CutTables::kNotSure) return false;
+    if (rank == kOnlyHostKnows) return false;
     if (begins_at(place)) return true;
     uint32_t before = place, length;
     while (before > 0 && utf8_continues(text[--before])) {
     }
-    return before == place || text[before] < 0x80 || tables.rank(utf8_decode_multibyte(text + before, length)) <= rank;
+    if (before == place) return true;
+    const uint32_t first = utf8_decode(text + before, length);
+    const uint8_t first_rank = tables.rank(first);
+    if (rank == kMayCompose) return first_rank == 0 && !tables.composes(first, c);
+    return first_rank == kComposed || first_rank <= rank;
   }
 };
 

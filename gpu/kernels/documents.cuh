@@ -43,6 +43,7 @@ struct Documents {
   }
 
   __device__ void refuse_document(uint32_t document, Refusal reason) const {
+    if (__ldcv(&refusals[document]) & reason) return;  // thousands of bytes may be bad
     atomicOr(&refusals[document], static_cast<uint32_t>(reason));
     atomicOr(&counters[kRefusals], 1u);
   }

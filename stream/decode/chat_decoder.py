@@ -9,6 +9,7 @@ both ways give the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -24,15 +25,14 @@ from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter, pl
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
-    frame_of,
+    found_again,
     make_splitter,
     shown_texts,
-    styles_named,
 )
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.decode.thinking_budget import ThinkingMeter
+from tokenweir.stream.decode.thinking_budget import ThinkingBudget
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, Usage
 
@@ -104,17 +104,16 @@ class ChatDecoder:
             settings.max_tokens,
         )
         scope = SCOPES[settings.stop_scope] if settings.stop else frozenset()
-        meter = ThinkingMeter(settings.thinking_budget, settings.max_tokens)
         self._answer = self._detok.answer
         self._router = Router(
             self._answer,
             scope,
             settings.strip,
             settings.index,
-            meter,
             self.channel,
             one_call=not settings.parallel_tool_calls,
         )
+        self._budget = ThinkingBudget(settings.thinking_budget)
         self._aligner = Aligner(tokenizer) if settings.alignment else None
         self._prompt_tokens = len(prompt_ids)
         self.finished = False
@@ -143,6 +142,7 @@ class ChatDecoder:
         other._splitter = self._splitter.copy() if self._splitter else None
         other._answer = other._detok.answer
         other._router = self._router.over(other._answer)
+        other._budget = self._budget.copy()
         other._aligner = self._aligner.copy() if self._aligner else None
         other._link()
         return other
@@ -155,6 +155,7 @@ class ChatDecoder:
             core=self._detok.state(),
             splitter=self._splitter.state() if self._splitter else None,
             router=self._router.state(),
+            budget=self._budget.state(),
             aligner=self._aligner.state() if self._aligner else None,
             prompt_tokens=self._prompt_tokens,
             finished=self.finished,
@@ -184,22 +185,17 @@ class ChatDecoder:
         return decoder
 
     def __reduce__(self) -> tuple[Callable[..., ChatDecoder], tuple[object, ...]]:
-        return _unpickled, (type(self), self._tokenizer, self.state(), self._options)
+        return partial(type(self).from_state, **self._options), (self._tokenizer, self.state())
 
     def _restore(self, said: DecoderState) -> None:
         settings = self._settings
-        found = styles_named(self._tokenizer, *said.styles)
-        thinking, calls = settings.reasoning, settings.tool_style
-        if thinking is None:
-            thinking = frame_of(self._tokenizer)
-        elif thinking == "auto":
-            thinking = found.thinking
-        styles = Styles(thinking, found.calls if calls is None or calls == "auto" else calls)
+        styles = found_again(self._tokenizer, said.styles, settings.reasoning, settings.tool_style)
         self._begin((), make_splitter(styles, settings.tool_schemas), styles)
         self._detok.restore(said.core)
         if self._splitter is not None:
             self._splitter.restore(said.splitter)
         self._router.restore(said.router)
+        self._budget.restore(said.budget)
         if self._aligner is not None:
             self._aligner.restore(said.aligner)
         self._prompt_tokens, self.finished, self.ignored = said.prompt_tokens, said.finished, said.ignored
@@ -213,7 +209,7 @@ class ChatDecoder:
     @property
     def thinking_spent(self) -> bool:
         """Whether the thinking has reached its budget."""
-        return self._router.thinking.spent
+        return self._budget.spent
 
     def feed(self, ids: Ids, logprobs: Sequence[float | None] | None = None) -> list[Delta]:
         """Take more ids; give what is final, with `Finish` last if they end the answer.
@@ -234,10 +230,10 @@ class ChatDecoder:
             ids = id_list(ids)
         if logprobs is not None or not self._bare:
             return self._feed(ids, logprobs)
-        text, taken, place, given, whole_tag = self._core_feed(ids, 0)
+        text, taken, place, given = self._core_feed(ids, 0)
         if given is None and place == len(ids):
             return [self._make(text, taken, self._index)] if text else []
-        self._go_on(ids, text, taken, place, given, whole_tag)
+        self._go_on(ids, text, taken, place, given)
         return self._deliver()
 
     def finish(self, reason: FinishReason | str | None = None) -> list[Delta]:
@@ -276,22 +272,23 @@ class ChatDecoder:
                 self._end(FinishReason.LENGTH)
                 self.ignored += len(ids)
             else:
-                self._go_on(ids, "", [], 0, None, False)
+                self._go_on(ids, "", [], 0, None)
         finally:
             if self._aligner is not None:
                 self._aligner.add(self._answer.count - before, logprobs)
         return self._deliver()
 
-    def _go_on(
-        self, ids: list[int], text: str, taken: list[int], place: int, given: str | None, whole_tag: bool
-    ) -> None:
+    def _go_on(self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None) -> None:
         """Go on after the core has taken the ids before `place`, up to the end of the ids or of the answer."""
         self._bare = False  # should one raise, there are deltas to give
         while True:
             if text:
                 self._router.emit(text, taken)
             if given is not None:
-                self._split(given, whole_tag)
+                if given[1]:
+                    self._cross(given[0])
+                else:
+                    self._split(given[0])
             elif place < len(ids):
                 self._take(ids, place)
                 place += 1
@@ -300,7 +297,7 @@ class ChatDecoder:
                 return
             if place == len(ids):
                 return
-            text, taken, place, given, whole_tag = self._core_feed(ids, place)
+            text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
         """Take an id that the core does not: one that may end the answer, or that is no int."""
@@ -322,9 +319,9 @@ class ChatDecoder:
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
-    def _split(self, text: str, whole_tag: bool = False) -> None:
+    def _split(self, text: str) -> None:
         """Send text out; end the answer if it ends with that, by a stop or the number of its ids."""
-        self._route(text, whole_tag)
+        self._route(text)
         if self._router.stopped:
             self._end(FinishReason.STOP)
         elif self._limited and self._answer.count == self._settings.max_tokens:
@@ -334,13 +331,25 @@ class ChatDecoder:
                 self._check_budget()
             self._settle()
 
-    def _route(self, text: str, whole_tag: bool = False) -> None:
-        """Send text, or a tag that the splitter's passage knows, through the splitter, and its pieces on."""
+    def _cross(self, tag: str) -> None:
+        """Go on behind a tag that the core has cut out."""
+        splitter, router = self._splitter, self._router
+        assert splitter is not None
+        splitter.cross(tag)
+        router.cross(splitter.channel)
+        if self._limited:
+            self._check_budget()
+            self._set_limit()
+        self._make = router.make
+        self._fast.open(splitter, True)
+
+    def _route(self, text: str) -> None:
+        """Send text through the splitter, and its pieces on."""
         splitter = self._splitter
         if splitter is None:
             self._router.route([plain(text, ANSWER)], ANSWER)
         else:
-            self._router.route(splitter.cross(text) if whole_tag else splitter.feed(text), splitter.channel)
+            self._router.route(splitter.feed(text), splitter.channel)
 
     def _show_unseen(self) -> None:
         """Show the splitter the text that has passed."""
@@ -351,18 +360,25 @@ class ChatDecoder:
     def _settle(self) -> None:
         """Say what may pass next."""
         router, splitter = self._router, self._splitter
-        goes_on = router.malformed is None
-        if splitter is not None:
-            goes_on = goes_on and router.goes_on(splitter.channel)
-        self._make = router.make
+        self._open(router.malformed is None and (splitter is None or router.goes_on(splitter.channel)))
+
+    def _open(self, goes_on: bool) -> None:
+        """Let pass what the splitter need not see; text `goes_on` if it is like the last."""
+        self._make = self._router.make
         if self._limited:
-            self._detok.limit = router.thinking.next_limit()
-        self._fast.open(splitter, goes_on)
+            self._set_limit()
+        self._fast.open(self._splitter, goes_on)
+
+    def _set_limit(self) -> None:
+        """Have the core give back the id that ends the answer or spends the budget of thinking."""
+        most, left = self._settings.max_tokens, self._budget.left(self._answer)
+        spent = None if left is None else self._answer.count + left
+        self._detok.limit = spent if most is None else most if spent is None else min(most, spent)
 
     def _check_budget(self) -> None:
         """Report, once, that the budget of thinking is spent while thinking goes on."""
-        if self._router.thinking.spends(self._answer.count) and self.channel is REASONING:
-            self._router.thinking.spend()
+        if self._budget.left(self._answer) == 0 and self.channel is REASONING:
+            self._budget.spent = True
             if self._settings.on_thinking_spent is not None:
                 self._settings.on_thinking_spent(self._settings.index)
 
@@ -382,11 +398,11 @@ class ChatDecoder:
             router.release()
         if reason is FinishReason.STOP and stop_reason is None and router.called:
             reason = FinishReason.TOOL_CALLS
-        router.count_thinking(channel is REASONING)
+        answer.think(channel is REASONING)
         if last is not None:
             answer.add([last], "")
         rest = answer.finish()
-        usage = Usage(self._prompt_tokens, answer.count, router.thinking.tokens(answer.passed))
+        usage = Usage(self._prompt_tokens, answer.count, answer.thinking)
         router.out.append(Finish(reason, stop_reason, usage, rest, self._settings.index))
         self.finished = True
         self._fast.close()
@@ -398,8 +414,3 @@ class ChatDecoder:
             out = merge(out)
         self._bare = self._plain and not self.finished
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]
-
-
-def _unpickled(kind: type[ChatDecoder], tokenizer: Tokenizer, state: bytes, options: DecoderOptions) -> ChatDecoder:
-    """The decoder of a pickle."""
-    return kind.from_state(tokenizer, state, **options)

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from tokenweir.encode import _core
 from tokenweir.stream.decode.chunk import Chunk
 from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, Piece, Saved
-from tokenweir.stream.decode.thinking_budget import ThinkingMeter
 from tokenweir.stream.events import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 
@@ -27,14 +26,13 @@ class Router(Saved):
         called: Whether a whole tool call has been given.
         stopped: Whether a stop string has ended the text, or the only call that there may be.
         make: Makes a delta of more text of `channel`, from the text, its ids and the index.
-        thinking: Counts the ids of thinking.
         out: The deltas that have been made and not yet been taken.
 
     """
 
     __slots__ = (
         "_answer", "_at", "_call", "_index", "_one_call", "_scope", "_searches", "_strip",
-        "called", "channel", "make", "malformed", "out", "stopped", "thinking",
+        "called", "channel", "make", "malformed", "out", "stopped",
     )  # fmt: skip
 
     SAVED: ClassVar[dict[str, Any]] = {
@@ -44,7 +42,6 @@ class Router(Saved):
         "stopped": bool,
         "_at": Channel,
         "_call": int,
-        "thinking": ThinkingMeter,
         "out": list[Delta],
     }
 
@@ -54,7 +51,6 @@ class Router(Saved):
         scope: frozenset[Channel],
         strip: bool,
         index: int,
-        thinking: ThinkingMeter,
         channel: Channel,
         *,
         one_call: bool = False,
@@ -66,7 +62,6 @@ class Router(Saved):
             scope: The channels on which stops count; none where there are no stops.
             strip: Leave thinking out.
             index: The index of the deltas.
-            thinking: Counts the ids of thinking.
             channel: Where the answer begins.
             one_call: The first whole call ends the answer.
 
@@ -80,11 +75,10 @@ class Router(Saved):
         self._at = channel  # of what the splitter gave last, or of what comes after it
         self.malformed: str | None = None
         self.called = self.stopped = False
-        self.thinking = thinking
         self.out: list[Any] = []
         self.make: Callable[[str, list[int], int], Delta]
         self.enter(channel)
-        self.count_thinking(channel is REASONING)
+        answer.think(channel is REASONING)
 
     def over(self, answer: _core.AnswerText) -> Router:
         """Return an independent copy, over another object that knows the ids."""
@@ -102,20 +96,17 @@ class Router(Saved):
         answer = self._answer
         for place, piece in enumerate(pieces, 1):
             channel, malformed = piece.channel, piece.malformed
-            if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.holds:
+            if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.stop_begun:
                 self._send(None)  # a stop does not reach over markup
             if channel is None:
                 then = after
                 if place < len(pieces):  # there are more
                     then = next((p.channel for p in pieces[place:] if p.channel is not None), after)
                 at, self._at = self._at, then
-                thinks = (at is REASONING or then is REASONING) and at is not TOOL_CALL and then is not TOOL_CALL
-                if thinks is not self.thinking.on:
-                    self.count_thinking(thinks)
+                answer.think((at is REASONING or then is REASONING) and at is not TOOL_CALL and then is not TOOL_CALL)
                 self._cut_out(piece.source, after)
                 continue
-            if (channel is REASONING) is not self.thinking.on:
-                self.count_thinking(channel is REASONING)
+            answer.think(channel is REASONING)
             self._at, self.malformed = channel, malformed
             if channel is not self.channel or piece.name:
                 self.enter(channel, piece.call)
@@ -137,13 +128,17 @@ class Router(Saved):
             if channel is TOOL_CALL:  # its number comes with its name
                 return False
             self.enter(channel)
-        if (channel is REASONING) is not self.thinking.on:
-            self.count_thinking(channel is REASONING)
+        self._answer.think(channel is REASONING)
         return True
 
+    def cross(self, channel: Channel) -> None:
+        """Go on behind a tag of thinking that the core has cut out."""
+        self._at = channel
+        self.enter(channel)
+
     def release(self) -> None:
-        """Send out what is held as the beginning of a stop."""
-        if self._searches and self._answer.holds:
+        """End the search for stops: what is held as the beginning of one is text."""
+        if self._searches and self._answer.stop_begun:
             self._send(None)
 
     def _send(self, text: str | None) -> None:
@@ -167,11 +162,6 @@ class Router(Saved):
             self.out.append(self.make(text, ids, self._index))
         elif text:
             self.out.append(TextDelta(text, ids, self._index, self.malformed))
-
-    def count_thinking(self, thinks: bool) -> None:
-        """Count the ids that go out from here on as thinking, or not."""
-        if thinks is not self.thinking.on:
-            self.thinking.switch(thinks, self._answer.passed)
 
     def enter(self, channel: Channel, call: int = 0) -> None:
         """Go on on another channel, or in another call."""
@@ -201,7 +191,7 @@ class ChunkRouter(Router):
         strip: bool = False,
     ) -> None:
         """Begin on a channel; the arguments are those of `Router`."""
-        super().__init__(answer, scope, strip, 0, ThinkingMeter(None, None), channel)
+        super().__init__(answer, scope, strip, 0, channel)
 
     def pass_on(self, chunk: Chunk) -> None:
         """Send out a chunk as it is; what is held goes first."""

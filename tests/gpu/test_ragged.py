@@ -50,6 +50,25 @@ def test_a_copy_on_the_host_is_the_callers_own(device):
     assert [ids.tolist() for ids in found.to_host()] == ROWS
 
 
+def test_other_libraries_take_the_arrays_without_a_copy(device):
+    """As `torch.from_dlpack` does: what is written on one side is read on the other."""
+    found = ragged(device, ROWS)
+    for array, wanted in ((found.ids, [*range(1, 10)]), (found.offsets, [0, 3, 3, 4, 9]), (found[3], ROWS[3])):
+        taken = taker(array).from_dlpack(array)
+        assert taken.tolist() == wanted
+        array[:1] = 7
+        assert taken.tolist() == [7, *wanted[1:]]
+
+
+def taker(array):
+    """The library that takes an array where it lies: numpy, or CuPy for one on a GPU."""
+    if array.__dlpack_device__()[0] == 1:  # the host's memory
+        return np
+    import cupy
+
+    return cupy
+
+
 def test_rows_are_as_long_as_the_longest_text(device):
     rows, mask = padded(ragged(device, ROWS), device, 99)
     assert rows == [[1, 2, 3, 99, 99], [99] * 5, [4, 99, 99, 99, 99], [5, 6, 7, 8, 9]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
+from itertools import product
 
 import numpy as np
 import pytest
@@ -103,7 +104,9 @@ def test_ranks_say_what_form_c_leaves_alone():
             continue
         if unicodedata.normalize("NFC", c) != c:
             assert ranks[code] == 255, hex(code)
-        elif ranks[code] != 255:
+        elif ranks[code] == 253:
+            assert unicodedata.normalize("NFD", c) != c and not unicodedata.combining(c)
+        elif ranks[code] < 253:
             by_class.setdefault(unicodedata.combining(c), set()).add(int(ranks[code]))
     assert by_class.pop(0) == {0}
     for found in by_class.values():
@@ -111,6 +114,21 @@ def test_ranks_say_what_form_c_leaves_alone():
     assert all(len(found) <= 1 for found in by_class.values())
     in_order = [found.pop() for _, found in sorted(by_class.items()) if found]
     assert len(in_order) > 50 and in_order == sorted(set(in_order))
+
+
+def test_pairs_are_those_that_form_c_makes_one_of():
+    """Of each that it knows, and of some others none."""
+    pairs = [(pair >> 32, pair & 0xFFFFFFFF) for pair in _core.nfc_pairs().tolist()]
+    assert pairs == sorted(set(pairs)) and len(pairs) > 900
+    known = [(a, b) for a, b in pairs if unicodedata.category(chr(a)) != "Cn" and unicodedata.category(chr(b)) != "Cn"]
+    joined = [unicodedata.normalize("NFC", chr(a) + chr(b)) for a, b in known]
+    assert sum(len(text) == 1 for text in joined) > 900  # Python's Unicode is older than the library's
+    ranks, there = _core.nfc_ranks(), {*pairs}
+    firsts, seconds = sorted({a for a, _ in pairs}), sorted({b for _, b in pairs})
+    assert all(ranks[b] == 254 for b in seconds)
+    for a, b in product(firsts, seconds):
+        if ranks[a] == 0 and len(unicodedata.normalize("NFC", chr(a) + chr(b))) == 1:
+            assert (a, b) in there
 
 
 @pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "llama-3.1/tokenizer.json", "openai/o200k_base.tiktoken"])

@@ -7,6 +7,7 @@
 
 #include "encoder/added_tokens.h"
 #include "device/device_contents.h"
+#include "device/device_nfc.h"
 #include "device/device_tables.h"
 #include "models/wordpiece.h"
 #include "python/decoders/decoding.h"
@@ -68,10 +69,20 @@ void bind_device(nb::module_& m) {
     using namespace normalization;
     std::unique_ptr<uint8_t[]> ranks(new uint8_t[0x110000]);
     for (uint32_t c = 0; c < 0x110000; c++) {
-      const uint8_t own = Tables<false>::properties(c);
-      ranks[c] = own & kComposes ? 0xFF : own & kRank;
+      const uint8_t own = Tables<false>::properties(c), state = own & kState;
+      const bool is_jamo = c >= kHangulV && c < kHangulT + kNT;  // it composes by arithmetic
+      if (state == kComposes) ranks[c] = is_jamo ? kOnlyHostKnows : kMayCompose;
+      else if (state == kDecomposes) ranks[c] = kComposed;
+      else ranks[c] = state == kChanges ? kOnlyHostKnows : own & kRank;
     }
     return to_numpy(std::move(ranks), {0x110000});
+  });
+
+  m.def("nfc_pairs", [] {
+    std::vector<uint64_t> pairs;
+    for (const auto& [first, second, composite] : normalization_tables::kCompositions)
+      pairs.push_back(uint64_t{first} << 32 | second);
+    return to_numpy(pairs);
   });
 }
 

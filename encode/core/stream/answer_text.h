@@ -51,6 +51,13 @@ class AnswerText {
     drop_ = drop;
   }
 
+  // Whether the ids of the text that comes back next count as thinking.
+  void think(bool on) {
+    thinking_ = thinking();
+    since_ = pending_.passed();
+    thinks_ = on;
+  }
+
   // Adds an id that ends with the next `length` bytes; not `whole` if the last of its own begin the character after.
   void add(Id id, size_t length, bool whole) {
     count();
@@ -82,8 +89,21 @@ class AnswerText {
     let_go(text);
   }
 
-  // Nothing more comes back of what has passed.
-  void all_back() { ahead_ = 0; }
+  // A tag of `length` bytes comes, with which thinking begins or ends. It is cut out, and its ids count as thinking; the
+  // text that has passed before it does not come back. What the stops have held goes out, at the end of `sent`.
+  void cross(size_t length, std::string& sent) {
+    ahead_ = 0;
+    if (search_) {
+      std::string held;
+      release(held);
+      let_go(held);
+      sent += held;
+    }
+    const bool closes = thinks_;
+    think(true);
+    drop(length);
+    think(!closes);
+  }
 
   // Takes back text to go out; appends to `sent` what is final, for `let_go`.
   void search(std::string_view text, std::string& sent) {
@@ -136,6 +156,12 @@ class AnswerText {
   bool is_back() const { return back_ == pending_.end(); }
 
   bool searches() const { return search_; }
+  bool thinks() const { return thinks_; }
+
+  // How many ids have counted as thinking; and how many do if all that have been added are what the next ones are.
+  size_t thinking() const { return thinks_ ? thinking_ + pending_.passed() - since_ : thinking_; }
+  size_t thought() const { return thinks_ ? thinking_ + count_ - since_ : thinking_; }
+
   size_t ids() const { return count_; }
   const StopStrings& stops() const { return *stops_.operator->(); }
   PendingIds<Id>& pending() { return pending_; }
@@ -145,7 +171,8 @@ class AnswerText {
   void save(Saver& to, Number&& number) const {
     stops_->save(to);
     pending_.save(to, number);
-    for (const size_t value : {count_, floor_, back_, ahead_}) to.number(value);
+    for (const size_t value : {count_, floor_, back_, ahead_, thinking()}) to.number(value);
+    to.number(thinks_);
   }
 
   // There are ids below `ids`.
@@ -157,6 +184,9 @@ class AnswerText {
     floor_ = from.number(pending_.end());
     back_ = from.number(pending_.end());
     ahead_ = from.number(back_);
+    thinking_ = from.number(pending_.passed());
+    thinks_ = from.flag();
+    since_ = pending_.passed();
   }
 
  private:
@@ -179,6 +209,8 @@ class AnswerText {
   bool search_ = false, drop_ = false;
   size_t back_ = 0, ahead_ = 0;  // bytes that have come back or passed; of these, that have yet to come back
   size_t count_ = 0;
+  bool thinks_ = false;
+  size_t thinking_ = 0, since_ = 0;  // ids of thinking, without those that have passed since so many had
   size_t floor_ = 0;  // the position before which no stop may complete, once `min_tokens` have come
 };
 

@@ -3,8 +3,8 @@
 // An id's text goes to whoever splits it into answer, thinking and tool calls; what that makes of it comes back to the
 // `AnswerText`. Most ids cannot concern the splitter: a `Passage` says which. Their text passes: it goes out, or is
 // held, at once. It is given to the splitter together with the next text that does concern it; what comes back of it
-// has gone out before, and is left out then. A tag that the passage knows is given by itself, without what has passed
-// before it.
+// has gone out before, and is left out then. A tag that the passage knows is cut out here, and only named; neither it nor
+// what has passed before it is given.
 #pragma once
 
 #include <algorithm>
@@ -127,8 +127,8 @@ class Detokenizer {
   }
 
   // Takes ids from `place` on, before `end`, as long as their text passes, and one more. Its text is given as `next`
-  // behind the text that has passed and was not given; or the tag that it ends, by itself. Returns the place behind the
-  // last one, and which of these it was. It ends early before an id that ends the answer, and before what is no id.
+  // behind the text that has passed and was not given; or `next` becomes the tag that it ends, which is cut out. Returns
+  // the place behind the last one, and which of these it was. It ends early before an id that ends the answer, and before what is no id.
   // `id_at(i)` gives an id's number, -1 for what is none, and `keep(i)` the id. `sent` becomes what goes out.
   template <class IdAt, class Keep>
   std::pair<size_t, Fed> feed(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& sent,
@@ -165,7 +165,7 @@ class Detokenizer {
     if (fed == Fed::kTag) {
       next = std::exchange(tag_, {});
       unseen_.clear();
-      answer_.all_back();
+      answer_.cross(next.size(), sent);
     }
     return {place, fed};
   }

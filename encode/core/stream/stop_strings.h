@@ -120,7 +120,10 @@ class StopStrings {
 
   const StopAutomaton& automaton() const { return *automaton_; }
 
-  // The text that is held back: none if it goes out in any case.
+  // Whether the text ends with the beginning of a stop.
+  bool begun() const { return node_ != 0; }
+
+  // That beginning, which is held back: nothing if it goes out in any case.
   std::string_view held() const { return include_ ? std::string_view() : automaton_->path(node_); }
 
   // The stop that has ended the text, or null.
@@ -164,7 +167,7 @@ class StopStrings {
     check_state(stop_ == StopAutomaton::kNone || node_ == 0, "text is held after a stop");
   }
 
-  // Appends what is held: no more text follows that could make a stop of it.
+  // Ends the search where the text ends, and appends what is held; more text begins anew.
   void flush(std::string& out) {
     out += held();
     node_ = 0;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Protocol, TextIO
+from typing import Literal, Protocol, TextIO
 
 from tokenweir.cli.live_lines import LiveLines, unstyled
 from tokenweir.cli.terminal import controllable, dim, styled, visible
@@ -80,9 +80,10 @@ class MarkdownView:
 
         self._out = out
         self._lines = LiveLines(out)
-        self._console = Console(file=out, force_terminal=True, legacy_windows=False, highlight=False)
-        if not styled(out):
-            self._console = Console(file=out, force_terminal=True, color_system=None)
+        colors: Literal["auto"] | None = "auto" if styled(out) else None
+        self._console = Console(
+            file=out, force_terminal=True, legacy_windows=False, highlight=False, color_system=colors
+        )
         self._text = ""
         self._drawn: tuple[str, int] | None = None  # the text and the width of what is on the screen
         self._begun = self._dimmed = self._markdown = False

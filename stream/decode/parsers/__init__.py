@@ -20,7 +20,7 @@ named by the style's `grammar`. To add calls that are written in another way tha
    what `msgspec` reads and writes; a text that grows part by part while it is held is a `HeldText`.
 4. Optionally, let text pass (`passage`): inside of a string value, say, everything up to `<` or to what JSON must escape.
    The core then takes such ids without asking, several times as fast. None is always right. A splitter whose passage names
-   tags is given each by `cross`, when the core has found it; blocks name none.
+   tags is told of each by `cross`, when the core has cut it out; blocks name none.
 5. Put the class into `tools.BLOCKS` under the grammar's name, and rows into `TOOL_STYLES`. Fields that only this grammar
    needs may stand in a subclass of `ToolStyle`.
 

@@ -79,8 +79,8 @@ class Splitter(Protocol):
         """Take more text; give what is final."""
         ...
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a whole tag that `passage` named; text that has passed before it is not fed any more."""
+    def cross(self, tag: str) -> None:
+        """Go on behind a whole tag that `passage` named and that was cut out; text that has passed before it is not fed."""
         ...
 
     def finish(self) -> list[Piece]:

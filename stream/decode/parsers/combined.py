@@ -12,46 +12,40 @@ from typing import Any, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Passage, Piece
+from tokenweir.stream.decode.parsers.base import ANSWER, Passage, Piece
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 
 
 class ThinkingAndTools:
-    """Splits text into thinking, answer and tool calls. A `Splitter`, of two others that it owns."""
+    """Splits text into thinking, answer and tool calls. A `Splitter`, of two others that it owns.
 
-    __slots__ = ("_reasoning", "_tools")
+    Attributes:
+        channel: What the next text belongs to.
+        passage: What passes for both, or in a block for the parser of the calls alone: tags there are nothing but text.
+
+    """
+
+    __slots__ = ("_calls", "_reasoning", "_tools", "channel", "passage")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
         self._tools = tools
-
-    @property
-    def channel(self) -> Channel:
-        """What the next text belongs to."""
-        return REASONING if self._reasoning.channel is REASONING else self._tools.channel
+        self._calls: Passage | None  # what passes for the parser of the calls
+        self.channel: Channel
+        self.passage: Passage | None
+        self._look()
 
     @property
     def held(self) -> str:
         """The text that may still become markup, or a call."""
         return self._tools.held + self._reasoning.held
 
-    @property
-    def passage(self) -> Passage | None:
-        """What passes for both, or in a block for the parser of the calls alone: tags there are nothing but text."""
-        thinking = self._reasoning.passage
-        if thinking is None or self._reasoning.channel is REASONING:  # where the other parser holds nothing
-            return thinking
-        calls = self._tools.passage
-        if calls is None or self._tools.in_block:
-            return calls
-        # The parser of the calls must see text before a tag where that decides whether a block may begin.
-        return _both(thinking, calls, not self._tools.may_be_bare)
-
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a whole tag that `passage` named, which is one of the thinking."""
-        return self._reasoning.cross(tag)
+    def cross(self, tag: str) -> None:
+        """Go on behind a whole tag that `passage` named, which is one of the thinking."""
+        self._reasoning.cross(tag)
+        self._look_at_thinking()
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -68,13 +62,16 @@ class ThinkingAndTools:
                 text = text[end:]
                 if self._tools.in_block:  # what was looked at behind its opening text is the block's
                     text = self._reasoning.release() + text
+        self._look()
         return out
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows."""
         out: list[Piece] = []
         self._answer(self._reasoning.finish(), out)
-        return out + self._tools.finish()
+        out += self._tools.finish()
+        self._look()
+        return out
 
     def copy(self) -> Self:
         """Return an independent splitter in the same state."""
@@ -89,6 +86,22 @@ class ThinkingAndTools:
         thinking, calls = msgspec.convert(state, tuple[Any, Any])
         self._reasoning.restore(thinking)
         self._tools.restore(calls)
+        self._look()
+
+    def _look(self) -> None:
+        """See what the next text belongs to, and what of it passes."""
+        self._calls = self._tools.passage
+        if self._tools.in_block:
+            self.channel, self.passage = self._tools.channel, self._calls
+        else:
+            self._look_at_thinking()
+
+    def _look_at_thinking(self) -> None:
+        """Do as `_look` does, outside of blocks and where nothing has come for the parser of the calls."""
+        self.channel = self._reasoning.channel
+        self.passage = self._reasoning.passage
+        if self.passage is not None and self.channel is ANSWER:
+            self.passage = _both(self.passage, self._calls) if self._calls is not None else None
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Send the pieces of answer to the parser of the calls."""
@@ -102,9 +115,9 @@ class ThinkingAndTools:
 
 
 @cache
-def _both(thinking: Passage, calls: Passage, tags: bool) -> Passage:
-    """Say what passes for both; with the tags of the thinking, or without."""
+def _both(thinking: Passage, calls: Passage) -> Passage:
+    """Say what passes for both."""
     until = "".join(sorted({*thinking.until, *calls.until}))
-    if not tags:
+    if calls.bare:  # the parser of the calls must see text before a tag, since that decides whether a block may begin
         return Passage(until)
     return Passage(until, tags=thinking.tags, line_tags=thinking.line_tags, bare=thinking.bare)

@@ -159,17 +159,28 @@ def frame_of(tok: Tokenizer) -> ReasoningStyle | None:
     return replace(style, separate=False) if style is not None and style.framed else None
 
 
-def styles_named(tok: Tokenizer, thinking: str | None, calls: str | None) -> Styles:
-    """Look up styles that were found for a vocabulary before.
+def found_again(
+    tok: Tokenizer,
+    names: tuple[str | None, str | None],
+    reasoning: ReasoningStyle | Literal["auto"] | None,
+    tool_style: ToolStyle | Literal["auto"] | None,
+) -> Styles:
+    """Look up styles that `find_splitter` found before, with the same options, by their names.
 
     Raises:
         ValueError: There is none of the name.
 
     """
-    known = {style.name: style for style in _candidates(tok)}
+    known, (thinking, calls) = {style.name: style for style in _candidates(tok)}, names
     if (thinking is not None and thinking not in known) or (calls is not None and calls not in TOOL_STYLES):
         raise ValueError(f"there are no styles {thinking!r} of thinking and {calls!r} of tool calls")
-    return Styles(None if thinking is None else known[thinking], None if calls is None else TOOL_STYLES[calls])
+    if reasoning is None:
+        reasoning = frame_of(tok)
+    elif reasoning == "auto":
+        reasoning = None if thinking is None else known[thinking]
+    if tool_style is None or tool_style == "auto":
+        tool_style = None if calls is None else TOOL_STYLES[calls]
+    return Styles(reasoning, tool_style)
 
 
 def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:

@@ -110,9 +110,9 @@ class Muse(Saved):
             return self._tools.passage
         return _BODY if self._state == "body" else None
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a tag as any text; its passages name none."""
-        return self.feed(tag)
+    def cross(self, tag: str) -> None:
+        """Refuse, since its passages name no tags."""
+        raise ValueError(f"no passage names {tag!r}")
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""

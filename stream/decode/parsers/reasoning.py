@@ -92,11 +92,7 @@ class ReasoningParser(Saved):
 
         """
         style = style_of(style)
-        self._rules, self._switches, self._begins, self._passages = _compiled(style)
-        self._trimmed = {
-            Channel.ANSWER: _TRIMMED[style.after_closer],
-            Channel.REASONING: _TRIMMED[style.after_opener],
-        }
+        self._rules, self._trimmed, self._switches, self._begins, self._passages = _compiled(style)
         self._callers = style.enders
         self._trim = ""  # the characters that are cut out until another one comes
         self._held = ""
@@ -152,7 +148,7 @@ class ReasoningParser(Saved):
                     out.append(plain(text[sent:place], self.channel))
                 sent = seen = place + len(rule.tag)
                 if rule.then is not self.channel:
-                    self._switch(rule)
+                    self._switch(rule.then, self._trimmed[rule.then] if rule.cut else "")
                 elif rule.at in ("envelope", "end"):
                     self._wrapped = rule.at == "envelope"
                 if rule.cut:
@@ -175,17 +171,14 @@ class ReasoningParser(Saved):
             out.append(plain(text[sent:], self.channel))
         return out
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a whole tag that `passage` named. What has passed before it makes no difference to what comes after."""
-        rule = self._switches[self.channel][tag]
-        self._switch(rule)
-        return [rule.markup]
+    def cross(self, tag: str) -> None:
+        """Go on behind a whole tag that `passage` named. What has passed before it makes no difference to what follows."""
+        self._switch(*self._switches[self.channel][tag])
 
-    def _switch(self, rule: _Rule) -> None:
-        """Go on on the other channel, where nothing has come yet."""
-        self.channel = rule.then
+    def _switch(self, channel: Channel, trim: str) -> None:
+        """Go on on the other channel, where nothing has come yet, and without the characters `trim` until another comes."""
+        self.channel, self._trim = channel, trim
         self._bare_start = self._bare_line = True
-        self._trim = self._trimmed[rule.then] if rule.cut else ""
 
     def _cut_space(self, text: str, place: int, out: list[Piece]) -> int:
         """Cut out the white space after a closer that the style does without; return the place after it."""
@@ -254,35 +247,47 @@ class ReasoningParser(Saved):
 
 _Search = Callable[[str, int], re.Match[str] | None]
 _Passages = tuple[Passage, Passage]  # where the line is not bare, and where it is
-_Tags = dict[str, _Rule]
-_Compiled = tuple[dict[Channel, list[_Rule]], dict[Channel, _Tags], dict[Channel, _Search], dict[Channel, _Passages]]
+_Switches = dict[str, tuple[Channel, str]]  # by tag, the channel after it and the characters that are cut out there
+_Compiled = tuple[
+    dict[Channel, list[_Rule]],
+    dict[Channel, str],
+    dict[Channel, _Switches],
+    dict[Channel, _Search],
+    dict[Channel, _Passages],
+]
 
 
 @cache
 def _compiled(style: ReasoningStyle) -> _Compiled:
-    """Turn a style into rules, those of tags that switch the channel, a search for where a tag may begin, and what may pass.
+    """Turn a style into tables by channel.
 
-    Each is by channel.
+    Returns:
+        The rules; the white space that is cut out where the channel begins; where the tags lead that may pass; a search
+        for where a tag may begin; and what may pass.
+
     """
     rules = _rules(style)
+    trimmed = {ANSWER: _TRIMMED[style.after_closer], REASONING: _TRIMMED[style.after_opener]}
     switches = {
-        channel: {rule.tag: rule for rule in of if rule.cut and rule.then is not channel and rule.at in _PASSING}
+        channel: {rule.tag: (rule.then, trimmed[rule.then]) for rule in of if _may_pass(rule, channel)}
         for channel, of in rules.items()
     }
     begins: dict[Channel, _Search] = {
         channel: first_of(tuple(rule.tag for rule in of)) for channel, of in rules.items()
     }
-    return rules, switches, begins, {channel: _passages(of, switches[channel]) for channel, of in rules.items()}
+    return rules, trimmed, switches, begins, {channel: _passages(of, channel) for channel, of in rules.items()}
 
 
-_PASSING = ("anywhere", "line")
-"""Where a tag may count that a `Passage` can name."""
+def _may_pass(rule: _Rule, channel: Channel) -> bool:
+    """Whether a `Passage` of a channel can name a tag: one that begins or ends the thinking, and is cut out."""
+    return rule.cut and rule.then is not channel and rule.at in ("anywhere", "line")
 
 
-def _passages(rules: list[_Rule], switches: _Tags) -> _Passages:
+def _passages(rules: list[_Rule], channel: Channel) -> _Passages:
     """Say what may pass on a channel: in the middle of a line, and where only white space has come on it."""
     until = "".join(sorted({rule.tag[0] for rule in rules}))
-    anywhere, line = ([tag for tag, rule in switches.items() if rule.at == at] for at in _PASSING)
+    passing = [rule for rule in rules if _may_pass(rule, channel)]
+    anywhere, line = ([rule.tag for rule in passing if rule.at == at] for at in ("anywhere", "line"))
     return Passage(until, tags=anywhere, line_tags=line), Passage(until, tags=anywhere, line_tags=line, bare=True)
 
 

@@ -113,18 +113,13 @@ class ToolParser(Saved):
         return found.end() if found else len(text)
 
     @property
-    def may_be_bare(self) -> bool:
-        """Whether a block may begin without an opening text, if only white space comes before it."""
-        return self._bare
-
-    @property
     def in_block(self) -> bool:
         """Whether a block of calls has begun, and its end has not come."""
         return self._block is not None
 
-    def cross(self, tag: str) -> list[Piece]:
-        """Take a tag as any text; its passages name none."""
-        return self.feed(tag)
+    def cross(self, tag: str) -> None:
+        """Refuse, since its passages name no tags."""
+        raise ValueError(f"no passage names {tag!r}")
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -198,5 +193,7 @@ class ToolParser(Saved):
 def _passages(style: ToolStyle) -> tuple[Passage, Passage]:
     """Say what may pass outside of blocks: later in an answer, and where only white space has come."""
     starts = "".join(sorted({text[0] for text in style.opens}))
-    bare = Passage(starts + style.bare)
-    return bare if style.strewn else Passage(starts), bare
+    if style.strewn:
+        anywhere = Passage(starts + style.bare)
+        return anywhere, anywhere
+    return Passage(starts), Passage(starts + style.bare, bare=True)

@@ -2,7 +2,8 @@
 
 Only what touches a device is replaced, name by name, so what CuPy does not have is not here either. Sources are compiled
 by the real NVRTC; what runs is the kernels of the shim. Arrays are stricter than CuPy's: they take nothing of the host's
-but by `set`, and go there by `asnumpy` alone. New memory holds random bytes.
+but by `set`, and go there by `get` alone. They are handed to other libraries as CuPy's are, by DLPack. New memory holds
+random bytes.
 """
 
 from __future__ import annotations
@@ -39,6 +40,18 @@ class StandInArray:
             raise TypeError(f"set takes a numpy array of {self.shape} {self.dtype}")
         self.host[...] = values
 
+    def get(self, out: np.ndarray) -> np.ndarray:
+        if (out.dtype, out.shape) != (self.dtype, self.shape):
+            raise TypeError(f"get wants a numpy array of {self.shape} {self.dtype}")
+        out[...] = self.host
+        return out
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.host.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.host.__dlpack_device__()
+
     def view(self, dtype: Any) -> StandInArray:
         return StandInArray(self.host.view(dtype))
 
@@ -62,7 +75,7 @@ class StandInArray:
         self.host[part] = value.host if isinstance(value, StandInArray) else value
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        raise TypeError("CuPy converts nothing to numpy by itself: asnumpy")
+        raise TypeError("CuPy converts nothing to numpy by itself: get")
 
 
 def _empty(n: int, dtype: Any = float) -> StandInArray:
@@ -160,11 +173,10 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
             {
                 "empty": _empty,
                 "zeros": _zeros,
-                "asnumpy": lambda array: array.host.copy(),
                 "get_default_memory_pool": lambda: pool,
             },
         ),
-        (cupyx, {"empty_pinned": lambda n, dtype: np.empty(n, dtype)}),
+        (cupyx, {"empty_pinned": np.empty}),
         (
             cupy.cuda,
             {

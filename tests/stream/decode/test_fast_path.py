@@ -20,8 +20,8 @@ def detok(tok):
 
 def feed(detok, text):
     """What goes out, how many ids were taken, and what is to be given."""
-    sent, _, place, given, _ = detok.feed(list(text.encode()), 0)
-    return sent, place, given
+    sent, _, place, given = detok.feed(list(text.encode()), 0)
+    return sent, place, given and given[0]
 
 
 def test_without_a_splitter_everything_passes(tok):
@@ -90,23 +90,48 @@ def test_text_must_come_back_once(detok):
 
 
 def given(detok, text):
-    """What is to be given, and whether it is a tag by itself."""
-    return detok.feed(list(text.encode()), 0)[3:]
+    """What is to be given, and whether that is a tag that was cut out."""
+    return detok.feed(list(text.encode()), 0)[3]
 
 
 TAGS = Passage("<[", tags=["</a>", "<b>"], line_tags=["[x]"])
 
 
-def test_a_tag_that_ids_end_is_given_by_itself(detok):
+def test_a_tag_that_ids_end_is_cut_out_and_named(detok):
     detok.let_pass(TAGS)
-    assert detok.feed(list(b"some text</a> more"), 0) == ("some text", list(b"some text"), 13, "</a>", True)
-    detok.answer.drop("</a>")
-    assert detok.feed([32], 0) == (" ", [*b"</a>", 32], 1, None, False)
+    assert detok.feed(list(b"some text</a> more"), 0) == ("some text", list(b"some text"), 13, ("</a>", True))
+    detok.let_pass(TAGS)
+    assert detok.feed([32], 0) == (" ", [*b"</a>", 32], 1, None)
+
+
+def test_tags_count_as_thinking_with_what_is_between(detok):
+    ids = list(b"ab</a>cde<b>f")
+    detok.let_pass(TAGS)
+    place = detok.feed(ids, 0)[2]
+    assert detok.answer.thinks
+    assert detok.answer.thinking == 4
+    detok.let_pass(TAGS)
+    place = detok.feed(ids, place)[2]
+    detok.let_pass(TAGS)
+    detok.feed(ids, place)
+    assert not detok.answer.thinks
+    assert detok.answer.thinking == detok.answer.thought == 10
+
+
+def test_what_a_stop_holds_goes_out_before_a_tag(tok):
+    detok = _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
+    detok.answer.enter(True, False)
+    detok.let_pass(TAGS)
+    assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])
+    assert detok.feed(list(b"<b>z"), 0) == ("xy", list(b"xy"), 3, ("<b>", True))
+    detok.let_pass(TAGS)
+    assert detok.feed([122], 0)[0] == "z"
+    assert detok.answer.matched is None
 
 
 def test_the_beginning_of_a_tag_waits_in_the_core_until_it_is_none(detok):
     detok.let_pass(TAGS)
-    assert detok.feed(list(b"text</"), 0) == ("text", list(b"text"), 6, None, False)
+    assert detok.feed(list(b"text</"), 0) == ("text", list(b"text"), 6, None)
     assert given(detok, "b") == ("text</b", False)
 
 
@@ -134,7 +159,7 @@ def test_what_waits_is_shown_if_it_is_asked_for(detok):
 def test_a_tag_that_must_be_first_on_its_line(detok, before, bare, counts):
     detok.let_pass(Passage("[", line_tags=["[x]"], bare=bare))
     for char in before:
-        assert given(detok, char) == (None, False)
+        assert given(detok, char) is None
     if counts:
         assert given(detok, "[x]") == ("[x]", True)
     else:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_texts
+from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.pipeline.stages import (
@@ -187,7 +187,7 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
     options |= {"min_tokens": 0, "max_tokens": None, "include_stop": False, "ignore_eos": False, "stop_token_ids": ()}
     options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
     spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
-    style, tools = style_in(options), options["tool_style"]
+    style, tools = style_in(options) or frame_of(tok), options["tool_style"]
 
     async def source():
         for chunk in cut(ids, places):
@@ -250,7 +250,8 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     # A stop that ends with another never matches, yet its beginning is held; a header of a message is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
     assume(style.name not in MESSAGES)
-    marks = (*style.marks, *style.enders, *style.token_enders)
+    styles = [style, *filter(None, [frame_of(tok)])]
+    marks = [mark for style in styles for mark in (*style.marks, *style.enders, *style.token_enders)]
     texts = [text.encode() for text in dict.fromkeys((*marks, *stops))]
     endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]
     endings += [list(rest) for rest in (b"Z", b"\n", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")]

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import TextError
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.stops import StopStep, StopStrings
+from tokenweir.stream.delivery.merge import merge
 
 TEXT = st.text("ab<\n", max_size=30)
 STOPS = st.lists(st.text("ab<\n", min_size=1, max_size=4), min_size=1, max_size=4)
@@ -146,3 +148,14 @@ def test_where_the_stop_is_kept_nothing_is_held_back():
     assert [stops.step(text).text for text in ("a<", "en", "d")] == ["a<", "en", "d"]
     assert stops.held == ""
     assert stops.step("> b") == StopStep(">", "<end>")
+
+
+@pytest.mark.parametrize("include", [False, True])
+def test_a_stop_does_not_reach_over_markup(tok, include):
+    options = {"reasoning": "gemma4", "stop": ["ox"], "include_stop": include}
+    ids = list(b"o<|channel>thought\nhm<channel|>x o")
+    for chunks in ([[token_id] for token_id in ids], [ids]):
+        decoder = ChatDecoder(tok, **options)
+        deltas = merge([delta for chunk in chunks for delta in decoder.feed(chunk)] + decoder.finish())
+        assert [delta.text for delta in deltas[:-1]] == ["o", "hm", "x o"]
+        assert deltas[-1].stop_reason is None

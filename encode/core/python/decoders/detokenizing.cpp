@@ -128,10 +128,10 @@ class PyDetokenizer {
           return PyLong_CheckExact(id) ? integer(id).value_or(-1) : -1;
         },
         [&](size_t i) { return nb::borrow(item(ids, i)); }, sent, next);
-    const bool given = fed != Detokenizer<nb::object>::Fed::kPassed, tag = fed == Detokenizer<nb::object>::Fed::kTag;
-    nb::object text = place == from + 1 && !given ? text_of(sent, item(ids, from)) : text_object(sent);
-    nb::object next_text = given ? text_of(next, item(ids, place - 1)) : nb::none();
-    return nb::make_tuple(std::move(text), taken(core_.answer()), place, std::move(next_text), tag);
+    const bool passed = fed == Detokenizer<nb::object>::Fed::kPassed, tag = fed == Detokenizer<nb::object>::Fed::kTag;
+    nb::object text = place == from + 1 && passed ? text_of(sent, item(ids, from)) : text_object(sent);
+    nb::object last = passed ? nb::none() : nb::object(nb::make_tuple(text_of(next, item(ids, place - 1)), tag));
+    return nb::make_tuple(std::move(text), taken(core_.answer()), place, std::move(last));
   }
 
   nb::object step(nb::handle item) {
@@ -279,8 +279,11 @@ void bind_detokenizing(nb::module_& m) {
              return taken(self);
            })
       .def_prop_ro("count", &Text::ids)
-      .def_prop_ro("passed", [](Text& self) { return self.pending().passed(); })
-      .def_prop_ro("holds", [](const Text& self) { return !self.stops().held().empty(); })
+      .def("think", &Text::think, "on"_a)
+      .def_prop_ro("thinks", &Text::thinks)
+      .def_prop_ro("thinking", &Text::thinking)
+      .def_prop_ro("thought", &Text::thought)
+      .def_prop_ro("stop_begun", [](const Text& self) { return self.stops().begun(); })
       .def_prop_ro("matched", [](const Text& self) { return self.stops().matched(); });
 
   nb::class_<PyPassage>(m, "Passage")

@@ -63,7 +63,7 @@ def test_the_stops_are_those_of_whoever_made_them():
     answer.enter(search=True, drop=False)
     answer.add([1, 2], "abc")
     assert answer.send("abc") == ("ab", [])
-    assert (answer.holds, stops.held) == (True, "c")
+    assert (answer.stop_begun, stops.held) == (True, "c")
     answer.add([3], "de")
     assert answer.send("de") == ("", [])
     assert stops.matched == answer.matched == "cd"
@@ -75,4 +75,4 @@ def test_held_text_goes_out_where_the_search_ends():
     answer.add([1], "abc")
     answer.send("abc")
     assert answer.send(None) == ("c", [1])
-    assert not answer.holds
+    assert not answer.stop_begun
