@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,11 @@ def prompt_ids(case: dict[str, Any]) -> list[int]:
     thinking = case.get("enable_thinking", case["thinking"])
     tools = case["tools"] or None if "tools" in template.variables else None
     variables = {"enable_thinking": thinking, "thinking": thinking, "reasoning_effort": "high" if thinking else "low"}
-    try:
-        prompt = template.render(MESSAGES, tools=tools, **variables)
-    except TemplateError:  # of a variable that this template takes otherwise
-        prompt = template.render(MESSAGES, tools=tools, enable_thinking=thinking)
-    return tok.encode(prompt.text, add_special_tokens=False)
+    # Some templates take a variable otherwise, want tools, or read them under another name.
+    for given in ({"tools": tools, **variables}, {"tools": tools}, {"tools": [], "functions": tools or []}):
+        with suppress(TemplateError):
+            return tok.encode(template.render(MESSAGES, **given).text, add_special_tokens=False)
+    return []
 
 
 def read(case: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from tokenweir.templates.style_names import REASONING_FAMILIES, named_style
 
 OpensAt = Literal["line", "start", "anywhere"]
-UnmatchedCloser = Literal["keep", "drop"]
+UnmatchedCloser = Literal["keep", "drop_first", "drop"]
 RepeatedOpener = Literal["drop_first", "keep", "drop"]
 AfterCloser = Literal["keep", "strip_newlines", "strip"]
 
@@ -33,7 +33,8 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
             and they are found even where special tokens are skipped.
         opens_at: Where an opener in the answer counts: `line`, first on its line but for white space (a tag that is
             mentioned in a sentence stays text); `start`, before any of the answer but white space; or `anywhere`.
-        unmatched_closer: A closer in the answer stays as text (`keep`) or is cut out (`drop`).
+        unmatched_closer: A closer in the answer stays as text (`keep`), is cut out where only white space comes before it
+            (`drop_first`), or everywhere (`drop`).
         repeated_opener: An opener inside the thinking is cut out where only white space comes before it (`drop_first`:
             the template has opened the thinking and the model opens it again), stays as text everywhere (`keep`), or
             is cut out everywhere (`drop`). Thinking does not nest: the first closer ends it.
@@ -175,7 +176,7 @@ STYLES: dict[str, ReasoningStyle] = {
             "minimax-m3",
             "<mm:think>",
             "</mm:think>",
-            unmatched_closer="drop",
+            unmatched_closer="drop_first",
             token_enders=("]<]minimax[>[<tool_call>",),
         ),
         _pair("longcat", "<longcat_think>", "</longcat_think>", enders=("<longcat_tool_call>",)),

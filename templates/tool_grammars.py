@@ -151,7 +151,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     `stream/decode/parsers/literal_block.py` reads them. A block holds one call or several; in `[...]` if `lists` is true.
 
     Attributes:
-        prefix: The text before a function's name.
+        prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
         brackets: What stands round the arguments.
         assigns: What stands between an argument's name and its value.
         quotes: What stands round a string.
@@ -161,7 +161,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "literals"
-    prefix: str = ""
+    prefixes: tuple[str, ...] = ()
     brackets: str = "()"
     assigns: str = "="
     quotes: tuple[str, ...] = ('"', "'")
@@ -171,7 +171,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
-        return (*super().marks, self.prefix, *self.quotes)
+        return (*super().marks, *self.prefixes, *self.quotes)
 
 
 def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:

@@ -121,6 +121,30 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("]<]minimax[>[",),
             others=("<item>", "</item>"),
         ),
+        # vLLM's dots_tool_parser.py.
+        invokes("dots", ("<dots_function_call>",), "</dots_function_call>", ""),
+        # vLLM's k2_horizon_tool_parser.py: tags, or JSON where the request asks for it.
+        ParameterStyle(
+            name="k2-v3",
+            opens=("<ifm|tool_calls>",),
+            closes="</ifm|tool_calls>",
+            call_opens="<ifm|tool_call>",
+            call_closes="</ifm|tool_call>",
+            name_stops=("\n", "<ifm|arg_key>", "</ifm|tool_call>"),
+            key_opens="<ifm|arg_key>",
+            key_closes=(("</ifm|arg_key>", "schema"),),
+            value_opens="<ifm|arg_value>",
+            value_closes="</ifm|arg_value>",
+            tokens=("<ifm|tool_calls>", "<ifm|arg_key>"),
+            shows=("<ifm|tool_calls>", "<ifm|arg_key>"),
+        ),
+        ToolStyle(
+            name="k2-v3-json",
+            opens=("<ifm|tool_calls>",),
+            closes="</ifm|tool_calls>",
+            call_opens="<ifm|tool_call>",
+            call_closes="</ifm|tool_call>",
+        ),
         # SGLang's step3_detector.py.
         ParameterStyle(
             name="step3",
@@ -153,6 +177,17 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<tool_calls:opensource>", "<tool_sep:opensource>"),
             shows=(":opensource", "<tool_calls{}>", "<tool_sep{}>"),
         ),
+        # The same without a word in its tags (vLLM's hy_v3_tool_parser.py).
+        keys_and_values(
+            "hunyuan-v3-preview",
+            "<tool_calls>",
+            "</tool_calls>",
+            call_opens="<tool_call>",
+            call_closes="</tool_call>",
+            name_ends=("<tool_sep>",),
+            tokens=("<tool_calls>", "<tool_sep>"),
+            shows=("<tool_calls>", "<tool_sep>"),
+        ),
         keys_and_values(
             "glm",
             "<tool_call>",
@@ -165,7 +200,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             name="gemma4",
             opens=("<|tool_call>",),
             closes="<tool_call|>",
-            prefix="call:",
+            prefixes=("call:", ":"),  # some models of the family leave the word out (vLLM's gemma4.py)
             brackets="{}",
             assigns=":",
             quotes=('<|"|>',),
@@ -179,7 +214,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             name="functiongemma",
             opens=("<start_function_call>",),
             closes="<end_function_call>",
-            prefix="call:",
+            prefixes=("call:",),
             brackets="{}",
             assigns=":",
             quotes=("<escape>",),

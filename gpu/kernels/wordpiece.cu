@@ -136,8 +136,10 @@ __device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t 
     at = place;
   }
   if (is_known) return;
-  for (uint32_t back = begin; back <= at; back++)
-    if (has_bit(tokens, back)) atomicAnd(&tokens[back >> 5], ~(1u << (back & 31)));
+  for (uint32_t from = begin, to; from < at; from = to) {  // without a look at the bits: others write beside them
+    to = min((from | 31) + 1, at);
+    atomicAnd(&tokens[from >> 5], ~((to - from == 32 ? ~0u : (1u << (to - from)) - 1) << (from & 31)));
+  }
   ids[begin] = static_cast<uint32_t>(tables.unknown);
   set_bit(tokens, begin);
 }

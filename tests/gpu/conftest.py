@@ -42,17 +42,25 @@ def device_of(request):
             yield lambda seed=1: CupyDevice()
 
 
+@pytest.fixture(scope="session", params=DEVICES)
+def kernels_on(request):
+    """The same without the stand-in for CuPy, which runs the shim's kernels again: for tests of kernels alone."""
+    if request.param == "shim":
+        return lambda seed=1: ShimDevice(kernel_sources(), seed)
+    return lambda seed=1: DEVICES["cuda"]
+
+
 @pytest.fixture(scope="session")
 def device(device_of):
     return device_of()
 
 
 @pytest.fixture(scope="session")
-def batch_of(device_of):
+def batch_of(kernels_on):
     """A tokenizer's batch in exact mode, and the device that it runs on."""
 
     def batch_of(tok, seed=1, **options):
-        device = device_of(seed)
+        device = kernels_on(seed)
         return ExactBatch(tok, device, **{"workers": 2, **options}), device
 
     return batch_of

@@ -67,10 +67,10 @@ def literal(request):
 
 
 @pytest.mark.parametrize(("letters", "block", "longest"), [(b"ab", 32, 90), (b"abc", 64, 150), (b"a\xe6\x97 ", 96, 60)])
-def test_merges(device_of, letters, block, longest, literal):
+def test_merges(kernels_on, letters, block, longest, literal):
     pick = random.Random(letters)
     for seed in range(8 if literal else 30):
-        device = device_of(seed)
+        device = kernels_on(seed)
         merges = random_merges(pick, letters, pick.randint(0, 25))
         tok, reference = by_merges(merges)
         texts = [*random_texts(pick, letters, 6, longest), letters[:1] * longest]
@@ -79,11 +79,11 @@ def test_merges(device_of, letters, block, longest, literal):
 
 
 @pytest.mark.parametrize(("letters", "block"), [(b"ab", 32), (b"abcd", 64)])
-def test_ranks(device_of, letters, block, literal):
+def test_ranks(kernels_on, letters, block, literal):
     """Several pairs may have one rank, and the halves of a token be rarer than the token."""
     pick = random.Random(letters)
     for seed in range(8 if literal else 30):
-        device = device_of(seed)
+        device = kernels_on(seed)
         tokens = {left + right for left, right in random_merges(pick, letters, pick.randint(1, 25))}
         tokens = [*sorted(tokens), *(bytes([byte]) for byte in range(256))]
         pick.shuffle(tokens)
@@ -114,13 +114,13 @@ def test_a_merge_that_creates_a_pair_which_goes_first(device, literal):
     assert ids_of(BlockBpeBatch(tok, device, block=32, literal=literal), device, ["ababab"]) == [expected]
 
 
-def test_a_pass_that_merges_one_pair_on_strings_of_any_length(device_of):
+def test_a_pass_that_merges_one_pair_on_strings_of_any_length(kernels_on):
     """Added tokens between, and more than fits into shared memory; by the blocks of the paper."""
     tok, _ = by_merges([(b"a", b"b"), (b"ab", b"ab"), (b"c", b"ab")], [AddedToken("<s>")])
     cpu = unsplit(tok)
     texts = ["ab<s>abab" * 3, "", "<s>", "x" * 2500 + "cab" * 8, "c" * 2048 + "ab"]
     for block in (32, 256, 1024):
-        device = device_of(block)
+        device = kernels_on(block)
         batch = BlockBpeBatch(tok, device, block=block, literal=True)
         assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
 
@@ -134,7 +134,7 @@ def test_each_has_a_kernel_of_its_own(device, monkeypatch, one_a_pass, kernel):
 
 
 @pytest.mark.parametrize("block", [256, 512, 1024])
-def test_the_blocks_of_the_paper(device_of, block):
+def test_the_blocks_of_the_paper(kernels_on, block):
     tok = Tokenizer.default()
     cpu = unsplit(tok)
     texts = [
@@ -145,7 +145,7 @@ def test_the_blocks_of_the_paper(device_of, block):
     ]
     expected = [cpu.encode(text) for text in texts]
     for seed in range(2):
-        device = device_of(seed)
+        device = kernels_on(seed)
         assert ids_of(BlockBpeBatch(tok, device, block=block), device, texts) == expected
 
 
@@ -163,10 +163,10 @@ def test_strings_that_do_not_fit_into_shared_memory(device, n):
 @pytest.mark.parametrize(
     "name", ["gpt2/tokenizer.json", "llama-3.1/tokenizer.json", "openai/cl100k_base.tiktoken", "default"]
 )
-def test_vocabularies(device_of, data, name):
+def test_vocabularies(kernels_on, data, name):
     """Adversarial texts; the plain reference for some, the CPU form for all."""
     tok = Tokenizer.default() if name == "default" else Tokenizer.from_file(data(f"tokenizers/{name}"))
-    device = device_of(len(name))
+    device = kernels_on(len(name))
     batch = BlockBpeBatch(tok, device, block=32)
     groups = strings(500, seed=name, special_tokens=list(tok.special_tokens)).values()
     texts = [text for group in groups for text in group if len(text) < 500]
@@ -209,12 +209,12 @@ def test_bytes_that_are_no_text(device):
 ADDED = ["<s>", "<s><s>", "<|a|>", "<", "ab<", "<|", "日", "|>x"]
 
 
-def test_special_tokens_that_overlap(device_of):
+def test_special_tokens_that_overlap(kernels_on):
     """The leftmost counts, and of those that begin there the longest, as in the CPU's search."""
     pick = random.Random(2)
     fragments = [*ADDED, "s>", "a", "b", ">", "日"[:1], " "]
     for seed in range(15):
-        device = device_of(seed)
+        device = kernels_on(seed)
         added = [AddedToken(content, special=pick.random() < 0.5) for content in pick.sample(ADDED, 4)]
         tok, reference = by_merges([(b"a", b"b"), (b"<", b"s"), (b"<s", b">")], added)
         texts = ["".join(pick.choices(fragments, k=pick.randint(0, 40))) for _ in range(8)]
@@ -242,14 +242,14 @@ def test_tokens_of_normalized_text_come_second(device):
     assert ids_of(batch, device, texts) == [batch.tokenizer.encode(text) for text in texts]
 
 
-def test_guarded_characters(device_of):
+def test_guarded_characters(kernels_on):
     """No special token covers one, and a string that has one yields no control token."""
     pick = random.Random(3)
     added = [AddedToken(content, special=True) for content in ("<s>", "<s>!", "ab", "日")]
     merges = [(b"a", b"b"), (b"ab", b"ab"), (b"<", b"s"), (b"<s", b">")]
     tok, _ = by_merges(merges, added)
     for seed in range(15):
-        device = device_of(seed)
+        device = kernels_on(seed)
         batch = BlockBpeBatch(tok, device, block=32)
         texts = ["".join(pick.choices(["<s>", "!", "ab", "日", "x"], k=pick.randint(0, 12))) for _ in range(8)]
         expected, guards, begin = [], [], 0

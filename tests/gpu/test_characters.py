@@ -62,9 +62,9 @@ def random_merges(pick, characters, count):
 
 
 @pytest.fixture(scope="module")
-def batch_of(device_of):
+def batch_of(kernels_on):
     def batch_of(tok, seed=1, **options):
-        device = device_of(seed)
+        device = kernels_on(seed)
         return CharacterBatch(tok, device, **{"workers": 2, **options}), device
 
     return batch_of

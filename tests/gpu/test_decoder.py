@@ -56,7 +56,7 @@ def check(tok, device, rows, skip=True):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_families(device_of, data, family):
+def test_families(kernels_on, data, family):
     """Ids of texts, cut anywhere, and any ids."""
     name = FAMILIES[family]
     tok = Tokenizer.default() if name is None else Tokenizer.from_file(data(f"tokenizers/{name}"))
@@ -66,7 +66,7 @@ def test_families(device_of, data, family):
     rows = [[], *(tok.encode(text)[pick.randrange(3) :] for text in texts), []]
     rows += [pick.choices(range(tok.vocab_size), k=pick.randrange(40)) for _ in range(300)]
     rows += [pick.choices(range(min(300, tok.vocab_size)), k=pick.randrange(12)) for _ in range(300)]
-    check(tok, device_of(len(family)), rows)
+    check(tok, kernels_on(len(family)), rows)
 
 
 def test_ids_of_the_device_come_back_as_texts(device):
@@ -166,7 +166,7 @@ def test_nothing_to_decode(device, rows):
     assert check(small(), device, rows).bytes.size == 0
 
 
-def test_more_tiles_than_a_block_has_threads(device_of):
+def test_more_tiles_than_a_block_has_threads(kernels_on):
     """And tokens of so many bytes that their sum has more than 16 bits in a tile."""
     long = "x" * 700
     tok = Tokenizer.from_spec(
@@ -181,7 +181,7 @@ def test_more_tiles_than_a_block_has_threads(device_of):
     ids[5000:7000] = 1
     ends = np.sort(pick.choice(len(ids), 300))
     rows = Ragged(ids, np.array([0, *ends, len(ids)], np.int64))
-    device = device_of(3)
+    device = kernels_on(3)
     assert GpuDecoder(tok, device=device).decode_batch(rows).to_host() == tok.decode_batch(rows)
 
 

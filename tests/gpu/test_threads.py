@@ -14,11 +14,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from threads_device import DOCUMENTS
 
 from tokenweir.gpu.kernels import SOURCES
 
 PROGRAM = Path(__file__).with_name("devices") / "threads_device.py"
-KINDS = ("plain", "medium", "long", "blockbpe") if os.environ.get("KERNEL_THREADS") == "1" else ("medium",)
+KINDS = (*DOCUMENTS,) if os.environ.get("KERNEL_THREADS") == "1" else ("medium",)
 RACE = "WARNING: ThreadSanitizer: data race"
 
 

@@ -47,9 +47,9 @@ def words(*tokens, normalizer=None, prefix="##", max_chars=100, added=()):
 
 
 @pytest.fixture(scope="module")
-def batch_of(device_of):
+def batch_of(kernels_on):
     def batch_of(tok, seed=1, **options):
-        device = device_of(seed)
+        device = kernels_on(seed)
         return WordPieceBatch(tok, device, **options), device
 
     return batch_of

@@ -126,14 +126,14 @@ class LiteralBlock(SteppedBlock):
             return self._hold_back(text, place, place + 1)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
-        mark, partial = mark_at(text, place, filter(None, (style.prefix, style.closes)))
+        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes)))
         if partial:
             return self._wait(text, place)
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
-        if style.prefix and not mark:
+        if style.prefixes and not mark:
             return self._release(f"{text[place]!r} stands where a call should begin", place, out)
         self._state, self._name = "name", ""
         return self._hold_back(text, place, place + len(mark))

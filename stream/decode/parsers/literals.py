@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tokenweir.stream.decode.parsers.coercion import escaped, json_of
+from tokenweir.stream.decode.parsers.coercion import Types, escaped, json_as_written, json_of
 
 LONGEST_ESCAPE = 10  # characters
 
@@ -13,6 +13,12 @@ _PYTHON_NUMBER = re.compile(r"[+-]?\d+(?:_\d+)*")
 _NUMBER: frozenset[str] = frozenset({"integer", "number"})
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|[^xuUN0-7])", re.DOTALL)
 _OCTAL = "01234567"
+_CONTAINERS: Types = frozenset({"object", "array"})
+_BRACKETS = {"(": "[", ")": "]"}
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)|(?P<mark>[\[\]{}(),:])|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<word>[^\s\[\]{}(),:'"]+)""",
+    re.DOTALL,
+)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 
 
@@ -22,6 +28,58 @@ def json_of_word(word: str) -> str | None:
         return constant
     value = json_of(word.replace("_", "") if _PYTHON_NUMBER.fullmatch(word) else word, _NUMBER)
     return None if value.startswith('"') else value
+
+
+def json_of_argument(text: str, types: Types, *, tagged: bool = False) -> str:
+    """Write a value as JSON of one of some types, as `json_of` does, or an object or a list that is written as Python's.
+
+    Args:
+        text: What the model wrote.
+        types: What the schema declares.
+        tagged: The value's own tag calls it JSON.
+
+    """
+    value = (json_as_written if tagged else json_of)(text, types)
+    return (json_of_container(text, types) if value.startswith('"') else None) or value
+
+
+def json_of_container(text: str, types: Types) -> str | None:
+    """Write an object or a list that is written as Python's as JSON; None if it is none, or not of one of the types.
+
+    Some templates write such arguments so, and models learn it from them.
+    """
+    if types.isdisjoint(_CONTAINERS):
+        return None
+    parts: list[str] = []
+    place, comma = 0, -1  # behind what was read; the part that is a comma and has nothing behind it yet
+    while (token := _TOKEN.match(text, place)) is not None:
+        place, part = token.end(), token[0]
+        if token["word"] is not None:
+            value = json_of_word(part)
+            if value is None:
+                return None
+            part = value
+        elif token["text"] is not None:
+            part = '"' + _json_of_text(part[1:-1]) + '"'
+        elif token["mark"] is not None:
+            part = _BRACKETS.get(part, part)
+            if part in "]}" and comma >= 0:
+                parts[comma] = ""
+        if token["space"] is None:
+            comma = len(parts) if part == "," else -1
+        parts.append(part)
+    value = json_of("".join(parts), types & _CONTAINERS) if place == len(text) else '"'
+    return None if value.startswith('"') else value
+
+
+def _json_of_text(text: str) -> str:
+    """Write the inside of a string as that of a JSON string."""
+    out: list[str] = []
+    place = 0
+    for escape in _ESCAPE.finditer(text):
+        out += escaped(text[place : escape.start()]), json_of_escape(escape[0])
+        place = escape.end()
+    return "".join([*out, escaped(text[place:])])
 
 
 def find_escape(text: str, place: int) -> tuple[str, bool]:

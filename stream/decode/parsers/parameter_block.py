@@ -25,15 +25,9 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.coercion import (
-    STRING,
-    escaped,
-    escaped_runs,
-    json_as_written,
-    json_of,
-    parameter_types,
-)
+from tokenweir.stream.decode.parsers.coercion import STRING, escaped, escaped_runs, parameter_types
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.literals import json_of_argument
 from tokenweir.stream.decode.parsers.nested_values import nested_json
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
 from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
@@ -281,7 +275,7 @@ class ParameterBlock(SteppedBlock):
             schema = self._schemas.get(self._name, {})
             value = nested_json(source, member(schema, schema, self._key.strip()), schema, self._style.nests)
         else:
-            value = (json_as_written if self._kind == "json" else json_of)(source, self._types())
+            value = json_of_argument(source, self._types(), tagged=self._kind == "json")
         out.append(Piece(source + closer, TOOL_CALL, value, call=self.call))
         self._state = "parameters"
         return end + len(closer)

@@ -297,8 +297,9 @@ def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
         rules = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.openers + style.closers + style.wrappers]
         return {ANSWER: rules, REASONING: rules}
     answer = [_Rule(tag, style.opens_at, REASONING, markup(tag)) for tag in style.openers]
-    if style.unmatched_closer == "drop":
-        answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]
+    if style.unmatched_closer != "keep":
+        at = "start" if style.unmatched_closer == "drop_first" else "anywhere"
+        answer += [_Rule(tag, at, ANSWER, markup(tag)) for tag in style.closers]
     answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.wrappers]
     answer += [
         _Rule(tag, at, ANSWER, markup(tag)) for tag, at in zip(style.envelope, ("envelope", "end"), strict=False)

@@ -4,7 +4,9 @@ As a program it encodes a few documents in one mode and compares their ids with 
 ThreadSanitizer's library preloaded, which writes its reports to standard error; `test_threads.py` and
 `scripts/check --threads` run it so.
 
-    threads_device.py plain|medium|long|blockbpe [FOLDER OF KERNELS]
+    threads_device.py KIND [FOLDER OF KERNELS]
+
+The kinds are those of `DOCUMENTS`.
 """
 
 from __future__ import annotations
@@ -21,8 +23,23 @@ from typing import Any
 import numpy as np
 from shim_device import ShimDevice, kernels_in, library_of
 
+from tokenweir.encode.spec import (
+    BPE,
+    AddedToken,
+    BertNormalizer,
+    BertPreTokenizer,
+    ByteFallback,
+    DecoderSequence,
+    Fuse,
+    NormalizerSequence,
+    Pattern,
+    Prepend,
+    Replace,
+    TokenizerSpec,
+    WordPiece,
+)
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import GpuEncoder
+from tokenweir.gpu import GpuDecoder, GpuEncoder
 from tokenweir.gpu.kernels import SOURCES
 
 FLAGS = ("-DTW_THREADS", "-g", "-fsanitize=thread")
@@ -36,8 +53,13 @@ DOCUMENTS: dict[str, list[str | bytes]] = {
     "medium": ["qwzxkj" * 12, "ab" * 60, "жщ" * 40, CHINESE.replace("，", "") * 2, "x" * 200],
     "long": ["abcdefghij" * 60, "a" * 600, "acgt" * 300],
     "blockbpe": [ENGLISH * 3, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20, ENGLISH * 8],
+    "algorithm1": [ENGLISH, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20],
+    "characters": [ENGLISH * 95, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "aa" * 60, "a" * 600, b"\xff\xfeab", " a"],
+    "words": [ENGLISH * 95, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "a\u0301" * 90, b"\xff\xfeab"],
 }
-"""Documents by what they exercise: a tile and its neighbours, merges by a warp, merges by a block, the paper's mode."""
+"""Documents by what they exercise: a tile and its neighbours, merges by a warp, merges by a block, the paper's mode and its
+own algorithm, BPE of characters, WordPiece.
+"""
 
 
 class ThreadsDevice(ShimDevice):
@@ -61,20 +83,51 @@ class ThreadsDevice(ShimDevice):
         return next((error for error in [run.result() for run in running] if error), b"")
 
 
+def tokenizer_of(kind: str) -> Tokenizer:
+    """The tokenizer by which the documents of a kind are encoded."""
+    letters = sorted({*ENGLISH.lower(), "aa", "th", "the", "##e", "##aa"})
+    if kind == "words":
+        return Tokenizer.from_spec(
+            TokenizerSpec(
+                model=WordPiece(vocab={token: i for i, token in enumerate(["[UNK]", *letters])}),
+                normalizer=BertNormalizer(),
+                pre_tokenizer=BertPreTokenizer(),
+                added_tokens=(AddedToken("<x>"),),
+            )
+        )
+    if kind == "characters":
+        tokens = ["<unk>", "▁", *(f"<0x{byte:02X}>" for byte in range(256)), *letters, "▁a", "aaaa"]
+        return Tokenizer.from_spec(
+            TokenizerSpec(
+                model=BPE(
+                    vocab={token: i for i, token in enumerate(tokens)},
+                    merges=[("t", "h"), ("th", "e"), ("▁", "a"), ("a", "a"), ("aa", "aa")],
+                    unk_token="<unk>",
+                    byte_fallback=True,
+                ),
+                normalizer=NormalizerSequence((Prepend("▁"), Replace(pattern=Pattern(String=" "), content="▁"))),
+                decoder=DecoderSequence((ByteFallback(), Fuse())),
+                added_tokens=(AddedToken("<x>"),),
+            )
+        )
+    return Tokenizer.default()
+
+
 def main(kind: str, kernels: str = str(SOURCES)) -> int:
-    tok = Tokenizer.default()
+    tok = tokenizer_of(kind)
     device = ThreadsDevice(sorted(Path(kernels).glob("*.cu")))
-    encoder = (
-        GpuEncoder(tok, mode="blockbpe", device=device, block=64)
-        if kind == "blockbpe"
-        else GpuEncoder(tok, device=device, workers=2)
-    )
+    options: dict[str, Any] = {} if kind == "words" else {"workers": 2}
+    if of_the_paper := kind in ("blockbpe", "algorithm1"):
+        options = {"mode": "blockbpe", "block": 64, "literal": kind == "algorithm1"}
+    encoder = GpuEncoder(tok, device=device, **options)
     documents = DOCUMENTS[kind]
-    rows = encoder.encode_batch(documents).to_host()
-    if kind != "blockbpe":  # whose ids are its own; test_blockbpe.py compares them with the paper's algorithm
+    ids = encoder.encode_batch(documents)
+    rows = ids.to_host()
+    if not of_the_paper:  # whose ids are its own; test_blockbpe.py compares them with the paper's algorithm
         texts = [d if isinstance(d, str) else d.decode("utf-8", "replace") for d in documents]
         expected = tok.encode_batch(texts)
         assert all(np.array_equal(rows[i], expected[i]) for i in range(len(documents)))
+    assert GpuDecoder(tok, device=device).decode_batch(ids).to_host() == tok.decode_batch(rows)
     sys.stdout.write(f"{kind}: {len(documents)} documents, {len(device.launches)} launches\n")
     return 0
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.stream.decode.parsers.literals import LONGEST_ESCAPE, find_escape, json_of_escape, json_of_word
+from tokenweir.stream.decode.parsers.literals import (
+    LONGEST_ESCAPE,
+    find_escape,
+    json_of_argument,
+    json_of_container,
+    json_of_escape,
+    json_of_word,
+)
+
+CONTAINERS = frozenset({"object", "array"})
+SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.text(st.sampled_from("abfnrtvxuU01789f'\"\\ \n"), min_size=1, max_size=LONGEST_ESCAPE))
@@ -52,3 +62,44 @@ def test_more_text_may_complete_an_escape(text):
 )
 def test_a_word_is_a_constant_or_a_number_or_neither(word, value):
     assert json_of_word(word) == value
+
+
+@given(
+    st.recursive(
+        st.lists(SCALARS) | st.dictionaries(st.text(), SCALARS),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_a_container_as_python_writes_it_is_json(value):
+    written = json_of_container(repr(value), CONTAINERS)
+    assert written is not None
+    assert json.loads(written) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("(800, 600,)", "[800, 600]"),
+        ("{'a': ['x', ], }", '{"a": ["x" ] }'),
+        ("{'a', 'b'}", None),
+        ("{1: 2}", None),
+        ("['a' 'b']", None),
+        ("[a]", None),
+        ("[1, nan]", None),
+        ("{'a': 'x", None),
+        ("'a'", None),
+        ("1", None),
+        ("[" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_what_is_no_container_is_none(text, written):
+    assert json_of_container(text, CONTAINERS) == written
+
+
+def test_the_schema_says_whether_a_container_can_be():
+    assert json_of_argument("[None]", frozenset({"array"})) == "[null]"
+    assert json_of_argument("[None]", frozenset({"object"})) == '"[None]"'
+    assert json_of_argument("[None]", frozenset({"string"})) == '"[None]"'
+    assert json_of_argument("[None]", frozenset()) == '"[None]"'
+    assert json_of_argument("[null]", frozenset({"array"}), tagged=True) == "[null]"

@@ -120,6 +120,13 @@ CASES = [
     (None, "qwen3-coder", False, xml("count", ("of", "3"))[12:], "", "", [COUNT]),  # without <tool_call>
     (None, "qwen3-coder", False, "So.\n" + xml("count", ("of", "3"))[12:] + "\n" + xml("now"), "", "So.", [COUNT, ("now", {})]),
     (None, "qwen3-coder", False, xml("look", ("at", "Bern")).replace("\n</parameter>", ""), "", "", [LOOK]),
+    (None, "qwen3-coder", False, "<function=weigh>\n<parameter=mass>2\n<parameter=wet>True\n</function>", "", "", [("weigh", {"mass": 2, "wet": True})]),
+    (None, "qwen3-coder", False, "<function=look>\n<parameter=at>Bern</parameter>\n</function>", "", "", [LOOK]),
+    (None, "qwen3-coder", False, xml("plan", ("steps", '\n["a",\n "b"]\n')), "", "", [("plan", {"steps": ["a", "b"]})]),
+    (None, "qwen3-coder", False, xml("look", ("at", "a < b && c > d")) + "\n" + xml("count", ("of", " 3 ")), "", "", [("look", {"at": "a < b && c > d"}), COUNT]),
+    (None, "qwen3-coder", False, xml("weigh", ("mass", "1e3"), ("wet", "0")), "", "", [("weigh", {"mass": 1000.0, "wet": False})]),
+    (None, "qwen3-coder", False, xml("weigh", ("mass", "heavy"), ("wet", "maybe")), "", "", [("weigh", {"mass": "heavy", "wet": "maybe"})]),
+    (None, "qwen3-coder", False, xml("plan", ("steps", "['a', \"b's\"]"), ("options", "{'x': None, \"y\": (1, True)}")), "", "", [("plan", {"steps": ["a", "b's"], "options": {"x": None, "y": [1, True]}})]),
     # GLM, Spark 2.5 and Ling 3
     ("think", "glm", True, "I must.\n" + glm("look", ("at", "Bern")), "I must.", "", [LOOK]),
     ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
@@ -129,6 +136,9 @@ CASES = [
     ("think", "glm", True, "x</think>" + glm("look", ("at", "</think> <tool_call>")), "x", "", [("look", {"at": "</think> <tool_call>"})]),
     ("think", "glm", False, glm("plan", ("steps", '["上", "b"]'), between=""), "", "", [("plan", {"steps": ["上", "b"]})]),
     (None, "glm", False, "I must.\n" + glm("look", ("at", "Bern")), "", "I must.", [LOOK]),
+    (None, "glm", False, glm("plan", ("steps", r'["C:\\a", "x\\n"]'), between=""), "", "", [("plan", {"steps": ["C:\\a", "x\\n"]})]),
+    (None, "glm", False, glm("look", ("at", "two\nlines"), between=""), "", "", [("look", {"at": "two\nlines"})]),
+    (None, "glm", False, "So." + glm("now") + "\n" + glm("count", ("of", "3")), "", "So.", [("now", {}), COUNT]),
     # DeepSeek
     ("think", "deepseek-v3.2", True, "Hm</think>\n\n" + dsml("function_calls", ("look", [("at", "true", "Bern")])), "Hm", "", [LOOK]),
     ("think", "deepseek-v3.2", False, dsml("function_calls", ("count", [("of", "false", "3")])), "", "", [COUNT]),
@@ -143,6 +153,9 @@ CASES = [
     # Kimi K2 and K3
     (None, "kimi-k2", False, "So. " + SECTION + kimi(("functions.count:0", '{"of": 3}'), ("functions.look:1", '{"at": "Bern"}')) + SECTION_END, "", "So.", [COUNT, LOOK]),
     (None, "kimi-k2", False, SECTION + kimi(("count:0 ", '{\n "of": 3\n} ')) + SECTION_END, "", "", [COUNT]),
+    (None, "kimi-k2", False, SECTION + kimi(("functions.count:5", '{"of": 3}'), ("functions.mcp__a__b-c:6", "{}")) + SECTION_END, "", "", [COUNT, ("mcp__a__b-c", {})]),
+    (None, "kimi-k2", False, "So <", "", "So <", []),
+    ("think", "kimi-k2", False, "<think>Hm</think>" + SECTION + kimi(("functions.now:0", "{}")) + SECTION_END, "Hm", "", [("now", {})]),
     ("think", "kimi-k2", False, "<think>I need two" + SECTION + kimi(("functions.count:0", '{"of": 3}')) + SECTION_END, "I need two", "", [COUNT]),
     ("think", "kimi-k2", False, '<think>I need<|tool_call_begin|>functions.count:0<|tool_call_argument_begin|>{"of": 3}<|tool_call_begin|>functions.now:1<|tool_call_argument_begin|>{}', "I need", "", [COUNT, ("now", {})]),
     ("kimi-k3", "kimi-k3", True, "Hm<|close|>think<|sep|>" + RESPONSE.format("On it.") + xtml(("count", [("of", "number", "3")]), ("look", [("at", "string", "Bern")])), "Hm", "On it.", [COUNT, LOOK]),
@@ -159,6 +172,13 @@ CASES = [
     ("cohere", "cohere", False, "<|START_THINKING|>Hm<|END_THINKING|><|START_RESPONSE|>It is.<|END_RESPONSE|>", "Hm", "It is.", []),
     ("cohere", "cohere", True, '<|END_THINKING|><|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "count", "parameters": {"of": 3}},\n    {"tool_call_id": "1", "tool_name": "now", "parameters": {}}\n]<|END_ACTION|>', "", "", [COUNT, ("now", {})]),
     (None, "command-r-plus", False, 'Action:\n```json\n[{"tool_name": "count", "parameters": {"of": 3}}]\n```', "", "", [COUNT]),
+    ("minimax-m3", "minimax-m3", False, "It </mm:think> is.", "", "It </mm:think> is.", []),
+    # Dots, K2 Horizon, Hunyuan's preview
+    (None, "dots", False, 'So.\n<dots_function_call>\n<invoke name="count">\n<parameter name="of">3</parameter>\n</invoke>\n<invoke name="now">\n</invoke>\n</dots_function_call>', "", "So.", [COUNT, ("now", {})]),
+    ("k2-v3", "k2-v3", False, "<ifm|think>Hm</ifm|think>So.<ifm|tool_calls><ifm|tool_call>count<ifm|arg_key>of</ifm|arg_key><ifm|arg_value>3</ifm|arg_value></ifm|tool_call>\n<ifm|tool_call>now</ifm|tool_call></ifm|tool_calls>", "Hm", "So.", [COUNT, ("now", {})]),
+    ("k2-v3", "k2-v3-json", False, '<ifm|tool_calls><ifm|tool_call>{"name": "count", "arguments": {"of": 3}}</ifm|tool_call></ifm|tool_calls>', "", "", [COUNT]),
+    (None, "hunyuan-v3-preview", False, "<tool_calls>\n<tool_call>look<tool_sep>\n<arg_key>at</arg_key>\n<arg_value>Bern</arg_value>\n</tool_call>\n<tool_call>now<tool_sep></tool_call>\n</tool_calls>", "", "", [LOOK, ("now", {})]),
+    ("hunyuan", "hunyuan-v3", False, "<think:opensource>Hm</think:opensource><tool_calls:opensource><tool_call:opensource>now<tool_sep:opensource></tool_call:opensource></tool_calls:opensource>", "Hm", "", [("now", {})]),
     # JSON in tags: Hermes, Qwen, ERNIE 4.5, Granite 4, Reka, MiMo
     (None, "hermes", False, "So.\n" + HERMES + "\n" + HERMES_2, "", "So.", [COUNT, LOOK]),
     ("think", "hermes", True, "Hm\n</think>\n\nSo." + HERMES.replace("\n</", "</"), "Hm", "So.", [COUNT]),
@@ -183,12 +203,47 @@ CASES = [
     (None, "lfm2", False, r'So.<|tool_call_start|>[look(at="a\n\t\"b\""), now()]<|tool_call_end|>', "", "So.", [("look", {"at": 'a\n\t"b"'}), ("now", {})]),
     ("think", "minicpm5", True, 'Hm</think><function name="look"><param name="at"><![CDATA[<a href="/x">b</a> </param>]]></param></function>\n<function name="now"></function>', "Hm", "", [("look", {"at": '<a href="/x">b</a> </param>'}), ("now", {})]),
     ("gemma4", "gemma4", False, '<|channel>thought\nHm<channel|>So.<|tool_call>call:plan{steps:[<|"|>a<|"|>,<|"|>b<|"|>],options:{x:{y:-2.5e3}}}<tool_call|><|tool_call>call:now{}<tool_call|>', "Hm", "So.", [("plan", {"steps": ["a", "b"], "options": {"x": {"y": -2500.0}}}), ("now", {})]),
+    (None, "gemma4", False, 'See: <|tool_call>:look{at:<|"|>Bern<|"|>}<tool_call|>', "", "See:", [LOOK]),
+    (None, "gemma4", False, '<|tool_call>:now{}<tool_call|><|tool_call>call:count{of:3}<tool_call|>', "", "", [("now", {}), COUNT]),
+    # literals, and forms of older models
+    (None, "pythonic", False, "[count(of=3), look(at='Martha\\'s \"V\"')]", "", "", [COUNT, ("look", {"at": 'Martha\'s "V"'})]),
+    (None, "pythonic", False, "<|python_start|>[plan(steps=(), options={'a': {'b': None}})]<|python_end|>", "", "", [("plan", {"steps": [], "options": {"a": {"b": None}}})]),
+    (None, "olmo3", False, "<function_calls>count(of=-3)\nnow()</function_calls>", "", "", [("count", {"of": -3}), ("now", {})]),
+    (None, "lfm2", False, "<|tool_call_start|>[count(of=007), now(from='x')]<|tool_call_end|>", "", "", [("count", {"of": 7}), ("now", {"from": "x"})]),
+    (None, "functiongemma", False, "<start_function_call>call:look{at:<escape>Bern<escape>}<end_function_call>", "", "", [LOOK]),
+    (None, "step3", False, 'So.<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="count"><steptml:parameter name="of">3</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', "", "So.", [COUNT]),
+    (None, "internlm", False, 'So.<|action_start|><|plugin|>\n{"name": "count", "parameters": {"of": 3}}<|action_end|>', "", "So.", [COUNT]),
+    (None, "longcat", False, '<longcat_tool_call>{"name": "count", "arguments": {"of": 3}}</longcat_tool_call>', "", "", [COUNT]),
+    (None, "tool-calls", False, ' So.<tool_calls>[\n    {"name": "count", "arguments": {"of": 3}},\n    {"name": "now", "arguments": {}}\n]</tool_calls>', "", "So.", [COUNT, ("now", {})]),
+    (None, "granite-20b-fc", False, '<function_call> {"name": "count", "arguments": {"of": 3}}<function_call> {"name": "now", "arguments": {}}', "", "", [COUNT, ("now", {})]),
+    (None, "xlam", False, '```json\n[{"name": "count", "arguments": {"of": 3}}]\n```', "", "", [COUNT]),
+    ("think", "xlam", False, '<think>Hm</think>[{"name": "count", "arguments": {"of": 3}}]', "Hm", "", [COUNT]),
+    # thinking alone
+    ("hunyuan-a13b", "tool-calls", False, "<think>\nHm\n</think>\n<answer>\nSo.\n</answer>", "Hm", "So.", []),
+    ("granite-3.2", "granite", False, "Here is my thought process: Hm Here is my response: So.", "Hm", "So.", []),
+    ("granite-3.2", "granite", False, "Here is no thought. Here is my response: So.", "", "Here is no thought. Here is my response: So.", []),
+    ("seed-oss", "seed-oss", True, "Hm</seed:think>So.", "Hm", "So.", []),
+    ("kimi-vl", "kimi-k2", False, "◁think▷Hm◁/think▷So.", "Hm", "So.", []),
+    ("pangu", "hermes", False, "[unused16]Hm[unused17]So.", "Hm", "So.", []),
+    ("gemma4", "gemma4", False, "<|channel>thought\nHm", "Hm", "", []),
+    ("think", "glm", True, "So.", "So.", "", []),
+    ("think", "hermes", True, "Hm</think>a</think>b", "Hm", "a</think>b", []),
+    ("think", "hermes", False, "a </think> b", "", "a </think> b", []),
+    ("muse", "muse", False, ' to=self<|message|>Hm<|eom|><|start|>assistant to=look<|message|><atem:function_calls>\n<atem:invoke name="look">\n<atem:parameter name="at">Bern</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>', "Hm", "", [LOOK]),
 ]  # fmt: skip
 
 INSIDE_THINKING = (
     "a call's opening token ends the thinking wherever it stands, since models do call so; whoever only mentions one in a "
     "thought cannot be told from that before the thought goes on"
 )
+STAYS = "a value that does not parse stays a string: JSON in JSON's escapes is not guessed at"
+KEPT = "what is uncertain never deletes text: what stands beside calls, or is markup without a call, is answer"
+MODEL_WROTE = (
+    "a parser tells what the model wrote: which functions and arguments the request allows is for the caller to check"
+)
+SCHEMA_LESS = "a parameter without a declared type is JSON if its text is JSON"
+QUOTED = "what stands in quotes is a string, and goes out as it comes"
+CLOSED = "arguments that have closed are whole, whatever is missing of the markup behind them"
 NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
 
 # As above, with what others expect and the reason.
@@ -200,7 +255,7 @@ ON_PURPOSE = [
     (None, "kimi-k2", False, SECTION + kimi(("0", '{"at": "Bern"}')) + SECTION_END,
      ("", "", [LOOK]), ("", SECTION + kimi(("0", '{"at": "Bern"}')), []), NO_NAME),
 ]  # fmt: skip
-"""llama.cpp's Ministral and Reka cases, and vLLM's Kimi K2 call by number."""
+"""llama.cpp's Ministral and Reka cases, vLLM's call by number; then cases of vLLM and SGLang, with another content each."""
 
 
 def read(thinking, calls, inside, text):

@@ -58,6 +58,8 @@ def write(style, *calls):
             return "".join(f"<function={name}>{arguments}</function>" for name, arguments in calls)
         case "llama3":
             return style.opens[0] + "; ".join(objects)
+    if style.call_opens:
+        return block(style, objects)
     if style.lists:
         return f"{style.opens[0]}[{', '.join(objects)}]{style.closes}"
     return "\n".join(f"{style.opens[0]}\n{text}\n{style.closes}" for text in objects)
