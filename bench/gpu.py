@@ -47,6 +47,7 @@ SECTIONS = {
     "decode": Section(speed.decode),
     "peers-gpt2": Section(speed.peers_gpt2),
     "peers-cl100k": Section(speed.peers_cl100k),
+    "models": Section(speed.models),
     "figure2": Section(paper.figure2),
     "figure3": Section(paper.figure3),
     "sweep": Section(speed.sweep),

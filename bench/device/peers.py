@@ -32,6 +32,8 @@ READ = {
         "tokenweir": GPT2,
     },
     CL100K: {"tiktoken": CL100K, "gigatoken": CL100K, "fastokens": CL100K, "tokenweir": CL100K},
+    LLAMA2: {"tokenizers": LLAMA2, "tokenweir": LLAMA2},
+    BERT: {"tokenizers": BERT, "tokenweir": BERT},
 }
 """For each vocabulary the libraries that read it, ours on the CPU among them, and from which file."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from device.clock import Bench, Numbers, check_ids, on_device, rates
-from device.peers import CL100K, GPT2, LLAMA2, beside
+from device.peers import BERT, CL100K, GPT2, LLAMA2, beside
 from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -163,6 +163,32 @@ def _beside_peers(bench: Bench, vocabulary: str) -> Numbers:
             **rates(texts, {**ours, **theirs}),
             "Arrow / best": f"{others[best] / ours['Arrow']:.2f} ({best})",
         }
+    return numbers
+
+
+def models(bench: Bench) -> Numbers:
+    """GB/s of batches by BPE of characters (Llama 2) and by WordPiece (BERT), end to end, beside the libraries, whose number
+    is that of their threads; and how many documents went to the CPU.
+    """
+    batches = {
+        f"{name}, {language}": bench.batch(language, n, length)
+        for name, (n, length) in BATCHES.items()
+        for language in LANGUAGES
+    }
+    numbers: Numbers = {}
+    for vocabulary in (LLAMA2, BERT):
+        tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
+        made = GpuEncoder(tok, device=bench.device)
+        peers = beside(bench.threads, vocabulary, list(batches.values()), bench.repeats)
+        for place, (name, batch) in enumerate(batches.items()):
+            texts = bench.texts(*batch)
+            made.stats.on_cpu.clear()
+            check_ids(tok, made, texts)
+            on_cpu = made.stats.on_cpu.total()
+            seconds = {library: times[place] for library, times in peers.items()}
+            seconds["GPU"] = bench.seconds(partial(made.encode_batch, texts))
+            row = {"on the CPU": f"{on_cpu} of {len(texts)}", **rates(texts, seconds)}
+            numbers[f"{vocabulary.partition('/')[0]}, {name}"] = row
     return numbers
 
 
