@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/id_buffer.h"
 #include "base/utf8.h"
@@ -66,7 +67,7 @@ class PieceEncoder {
         const uint32_t hash = key.hash();
         batch_.keys[at] = key;
         batch_.hashes[at] = hash;
-        words_->prefetch(hash);
+        seen_.words.prefetch(hash);
         pieces_[at] = {b + begin, ends[i] - begin, true};
       }
       if ((batch_.size = first + count) == WordBatch::kSize) flush();
@@ -75,35 +76,22 @@ class PieceEncoder {
   }
 
   void flush() {
-    uint16_t others[WordBatch::kSize];
-    size_t n_others = 0;
-    if (words_) {
-      n_others = words_->find(batch_, whole_ ? 0 : WordTable::kMade, others);
-    } else {
-      for (; n_others < batch_.size; n_others++) others[n_others] = static_cast<uint16_t>(n_others);
-    }
-    for (size_t k = 0; k < n_others; k++) {
-      const size_t i = others[k];
-      if (pieces_[i].n <= WordKey::kMaxBytes)
-        seen_.words.prefetch(batch_.hashes[i]);
-      else if (is_phrase(pieces_[i]))
-        seen_.phrases.prefetch(pieces_[i].p, pieces_[i].n);
-    }
-    size_t n_unseen = 0;
-    for (size_t k = 0; k < n_others; k++) {
-      const size_t i = others[k];
-      batch_.counts[i] = static_cast<uint32_t>(seen_.words.find(batch_.keys[i], batch_.hashes[i], batch_.ids[i]));
-      others[n_unseen] = static_cast<uint16_t>(i);
-      n_unseen += batch_.counts[i] == 0;
-    }
-    if (words_ && n_unseen > 0) n_unseen = encode_words(others, n_unseen);
+    if (batch_.size == 0) return;
+    int32_t found[(WordBatch::kSize + 1) * WordBatch::kMaxIds];
+    MissingWord missing[WordBatch::kSize + 1];
+    const size_t n = seen_.words.find(batch_, found, missing);
     size_t done = 0;
-    for (size_t k = 0; k < n_unseen; k++) {
-      emit(done, others[k]);
-      unseen(others[k]);
-      done = others[k] + size_t{1};
+    if (n > 0) encode_missing(missing, n);
+    for (size_t k = 0; k < n; k++) {
+      const size_t i = missing[k].piece;
+      ids_.append(found + done, missing[k].ids_before - done);
+      done = missing[k].ids_before;
+      if (counts_[i] > 0)
+        ids_.append(made_[i], counts_[i]);
+      else
+        encode_other(i);
     }
-    emit(done, batch_.size);
+    ids_.append(found + done, missing[n].ids_before - done);
     batch_.size = 0;
   }
 
@@ -152,20 +140,9 @@ class PieceEncoder {
     const uint32_t hash = key.hash();
     batch_.keys[at] = key;
     batch_.hashes[at] = hash;
-    if (words_) words_->prefetch(hash);
+    seen_.words.prefetch(hash);
     pieces_[at] = {b, n, text_end - e >= 16};
     if (batch_.size == WordBatch::kSize) flush();
-  }
-
-  // Appends what was found of the batch, [begin, end).
-  void emit(size_t begin, size_t end) {
-    int32_t* const first = ids_.room((end - begin + 1) * WordBatch::kMaxIds);
-    int32_t* out = first;
-    for (size_t i = begin; i < end; i++) {
-      std::memcpy(out, batch_.ids[i], sizeof batch_.ids[i]);
-      out += batch_.counts[i];
-    }
-    ids_.advance(static_cast<size_t>(out - first));
   }
 
   // Whether a piece may be kept among the phrases: one that can be cut is as fast without.
@@ -182,23 +159,34 @@ class PieceEncoder {
     return made;
   }
 
-  // Encodes the words among the pieces `unseen`, many at once, and returns how many pieces are left there.
-  size_t encode_words(uint16_t* unseen, size_t n) {
+  // Fills in `made_` and `counts_` for the `n` pieces `missing`: for those that are tokens, and for those that merging alone
+  // decides upon, many at once. The count of any other is 0.
+  void encode_missing(const MissingWord* missing, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+      const size_t i = missing[k].piece;
+      counts_[i] = 0;
+      if (words_ && pieces_[i].n <= WordKey::kMaxBytes)
+        words_->prefetch(batch_.hashes[i]);
+      else if (is_phrase(pieces_[i]))
+        seen_.phrases.prefetch(pieces_[i].p, pieces_[i].n);
+    }
+    if (!words_) return;
+    const uint32_t flags = whole_ ? 0 : WordTable::kMade;
     uint16_t places[kWordsAtOnce];
     size_t n_words = 0;
     for (size_t k = 0; k < n; k++) {
-      if (is_word(unseen[k])) places[n_words++] = unseen[k];
-      if (n_words == kWordsAtOnce || (k + 1 == n && n_words > 0)) {
-        encode_words_at(places, n_words);
-        n_words = 0;
+      const size_t i = missing[k].piece;
+      const uint32_t token = words_->find(batch_.keys[i], batch_.hashes[i]);
+      if (token != kNone && (token & flags) == flags) {
+        made_[i][0] = static_cast<int32_t>(token & WordTable::kId);
+        counts_[i] = 1;
+        seen_.words.insert(batch_.keys[i], batch_.hashes[i], made_[i], 1);
+      } else if (is_word(i)) {
+        places[n_words++] = missing[k].piece;
+        if (n_words == kWordsAtOnce) encode_words_at(places, std::exchange(n_words, 0));
       }
     }
-    size_t left = 0;
-    for (size_t k = 0; k < n; k++) {
-      unseen[left] = unseen[k];
-      left += batch_.counts[unseen[k]] == 0;
-    }
-    return left;
+    if (n_words > 0) encode_words_at(places, n_words);
   }
 
   // Whether merging has to say what becomes of a piece that was not found, and it alone.
@@ -220,21 +208,17 @@ class PieceEncoder {
       const size_t i = places[k];
       const WordKey& key = batch_.keys[i];
       const uint32_t hash = batch_.hashes[i];
-      std::copy(ids[k], ids[k] + WordBatch::kMaxIds, batch_.ids[i]);
-      batch_.counts[i] = counts[k];
+      std::copy(ids[k], ids[k] + WordBatch::kMaxIds, made_[i]);
+      counts_[i] = counts[k];
       const uint32_t token = whole_ ? kNone : words_->find(key, hash);
-      if (token != kNone && !(token & WordTable::kUnmade)) {
-        const bool made = counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId);
-        words_->settle(key, made);
-        if (made) continue;
-      }
-      int32_t there[WordCache::kMaxIds];  // the same word may have come twice
-      if (counts[k] > 0 && !seen_.words.find(key, hash, there)) seen_.words.insert(key, hash, ids[k], counts[k]);
+      if (token != kNone && !(token & WordTable::kUnmade))
+        words_->settle(key, counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId));
+      if (counts[k] > 0) seen_.words.insert(key, hash, ids[k], counts[k]);
     }
   }
 
-  // A piece that is no token that merging is known to make, or a long one, and was not seen before this batch.
-  void unseen(size_t i) {
+  // A piece that was not seen before this batch, and is none that many are encoded of at once.
+  void encode_other(size_t i) {
     const Piece& piece = pieces_[i];
     const WordKey& key = batch_.keys[i];
     const uint32_t hash = batch_.hashes[i];
@@ -336,6 +320,8 @@ class PieceEncoder {
   IdBuffer& ids_;
   WordBatch batch_;
   Piece pieces_[WordBatch::kSize];
+  int32_t made_[WordBatch::kSize][WordBatch::kMaxIds];  // of pieces of the batch that were not seen before
+  uint32_t counts_[WordBatch::kSize];                   // how many ids these are; 0: it takes `encode_other`
 };
 
 }  // namespace tokenweir

@@ -35,7 +35,15 @@ struct WordKey {
     return {word(p) & word(masks), (word(p + 8) & word(masks + 8)) | uint64_t{n} << 56};
   }
 
-  bool operator==(const WordKey& other) const { return ((low ^ other.low) | (high ^ other.high)) == 0; }
+  bool operator==(const WordKey& other) const {
+#ifdef __SSE4_1__
+    const __m128i differ = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(this)),
+                                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(&other)));
+    return _mm_testz_si128(differ, differ);
+#else
+    return ((low ^ other.low) | (high ^ other.high)) == 0;
+#endif
+  }
 
   uint32_t hash() const {
 #ifdef __SSE4_2__
@@ -66,8 +74,11 @@ struct WordBatch {
   size_t size = 0;
   WordKey keys[kSize];
   uint32_t hashes[kSize];
-  int32_t ids[kSize][kMaxIds];  // what was found
-  uint32_t counts[kSize];       // how many of `ids` a piece has; 0: it was not found
+};
+
+// A piece of a batch that was not found, and how many ids the pieces before it have that were.
+struct MissingWord {
+  uint16_t piece, ids_before;
 };
 
 }  // namespace tokenweir

@@ -1,4 +1,4 @@
-// The tokens of up to 15 bytes by their bytes: most pieces of a text are one token, which is asked for here first.
+// The tokens of up to 15 bytes by their bytes: most pieces that a thread sees for the first time are one token.
 //
 // One table serves all threads. A line of the processor's cache holds three tokens; the rare fourth is left out, and then
 // found like a piece that is no token. Whether merging a token's bytes gives that token is found when it is first asked;
@@ -56,24 +56,6 @@ class WordTable {
     const Line& line = lines().at(hash);
     const size_t at = line.place(key);
     return at < 3 ? __atomic_load_n(&line.ids[at], __ATOMIC_RELAXED) : kNone;
-  }
-
-  // Looks up a batch. Writes which pieces are no token that has all `flags` to `others`, and returns how many they are.
-  size_t find(WordBatch& batch, uint32_t flags, uint16_t* others) const {
-    const TableView<Line> lines = this->lines();
-    const size_t size = batch.size;
-    size_t n = 0;
-    for (size_t i = 0; i < size; i++) {
-      const Line& line = lines.at(batch.hashes[i]);
-      const size_t at = line.place(batch.keys[i]);
-      const uint32_t token = __atomic_load_n(&line.ids[at], __ATOMIC_RELAXED);
-      const bool found = (at < 3) & ((token & flags) == flags);
-      batch.ids[i][0] = static_cast<int32_t>(token & kId);
-      batch.counts[i] = found;
-      others[n] = static_cast<uint16_t>(i);
-      n += !found;
-    }
-    return n;
   }
 
   // Keeps what was found out about the token of `key`, which is there.

@@ -89,11 +89,11 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
     }
     for (size_t i = 0; i < active; i++)
       for (int k = 0; k < 2; k++)
-        if (steps[i].at[k] != kNone) pairs.approach(steps[i].searches[k]);
-    for (size_t i = 0; i < active; i++)
-      for (int k = 0; k < 2; k++)
-        if (const uint32_t at = steps[i].at[k]; at != kNone)
-          words[steps[i].word].pairs[at] = MergingWord::pair(pairs.finish(steps[i].searches[k]), at);
+        if (const uint32_t at = steps[i].at[k]; at != kNone) {
+          const uint32_t priority = pairs.finish(steps[i].searches[k]);
+          if (priority != kNone) prefetch(&merged[priority]);
+          words[steps[i].word].pairs[at] = MergingWord::pair(priority, at);
+        }
   }
 }
 

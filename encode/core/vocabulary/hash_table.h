@@ -177,20 +177,17 @@ class PairTable {
   // The pair's priority, or kNone.
   uint32_t find(uint32_t left, uint32_t right) const { return finish({pair_key(left, right)}); }
 
-  // `find` in three steps, for several pairs: each step fetches the memory that the next one reads.
+  // `find` in two steps, for several pairs: the first asks for the memory that the second reads, also where the filter may
+  // make it needless, since to wait for the filter first takes longer.
   struct Search {
     uint64_t key;
   };
 
   Search search(uint32_t left, uint32_t right) const {
-    const uint64_t key = pair_key(left, right);
-    filter_.approach(mix(key));
+    const uint64_t key = pair_key(left, right), h = mix(key);
+    filter_.approach(h);
+    prefetch(&slots_[h >> shift_]);
     return {key};
-  }
-
-  void approach(Search search) const {
-    const uint64_t h = mix(search.key);
-    if (filter_.may_have(h)) prefetch(&slots_[h >> shift_]);
   }
 
   uint32_t finish(Search search) const {
