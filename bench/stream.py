@@ -142,6 +142,18 @@ def best_of(rounds: int, ways: dict[str, Way], inputs: Sequence[list[int]]) -> d
     return best
 
 
+def in_state(decoder: ChatDecoder, token_id: int, rounds: int, copies: int = 50) -> float:
+    """Seconds that one id takes in the state of a decoder."""
+    best = float("inf")
+    for _ in range(rounds * 20):
+        feeds = [decoder.copy().feed for _ in range(copies)]
+        start = time.process_time()
+        for feed in feeds:
+            feed([token_id])
+        best = min(best, (time.process_time() - start) / copies)
+    return best
+
+
 def resident() -> int:
     """KiB of memory that the process has."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -233,7 +245,8 @@ def batches(path: Path, rounds: int) -> str:
 def rare_ids(path: Path, rounds: int) -> str:
     """Ids that concern the splitter, fed one at a time with everything that is looked for.
 
-    Microseconds of CPU time: of a tag, what it adds to the ids around it; of an id in a call, the call's over its ids.
+    Microseconds of CPU time: of a tag of thinking, what it adds to the ids around it; of one of calls, the id alone; of
+    an id in a call, the call's over its ids.
     """
     tok = Tokenizer.from_file(path)
     common = tok.encode("the river carries boats and people to the sea " * 60, add_special_tokens=False)
@@ -257,6 +270,14 @@ def rare_ids(path: Path, rounds: int) -> str:
         ids *= max(1, 2000 // len(ids))
         seconds = best_of(rounds * 2, {"": way}, [ids])[""][0]
         rows.append((name, f"{seconds / len(ids) * 1e6:.2f}"))
+    for name, before, tag in (
+        ("the id that begins a block of calls", "So\n", "<tool_call>"),
+        ("the id that ends it", f"<tool_call>\n{call}\n", "</tool_call>"),
+    ):
+        decoder = ChatDecoder(tok, reasoning="think", stop=STOPS, tool_style="hermes")
+        decoder.feed(tok.encode(before, add_special_tokens=False))
+        (token_id,) = tok.encode(tag, add_special_tokens=False)
+        rows.append((name, f"{in_state(decoder, token_id, rounds) * 1e6:.2f}"))
     return table(("", "µs"), rows)
 
 

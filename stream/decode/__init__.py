@@ -2,7 +2,7 @@
 
 The way of an id through `ChatDecoder`: the core decodes it (`_core.Detokenizer`); what may pass (`fast_path.py`) goes out
 at once; other text goes through a splitter (`parsers/`) into pieces, and these through the stops and with their ids
-(`_core.AnswerText`) into deltas (`router.py`). Beside the way: `options.py` declares and checks the options, `thinking_budget.py` counts thinking,
-`alignment.py` adds logprobs and offsets, `saved_state.py` writes a decoder as bytes, `chunk.py` is what travels between
-the stages of `stream/pipeline/`.
+(`_core.AnswerText`) into deltas (`router.py`). Beside the way: `options.py` declares and
+checks the options, `limits.py` counts ids where they are limited, `alignment.py` adds logprobs and offsets,
+`saved_state.py` writes a decoder as bytes, `chunk.py` is what travels between the stages of `stream/pipeline/`.
 """

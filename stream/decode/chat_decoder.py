@@ -20,6 +20,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner
 from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
+from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, settings_of
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import (
@@ -32,7 +33,6 @@ from tokenweir.stream.decode.parsers.detection import (
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.decode.thinking_budget import ThinkingBudget
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, Usage
 
@@ -104,16 +104,10 @@ class ChatDecoder:
             settings.max_tokens,
         )
         scope = SCOPES[settings.stop_scope] if settings.stop else frozenset()
+        one_call = not settings.parallel_tool_calls
         self._answer = self._detok.answer
-        self._router = Router(
-            self._answer,
-            scope,
-            settings.strip,
-            settings.index,
-            self.channel,
-            one_call=not settings.parallel_tool_calls,
-        )
-        self._budget = ThinkingBudget(settings.thinking_budget)
+        self._router = Router(self._answer, scope, settings.strip, settings.index, self.channel, one_call=one_call)
+        self._limits = Limits(settings.max_tokens, settings.thinking_budget)
         self._aligner = Aligner(tokenizer) if settings.alignment else None
         self._prompt_tokens = len(prompt_ids)
         self.finished = False
@@ -126,7 +120,6 @@ class ChatDecoder:
         self._core_feed = self._detok.feed
         settings = self._settings
         self._index = settings.index
-        self._limited = settings.max_tokens is not None or settings.thinking_budget is not None
         self._plain = self._aligner is None and settings.max_tokens != 0
         self._make = self._router.make
         if not self.finished:
@@ -142,7 +135,7 @@ class ChatDecoder:
         other._splitter = self._splitter.copy() if self._splitter else None
         other._answer = other._detok.answer
         other._router = self._router.over(other._answer)
-        other._budget = self._budget.copy()
+        other._limits = self._limits.copy()
         other._aligner = self._aligner.copy() if self._aligner else None
         other._link()
         return other
@@ -155,7 +148,7 @@ class ChatDecoder:
             core=self._detok.state(),
             splitter=self._splitter.state() if self._splitter else None,
             router=self._router.state(),
-            budget=self._budget.state(),
+            limits=self._limits.state(),
             aligner=self._aligner.state() if self._aligner else None,
             prompt_tokens=self._prompt_tokens,
             finished=self.finished,
@@ -195,7 +188,7 @@ class ChatDecoder:
         if self._splitter is not None:
             self._splitter.restore(said.splitter)
         self._router.restore(said.router)
-        self._budget.restore(said.budget)
+        self._limits.restore(said.limits)
         if self._aligner is not None:
             self._aligner.restore(said.aligner)
         self._prompt_tokens, self.finished, self.ignored = said.prompt_tokens, said.finished, said.ignored
@@ -209,7 +202,7 @@ class ChatDecoder:
     @property
     def thinking_spent(self) -> bool:
         """Whether the thinking has reached its budget."""
-        return self._budget.spent
+        return self._limits.spent
 
     def feed(self, ids: Ids, logprobs: Sequence[float | None] | None = None) -> list[Delta]:
         """Take more ids; give what is final, with `Finish` last if they end the answer.
@@ -251,8 +244,7 @@ class ChatDecoder:
 
         """
         if reason is None:
-            most = self._settings.max_tokens
-            reason = FinishReason.LENGTH if most is not None and self._answer.count >= most else FinishReason.STOP
+            reason = FinishReason.LENGTH if self._limits.reached(self._answer) else FinishReason.STOP
         ended_by = finish_reason(reason)
         if not self.finished:
             self._end(ended_by)
@@ -324,24 +316,22 @@ class ChatDecoder:
         self._route(text)
         if self._router.stopped:
             self._end(FinishReason.STOP)
-        elif self._limited and self._answer.count == self._settings.max_tokens:
+        elif self._limits.any and self._limits.reached(self._answer):
             self._end(FinishReason.LENGTH)
         else:
-            if self._limited:
+            if self._limits.any:
                 self._check_budget()
             self._settle()
 
     def _cross(self, tag: str) -> None:
         """Go on behind a tag that the core has cut out."""
-        splitter, router = self._splitter, self._router
+        splitter = self._splitter
         assert splitter is not None
         splitter.cross(tag)
-        router.cross(splitter.channel)
-        if self._limited:
+        self._router.cross(splitter.channel)
+        if self._limits.any:
             self._check_budget()
-            self._set_limit()
-        self._make = router.make
-        self._fast.open(splitter, True)
+        self._open(True)
 
     def _route(self, text: str) -> None:
         """Send text through the splitter, and its pieces on."""
@@ -365,22 +355,15 @@ class ChatDecoder:
     def _open(self, goes_on: bool) -> None:
         """Let pass what the splitter need not see; text `goes_on` if it is like the last."""
         self._make = self._router.make
-        if self._limited:
-            self._set_limit()
+        if self._limits.any:
+            self._detok.limit = self._limits.next(self._answer)
         self._fast.open(self._splitter, goes_on)
-
-    def _set_limit(self) -> None:
-        """Have the core give back the id that ends the answer or spends the budget of thinking."""
-        most, left = self._settings.max_tokens, self._budget.left(self._answer)
-        spent = None if left is None else self._answer.count + left
-        self._detok.limit = spent if most is None else most if spent is None else min(most, spent)
 
     def _check_budget(self) -> None:
         """Report, once, that the budget of thinking is spent while thinking goes on."""
-        if self._budget.left(self._answer) == 0 and self.channel is REASONING:
-            self._budget.spent = True
-            if self._settings.on_thinking_spent is not None:
-                self._settings.on_thinking_spent(self._settings.index)
+        report = self._settings.on_thinking_spent
+        if self.channel is REASONING and self._limits.spend(self._answer) and report is not None:
+            report(self._index)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class DecoderState(Struct, frozen=True, array_like=True):
         core: What the core holds.
         splitter: The splitter's state.
         router: The router's.
-        budget: The state of the budget of thinking.
+        limits: The limits'.
         aligner: The aligner's, if there is one.
         prompt_tokens: How many ids the prompt had.
         finished: Whether the answer has ended.
@@ -35,7 +35,7 @@ class DecoderState(Struct, frozen=True, array_like=True):
     core: bytes
     splitter: Any
     router: Any
-    budget: Any
+    limits: Any
     aligner: Any
     prompt_tokens: int
     finished: bool

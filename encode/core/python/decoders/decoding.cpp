@@ -2,6 +2,7 @@
 
 #include "python/bindings.h"
 #include "python/decoders/decoding.h"
+#include "python/states.h"
 #include "decoders/text_step.h"
 #include "vocabulary/vocabulary.h"
 
@@ -42,18 +43,16 @@ class DecodeStream {
   size_t pending() const { return state_.pending(); }
 
   nb::bytes state() const {
-    Saver to;
-    state_.save(to);
-    return nb::bytes(to.bytes().data(), to.bytes().size());
+    return saved([this](Saver& to) { state_.save(to); });
   }
 
   // Goes on where another stream with the same options was.
   void restore(const nb::bytes& bytes) {
-    DecodeState state = start_;
-    Loader from({bytes.c_str(), bytes.size()});
-    state.load(from);
-    from.end();
-    state_ = std::move(state);
+    state_ = loaded(bytes, [this](Loader& from) {
+      DecodeState state = start_;
+      state.load(from);
+      return state;
+    });
   }
 
   void reset(nb::handle prompt_ids) { state_ = after_prompt(tokens_->table, start_, prompt_ids); }

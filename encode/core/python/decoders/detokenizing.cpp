@@ -9,6 +9,7 @@
 #include "stream/id_set.h"
 #include "stream/json_value.h"
 #include "python/decoders/decoding.h"
+#include "python/states.h"
 #include "stream/stop_strings.h"
 
 namespace tokenweir {
@@ -44,16 +45,6 @@ std::optional<std::string> error_of(const JsonValue& value) {
 }
 
 size_t unlimited(std::optional<size_t> limit) { return limit.value_or(std::numeric_limits<size_t>::max()); }
-
-// An object of a state as bytes.
-template <class Save>
-nb::bytes saved(Save&& save) {
-  Saver to;
-  save(to);
-  return nb::bytes(to.bytes().data(), to.bytes().size());
-}
-
-std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 using Text = AnswerText<nb::object>;
 
@@ -155,11 +146,11 @@ class PyDetokenizer {
   }
 
   void restore(const nb::bytes& state) {
-    Loader from(view(state));
-    Detokenizer<nb::object> core = core_;
-    core.load(from, [](size_t id) { return nb::object(nb::int_(id)); });
-    from.end();
-    core_ = std::move(core);
+    core_ = loaded(state, [this](Loader& from) {
+      Detokenizer<nb::object> core = core_;
+      core.load(from, [](size_t id) { return nb::object(nb::int_(id)); });
+      return core;
+    });
   }
 
   void set_limit(std::optional<size_t> limit) { core_.set_limit(unlimited(limit)); }
@@ -210,14 +201,7 @@ void bind_detokenizing(nb::module_& m) {
       .def("copy", [](const JsonValue& self) { return JsonValue(self); })
       .def("state", [](const JsonValue& self) { return saved([&](Saver& to) { self.save(to); }); })
       .def(
-          "restore",
-          [](JsonValue& self, const nb::bytes& state) {
-            Loader from(view(state));
-            JsonValue value = JsonValue::load(from);
-            from.end();
-            self = std::move(value);
-          },
-          "state"_a);
+          "restore", [](JsonValue& self, const nb::bytes& state) { self = loaded(state, JsonValue::load); }, "state"_a);
 
   nb::class_<StopStrings>(m, "StopStrings")
       .def(
