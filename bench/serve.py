@@ -590,7 +590,11 @@ def handshake() -> bytes:
 
 def masked(text: str) -> bytes:
     """A text frame of a client, masked by zeros."""
-    return struct.pack("!BBHI", 0x81, 0x80 | 126, len(text), 0) + text.encode()
+    size = len(text)
+    head = (
+        struct.pack("!BBH", 0x81, 0x80 | 126, size) if size < 1 << 16 else struct.pack("!BBQ", 0x81, 0x80 | 127, size)
+    )
+    return head + bytes(4) + text.encode()
 
 
 def post(body: str) -> bytes:

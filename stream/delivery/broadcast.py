@@ -104,7 +104,10 @@ class Broadcast(Generic[T]):
     def add(self, *deltas: Delta) -> None:
         """Add deltas at once, whether there is room or not."""
         self._waiting += deltas
-        self._tell()
+        if self._filled.event is not None:  # `_tell`, written out, since this is done for every frame
+            self._filled.fire()
+        for listener in self._listeners:
+            listener()
         if self._waiting:  # else they have been taken at once
             self._bytes += sum(map(size_of, deltas))
 

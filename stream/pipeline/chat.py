@@ -241,15 +241,12 @@ async def answer(
             ChatDecoder(
                 tokenizer,
                 prompt_ids=prompt_ids,
-                stop_token_ids=sampling.stop_token_ids,
-                stop=sampling.stop,
                 max_tokens=sampling.max_tokens,
-                min_tokens=sampling.min_tokens,
-                ignore_eos=sampling.ignore_eos,
                 reasoning_style=reasoning_style,
                 tool_schemas=tool_schemas,
                 parallel_tool_calls=parallel_tool_calls,
                 index=index,
+                **ends_of(sampling),
                 **options,
             )
         )
@@ -280,6 +277,16 @@ async def answer(
                 yield deltas
     finally:
         await close(*answers)
+
+
+def ends_of(sampling: Sampling) -> dict[str, Any]:
+    """What ends an answer, but for its length, as options of its decoder."""
+    return {
+        "stop": sampling.stop,
+        "stop_token_ids": sampling.stop_token_ids,
+        "min_tokens": sampling.min_tokens,
+        "ignore_eos": sampling.ignore_eos,
+    }
 
 
 def fit_context(engine: Engine, prompt_tokens: int, sampling: Sampling) -> Sampling:

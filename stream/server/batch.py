@@ -45,8 +45,8 @@ class Batch:
         self._due = -math.inf
         self._timed = False
 
-    def add(self, item: Any) -> bool:
-        """Take what the engine gave; whether something has been given out."""
+    def add(self, item: Any) -> None:
+        """Take what the engine gave."""
         now = monotonic()
         if type(item) is list:
             if item:
@@ -62,9 +62,8 @@ class Batch:
             if not self._timed:
                 self._timed = True
                 self._pacer.call_at(self._due + PATIENCE * self._pacer.interval, self._time)
-            return False
-        self._send(now)
-        return True
+        else:
+            self._send(now)
 
     def end(self, failure: Exception | None = None) -> None:
         """The engine has ended, or failed: decode what is left, and leave it to `rest`."""

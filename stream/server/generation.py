@@ -195,7 +195,8 @@ class Generation(Generic[T]):
         self._batch, part, broadcast = batch, deltas.part, self._broadcast
         try:
             async for item in deltas.source:
-                if batch.add(item) and broadcast.full and not self.stopping:
+                batch.add(item)
+                if broadcast.full and not self.stopping:
                     await broadcast.room()
                 if part.ended:
                     break

@@ -40,6 +40,9 @@ from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
 
 T = TypeVar("T")
 
+MANY = 1000
+"""Ids that are worked on in a thread."""
+
 
 class Job(Struct, frozen=True, kw_only=True):
     """What an engine is asked for.
@@ -230,7 +233,7 @@ class Engines:
         """
         if isinstance(job.prompt, list):
             size = self.tokenizer.vocab_size
-            if (bad := next((token_id for token_id in job.prompt if token_id >= size), None)) is not None:
+            if (bad := max(job.prompt, default=0)) >= size:
                 raise RequestError(
                     f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
                 )
@@ -254,8 +257,10 @@ class Engines:
                     raise _unheard(error) from error
             return list(ids)
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do what would keep the event loop for too long; raises as `prompt_ids`."""
+    async def work(self, work: Callable[[], T], ids: int) -> T:
+        """Do something with so many ids, in a thread if they would keep the event loop for too long; raises as `prompt_ids`."""
+        if ids <= MANY:
+            return work()
         async with self._turn():
             return await to_thread.run_sync(work)
 

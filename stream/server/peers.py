@@ -124,6 +124,11 @@ class Link:
             return None
         return self._drain()
 
+    async def write(self, data: bytes) -> None:
+        """Send a message, and wait until there is room for another one."""
+        if (full := self.send(data)) is not None:
+            await full
+
     async def _drain(self) -> None:
         with suppress(ConnectionError):
             await self._writer.drain()
@@ -218,7 +223,7 @@ class Peers:
             return None
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT):
-                await (link.send(msgspec.json.encode(question)) or _done())
+                await link.write(msgspec.json.encode(question))
                 return await link.read()
         except TimeoutError:
             logger.error("worker %s did not answer within %g s", name, ANSWER_TIMEOUT)
@@ -249,7 +254,7 @@ class Peers:
                 await Session(link, self._responses, client=client).run()
             case Conversation(client, response_id):
                 found = service.conversations.find(client, response_id)
-                await (link.send(msgspec.json.encode(found)) or _done())
+                await link.write(msgspec.json.encode(found))
             case Count():
                 link.send(msgspec.json.encode(service.counts()))
             case Retire(successor):
@@ -270,7 +275,3 @@ class Peers:
         pending = self._path(f"{name}.new")
         pending.symlink_to(self._place.name)
         pending.rename(self._path(name))
-
-
-async def _done() -> None:
-    return

@@ -23,6 +23,9 @@ UNSENT_BYTES = 1 << 14
 long after it stalled."""
 TEXT_FRAME = 0x81
 """The first byte of a whole, uncompressed text frame (RFC 6455, 5.2)."""
+MOST_HEAD = 1 << 16
+"""Bytes that a request may have before its body, which the parser would gather without end."""
+TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 SPARE_CONNECTIONS = 64
 """Connections above the limit that are still told so."""
 
@@ -40,7 +43,8 @@ class HttpProtocol(HttpToolsProtocol):
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # while the head of a request is to come
+        self._head_bytes = 0
         if len(self.connections) > self.limits.max_connections + SPARE_CONNECTIONS:
             transport.abort()
         else:
@@ -49,6 +53,22 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._timer is None:
+            self._head_bytes = 0
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MOST_HEAD:
+            self.transport.write(TOO_LONG)
+            self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._timer is None:  # behind a body; nobody asks for these, and there may be any number of them
+            self.transport.abort()
+        else:
+            super().on_header(name, value)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

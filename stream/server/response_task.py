@@ -9,7 +9,7 @@ from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.delivery.broadcast import Subscription
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
-from tokenweir.stream.events import Delta, Finish
+from tokenweir.stream.events import Delta
 from tokenweir.stream.server.job import response_job
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.errors import RequestError
@@ -18,10 +18,9 @@ from tokenweir.stream.server.wire.events import (
     MessageItem,
     ReasoningItem,
     ResponseEvent,
-    event_size,
-    merge_events,
 )
 from tokenweir.stream.server.wire.items import new_response_id
+from tokenweir.stream.server.wire.kept_events import event_size, merge_events
 from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
 from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.stream.server.wire.responses import ResponseStream
@@ -51,6 +50,7 @@ class ResponseTask:
             max_output_tokens=request.max_output_tokens or limits.max_output_tokens,
             reasoning_events=service.reasoning_events,
             response_id=new_response_id(service.worker),
+            prompt_ids=lambda: self.generation.prompt_ids,
         )
         self.model = model
         self.messages = conversation
@@ -93,13 +93,10 @@ class ResponseTask:
         for delta in deltas if len(deltas) == 1 else merge(deltas):
             if self.stream.finished:
                 break
-            if isinstance(delta, Finish):
-                self.stream.prompt_ids = self.generation.prompt_ids
             try:
                 events += self.stream.step(delta)
             except ProtocolError as error:
                 logger.warning("response %s failed: %s", self.stream.id, error)
-                self.stream.prompt_ids = self.generation.prompt_ids
                 events += self.stream.fail(str(error))
                 self.generation.cancel()
         if self.stream.finished:
@@ -109,7 +106,6 @@ class ResponseTask:
     def _last_events(self, failure: RequestError | None) -> list[ResponseEvent]:
         if self.stream.finished:
             return []
-        self.stream.prompt_ids = self.generation.prompt_ids
         if failure is not None:
             code = failure.code
             usage = self.generation.usage
@@ -164,8 +160,6 @@ class Responses:
         service.check_max_tokens(request.max_output_tokens, "max_output_tokens")
         before = await self._continued(request.previous_response_id, client, last)
         conversation = request.messages(before)
-        if not conversation and request.instructions is None:
-            raise RequestError("input is missing", code="missing_required_parameter", param="input")
         task = ResponseTask(service, request, model=model, conversation=conversation, client=client)
         if task.background:
             self._make_room()

@@ -80,7 +80,11 @@ async def serve(
         engine, tokenizer, template, encoder, api_key, origins, hosts, limits, reasoning_events, own_name=host
     )
     server = Server(app, limits)
-    await server._listen(listener_at(host, port) if place is None else place.listener)
+    if place is not None:
+        listener = place.listener
+    else:  # in a thread, since looking a name up may take seconds
+        listener = await asyncio.get_running_loop().run_in_executor(None, listener_at, host, port)
+    await server._listen(listener)
     try:
         if place is not None:
             await server._join(place)

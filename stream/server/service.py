@@ -11,6 +11,7 @@ from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
 from tokenweir.stream.server.conversations import Conversations
 from tokenweir.stream.server.entry.admission import Admission
+from tokenweir.stream.server.entry.turns import Turns
 from tokenweir.stream.server.generation import Generation
 from tokenweir.stream.server.job import Answer, Job
 from tokenweir.stream.server.limits import Limits
@@ -62,6 +63,7 @@ class Service:
         elsewhere: The other workers; None if there are none.
         draining: Whether the server takes no more requests.
         pacer: Says when events are sent.
+        turns: Says when a long message is parsed.
 
     """
 
@@ -85,6 +87,7 @@ class Service:
         self.elsewhere: Elsewhere | None = None
         self.draining = False
         self.pacer = Pacer()
+        self.turns = Turns()
         self._answer = answer
         self._running: dict[Generation[Any], str] = {}  # and their models
         self._pace()

@@ -122,10 +122,15 @@ class Session:
         if current is not None and not current.background:
             await current.generation.ended.wait()
 
+    @property
+    def _busy(self) -> bool:
+        """Whether a response is being sent, this worker's or another one's."""
+        return self._current is not None or self._link is not None
+
     def drain(self) -> None:
         """Take no more requests, and close the connection once no response is in flight."""
         self._draining = True
-        if self._current is None and self._link is None and self._running:
+        if self._running and not self._busy:
             self._spawn(self._transport.close(*GOING_AWAY))
 
     async def close(self) -> None:
@@ -134,6 +139,7 @@ class Session:
 
     async def _receive(self, message: str | bytes) -> None:
         try:
+            await self._service.turns.take(len(message))
             match parse_event(message, max_items=self._limits.max_items):
                 case ResponseCreate() as request:
                     self._check_free()
@@ -153,7 +159,7 @@ class Session:
     def _check_free(self) -> None:
         if self._draining:
             raise RequestError("the server is shutting down", code="server_shutting_down", status=503)
-        if self._current is not None or self._link is not None:
+        if self._busy:
             which = "another worker's" if self._current is None else self._current.stream.id
             raise RequestError(
                 f"response {which} is in flight; a connection carries one at a time",
@@ -255,7 +261,7 @@ class Session:
         if now - self._outbox.stuck_since >= stall:
             self._service.metrics.cut_off(self._model)
             self._give_up(POLICY_VIOLATION, f"stalled: nothing could be sent for {stall:g} s")
-        elif self._current is None and self._link is None and now - self._idle_since >= idle:
+        elif not self._busy and now - self._idle_since >= idle:
             self._give_up(NORMAL, f"idle: no request came for {idle:g} s")
         else:
             self._later("watch", min(stall, idle) / 4, self._watch)

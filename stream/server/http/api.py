@@ -57,7 +57,7 @@ class Api:
     async def chat_completions(self, request: Request) -> Response:
         """`POST /v1/chat/completions`."""
         service = self._service
-        asked = parse_chat(await read_object(request, self._limits), max_items=self._limits.max_items)
+        asked = parse_chat(await read_object(request, self._service), max_items=self._limits.max_items)
         model = service.model(asked.model)
         field, limit = asked.limit
         service.check_max_tokens(limit, field)
@@ -72,7 +72,7 @@ class Api:
     async def completions(self, request: Request) -> Response:
         """`POST /v1/completions`."""
         service = self._service
-        asked = parse_completion(await read_object(request, self._limits), max_items=self._limits.max_items)
+        asked = parse_completion(await read_object(request, self._service), max_items=self._limits.max_items)
         model = service.model(asked.model)
         service.check_max_tokens(asked.max_tokens, "max_tokens")
         prompts = asked.prompts()
@@ -152,7 +152,7 @@ class Api:
 
     async def responses(self, request: Request) -> Response:
         """`POST /v1/responses`."""
-        asked = parse_create(await read_object(request, self._limits), max_items=self._limits.max_items)
+        asked = parse_create(await read_object(request, self._service), max_items=self._limits.max_items)
         task = await self._responses.create(asked, request.scope["tokenweir.client"])
         subscription = task.subscribe()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -125,7 +126,7 @@ class Endpoints:
     async def tokenize(self, request: Request) -> Response:
         """The ids of a text, or of the prompt for a conversation."""
         limits = self._service.limits
-        body = await read_object(request, limits)
+        body = await read_object(request, self._service)
         count_items(body, ("messages", "tools"), limits.max_items)
         asked = convert(body, Tokenize)
         model = self._service.model(asked.model)
@@ -155,26 +156,30 @@ class Endpoints:
                 error if isinstance(error, RequestError) else RequestError(str(error), code="invalid_prompt")
             ) from error
         size = self._engines.context_size(model)
-        strings = {"token_strs": self._strings(ids)} if asked.return_token_strs else {}
-        return reply({"count": len(ids), "max_model_len": size, "tokens": ids, **strings})
+        more = {}
+        if asked.return_token_strs:
+            more["token_strs"] = await self._engines.work(partial(self._strings, ids), len(ids))
+        return reply({"count": len(ids), "max_model_len": size, "tokens": ids, **more})
 
     async def detokenize(self, request: Request) -> Response:
         """The text of ids."""
-        asked = convert(await read_object(request, self._service.limits), Detokenize)
+        asked = convert(await read_object(request, self._service), Detokenize)
         self._service.model(asked.model)
-        tokenizer = self._engines.tokenizer
         try:
-            text = tokenizer.decode(asked.tokens, skip_special_tokens=False)
+            return reply(await self._engines.work(partial(self._told, asked), len(asked.tokens)))
         except TokenIdError as error:
             raise RequestError(str(error), param="tokens") from error
-        if not asked.return_tokens:
-            return reply({"prompt": text})
-        control = frozenset(tokenizer.special_tokens.values())
-        tokens = [
-            {"id": token_id, "bytes": list(tokenizer.token_bytes(token_id)), "special": token_id in control}
-            for token_id in asked.tokens
-        ]
-        return reply({"prompt": text, "tokens": tokens})
+
+    def _told(self, asked: Detokenize) -> dict[str, Any]:
+        tokenizer = self._engines.tokenizer
+        told: dict[str, Any] = {"prompt": tokenizer.decode(asked.tokens, skip_special_tokens=False)}
+        if asked.return_tokens:
+            control = frozenset(tokenizer.special_tokens.values())
+            told["tokens"] = [
+                {"id": token_id, "bytes": list(tokenizer.token_bytes(token_id)), "special": token_id in control}
+                for token_id in asked.tokens
+            ]
+        return told
 
     def _strings(self, ids: Sequence[int]) -> list[str]:
         return [self._engines.tokenizer.token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tokenweir.stream.server.limits import Limits
+from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.checking import parse_object
 from tokenweir.stream.server.wire.errors import RequestError
 
@@ -58,9 +59,11 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     return b"".join(chunks)
 
 
-async def read_object(request: Request, limits: Limits) -> dict[str, Any]:
+async def read_object(request: Request, service: Service) -> dict[str, Any]:
     """The body of a request, which is a JSON object; raises as `read_body` and `parse_object`."""
-    return parse_object(await read_body(request, limits))
+    body = await read_body(request, service.limits)
+    await service.turns.take(len(body))
+    return parse_object(body)
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -57,11 +57,15 @@ class _Model(Struct):
     queue: _Histogram = msgspec.field(default_factory=_Histogram)
 
     def join(self, other: _Model) -> None:
-        for name in ("running", "waiting", "pending_bytes", "cut_off", "prompt_tokens", "generation_tokens"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("first_token", "inter_token", "whole", "queue"):
-            getattr(self, name).join(getattr(other, name))
-        _join(self.ended, other.ended)
+        for name in self.__struct_fields__:
+            own, others = getattr(self, name), getattr(other, name)
+            match own:
+                case int():
+                    setattr(self, name, own + others)
+                case _Histogram():
+                    own.join(others)
+                case _:
+                    _join(own, others)
 
 
 class Counts(Struct):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -14,13 +14,14 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta
+from tokenweir.stream.pipeline.chat import ends_of
 from tokenweir.stream.server.job import Engines, Job, chat_job, completion_job
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.tokens.engine import ChatEngineFields, CompletionEngineFields, split
 from tokenweir.stream.server.tokens.generate import Choice, Count, Generated, TokenId, check_mode
 from tokenweir.stream.server.tokens.logprobs import flat_rows, rows_of
 from tokenweir.stream.server.tokens.render import Renderer
-from tokenweir.stream.server.wire.chat import SamplingFields, parse_chat
+from tokenweir.stream.server.wire.chat import parse_chat
 from tokenweir.stream.server.wire.chat_answers import (
     FINISH_REASONS,
     ChatUsage,
@@ -34,8 +35,7 @@ from tokenweir.stream.server.wire.completions import parse_completion
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.items import new_id
 
-MANY = 1000
-"""Ids that are decoded in a thread."""
+T = TypeVar("T")
 
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """What engines say of an answer that ended well; any other word is passed on."""
@@ -113,7 +113,7 @@ class Derenderer:
         prompt_ids = given.prompt_token_ids or response.prompt_token_ids
         if prompt_ids is None:
             prompt_ids = await self.chat_prompt(given.chat_request)
-        return await self._run(partial(self._chat, given, asked, prompt_ids or ()), [response])
+        return await self.run(partial(self._chat, given, asked, prompt_ids or ()), [response], [given.prompt_token_ids])
 
     async def completions(self, body: dict[str, Any]) -> Any:
         """The completion of the whole answers to one or more prompts; raises as `chat`."""
@@ -124,7 +124,7 @@ class Derenderer:
             if values is not None and len(values) != len(responses):
                 raise RequestError(f"{field} has {len(values)} items for {len(responses)} answers", param=field)
         asked = self.completion_asked(given.completion_request, given.model)
-        return await self._run(partial(self._completions, given, asked), responses)
+        return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
     def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
         """What a request for chat asked of the answer; its messages may be left out.
@@ -145,7 +145,8 @@ class Derenderer:
         try:
             fields, rest = split(request, ChatEngineFields)
             asked = parse_chat(rest | {"messages": []}, max_items=self._service.limits.max_items)
-            options = self._engines.decoding(self._engines.heard(chat_job(asked, served))) | _ends(asked)
+            job = self._engines.heard(chat_job(asked, served))
+            options = self._engines.decoding(job) | ends_of(job.sampling)
         except RequestError as error:
             raise error.within("chat_request") from error
         if not fields.include_reasoning:
@@ -167,19 +168,21 @@ class Derenderer:
         try:
             _, rest = split(request or {}, CompletionEngineFields)
             asked = parse_completion(rest | {"prompt": ""}, max_items=self._service.limits.max_items)
-            options = self._engines.decoding(completion_job(asked, served, "")) | _ends(asked)
+            job = completion_job(asked, served, "")
+            options = self._engines.decoding(job) | ends_of(job.sampling)
         except RequestError as error:
             raise error.within("completion_request") from error
         return Asked(served, options, asked.return_token_ids)
 
-    async def run(self, work: Any, ids: int) -> Any:
-        """Do something with so many ids, in a thread if they are many."""
-        return work() if ids <= MANY else await self._engines.in_thread(work)
-
-    async def _run(self, work: Any, responses: Sequence[Generated]) -> Any:
-        ids = sum(len(choice.token_ids or ()) for response in responses for choice in response.choices)
-        ids += sum(len(response.prompt_token_ids or ()) for response in responses)
-        return await self.run(work, ids)
+    async def run(
+        self, work: Callable[[], T], responses: Iterable[Generated], prompts: Iterable[Sequence[int] | None]
+    ) -> T:
+        """Do something with answers and the prompts that came beside them, in a thread if they have many ids."""
+        ids = sum(len(prompt or ()) for prompt in prompts)
+        for response in responses:
+            ids += len(response.prompt_token_ids or ())
+            ids += sum(len(choice.token_ids or ()) for choice in response.choices)
+        return await self._engines.work(work, ids)
 
     def _chat(self, given: DerenderChat, asked: Asked, prompt_ids: Sequence[int]) -> dict[str, Any]:
         response, field = given.generate_response, "generate_response"
@@ -190,17 +193,13 @@ class Derenderer:
         ]
         choices = []
         for place, (choice, (deltas, finish)) in enumerate(zip(response.choices, decoded, strict=True)):
-            joined = JoinedDeltas("reasoning")
-            for delta in deltas:
-                if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
-                    joined.add(piece)
             count = finish.usage.completion_tokens
             rows = rows_of(self.tokenizer, choice, count, f"{field}.choices[{place}]")
             more = {"token_ids": choice.token_ids} if asked.token_ids else {}
             choices.append(
                 {
                     "index": choice.index,
-                    "message": joined.message(),
+                    "message": joined(deltas).message(),
                     "logprobs": None if rows is None else {"content": rows},
                     "finish_reason": reason_of(finish, choice),
                     "stop_reason": finish.stop_reason,
@@ -231,7 +230,7 @@ class Derenderer:
                 choices.append(
                     {
                         "index": len(choices),
-                        "text": "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)),
+                        "text": text_of(deltas),
                         "logprobs": None if rows is None else flat_rows(rows, 0),
                         "finish_reason": reason_of(finish, choice),
                         "stop_reason": finish.stop_reason,
@@ -312,14 +311,18 @@ def reason_of(finish: Finish, choice: Choice) -> str | None:
     return FINISH_REASONS[finish.reason]
 
 
-def _ends(asked: SamplingFields) -> dict[str, Any]:
-    """The options of a decoder that say where an answer ends; its length is the engine's matter."""
-    return {
-        "stop": [asked.stop] if isinstance(asked.stop, str) else asked.stop or [],
-        "stop_token_ids": asked.stop_token_ids,
-        "min_tokens": asked.min_tokens,
-        "ignore_eos": asked.ignore_eos,
-    }
+def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
+    """Deltas as one piece of a chat completion."""
+    together = JoinedDeltas("reasoning")
+    for delta in deltas:
+        if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
+            together.add(piece)
+    return together
+
+
+def text_of(deltas: Iterable[Delta]) -> str:
+    """The text of the answer that deltas bring."""
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
 def _prompt_tokens(given: int | None, prompt_ids: Sequence[int], response: Generated) -> int:

@@ -76,10 +76,7 @@ class Renderer:
                 param="previous_response_id",
             )
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
-        messages = asked.messages()
-        if not messages and asked.instructions is None:
-            raise RequestError("input is missing", code="missing_required_parameter", param="input")
-        job = response_job(asked, self._service.model(asked.model), messages)
+        job = response_job(asked, self._service.model(asked.model), asked.messages())
         return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None)
 
     async def _request(

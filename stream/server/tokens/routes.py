@@ -32,7 +32,7 @@ class TokenRoutes:
     """
 
     def __init__(self, service: Service, engines: Engines) -> None:
-        self._limits = service.limits
+        self._service = service
         self._render = Renderer(service, engines)
         self._derender = Derenderer(service, engines, self._render)
         self._stream = StreamDerenderer(self._derender)
@@ -51,7 +51,7 @@ class TokenRoutes:
 
     def _route(self, path: str, whole: Work, chunk: Work | None = None) -> Route:
         async def answer(request: Request) -> Response:
-            body = await read_object(request, self._limits)
+            body = await read_object(request, self._service)
             work = chunk if chunk is not None and body.get("stream") is True else whole
             try:
                 return reply(await work(body))

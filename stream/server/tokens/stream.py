@@ -19,11 +19,19 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import StateError, TokenweirError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events import Delta, Finish, TextDelta
-from tokenweir.stream.server.tokens.derender import Asked, Derenderer, begin, end, feed, reason_of
+from tokenweir.stream.events import Delta, Finish
+from tokenweir.stream.server.tokens.derender import (
+    Asked,
+    Derenderer,
+    begin,
+    end,
+    feed,
+    joined,
+    reason_of,
+    text_of,
+)
 from tokenweir.stream.server.tokens.generate import Choice, Count, EngineUsage, Generated, TokenId, check_mode
 from tokenweir.stream.server.tokens.logprobs import SampledRow, flat_rows, rows_of
-from tokenweir.stream.server.wire.chat_answers import JoinedDeltas, chat_delta
 from tokenweir.stream.server.wire.checking import convert
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.items import new_id
@@ -125,7 +133,9 @@ class StreamDerenderer:
         if given.stream_state is None and chunk.choices and (given.prompt_token_ids or chunk.prompt_token_ids) is None:
             given = replace(given, prompt_token_ids=await self._derenderer.chat_prompt(given.chat_request))
         return await self._derenderer.run(
-            partial(self._answer, given, asked, head, "chatcmpl", _chat_choice, wants_prompt), _ids(given)
+            partial(self._answer, given, asked, head, "chatcmpl", _chat_choice, wants_prompt),
+            [given.generate_chunk],
+            [given.prompt_token_ids],
         )
 
     async def completions(self, body: dict[str, Any]) -> Any:
@@ -134,7 +144,9 @@ class StreamDerenderer:
         asked = self._derenderer.completion_asked(given.completion_request, given.model)
         head = {"object": "text_completion", "model": asked.model}
         return await self._derenderer.run(
-            partial(self._answer, given, asked, head, "cmpl", _completion_choice, False), _ids(given)
+            partial(self._answer, given, asked, head, "cmpl", _completion_choice, False),
+            [given.generate_chunk],
+            [given.prompt_token_ids],
         )
 
     def _answer(
@@ -189,7 +201,7 @@ class StreamDerenderer:
         if choice.finish_reason is not None and not decoder.finished:
             deltas += end(decoder, choice)
         rows = rows_of(self._tokenizer, choice, len(ids) - (decoder.ignored - ignored), field)
-        chars = before.chars + sum(len(delta.text) for delta in deltas if isinstance(delta, TextDelta))
+        chars = before.chars + len(text_of(deltas))
         after = replace(before, decoder=decoder.state(), chars=chars)
         return Step(choice, deltas, rows, before.chars, first), after
 
@@ -230,17 +242,12 @@ def _refused(error: Exception) -> RequestError:
 
 
 def _chat_choice(step: Step) -> dict[str, Any]:
-    joined = JoinedDeltas("reasoning")
-    for delta in step.deltas:
-        if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
-            joined.add(piece)
     logprobs = None if step.rows is None else {"content": step.rows}
-    return {"delta": joined.piece("assistant" if step.first else None), "logprobs": logprobs}
+    return {"delta": joined(step.deltas).piece("assistant" if step.first else None), "logprobs": logprobs}
 
 
 def _completion_choice(step: Step) -> dict[str, Any]:
-    text = "".join(delta.text for delta in step.deltas if isinstance(delta, TextDelta))
-    return {"text": text, "logprobs": None if step.rows is None else flat_rows(step.rows, step.chars)}
+    return {"text": text_of(step.deltas), "logprobs": None if step.rows is None else flat_rows(step.rows, step.chars)}
 
 
 def _end_of(step: Step) -> dict[str, Any]:
@@ -260,8 +267,3 @@ def _usage(usage: EngineUsage, prompt_tokens: int) -> dict[str, Any]:
     if usage.completion_tokens_details is not None:
         counts["completion_tokens_details"] = usage.completion_tokens_details
     return counts
-
-
-def _ids(given: AnyChunkRequest) -> int:
-    chunk = given.generate_chunk
-    return sum(len(choice.token_ids or ()) for choice in chunk.choices) + len(given.prompt_token_ids or ())

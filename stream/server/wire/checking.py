@@ -57,8 +57,10 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
     for field in fields:
         items = event.get(field)
         if isinstance(items, list):
-            contents = (item.get("content") for item in items if isinstance(item, dict))
-            total = len(items) + sum(len(content) for content in contents if isinstance(content, list))
+            total = len(items)
+            if total <= max_items:
+                contents = (item.get("content") for item in items if isinstance(item, dict))
+                total += sum(len(content) for content in contents if isinstance(content, list))
             if total > max_items:
                 raise RequestError(
                     f"{field} has {total} items and parts; this server takes {max_items} at most",

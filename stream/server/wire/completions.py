@@ -38,11 +38,11 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
         if isinstance(prompt, str):
             return [prompt]
         if isinstance(prompt, list) and prompt:
-            if all(isinstance(item, str) for item in prompt):
+            if _fits(prompt, list[str]):
                 return prompt
-            if all(_is_id(item) for item in prompt):
+            if _fits(prompt, _Ids):
                 return [prompt]
-            if all(isinstance(item, list) and item and all(_is_id(part) for part in item) for item in prompt):
+            if _fits(prompt, list[_Ids]):
                 return prompt
         raise RequestError(
             f"prompt: expected a text, a list of texts, of ids or of lists of ids, none of them empty, got {show(prompt)}",
@@ -54,8 +54,15 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
         return self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
 
 
-def _is_id(item: Any) -> bool:
-    return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 31
+_Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 31)]], Meta(min_length=1)]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> CompletionRequest:

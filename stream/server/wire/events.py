@@ -9,13 +9,11 @@ get, the status `cancelled` of a response that the client's `response.cancel` en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import chain, groupby
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import replace
 
 from tokenweir.stream.server.wire.errors import ErrorDetail
 
@@ -177,7 +175,7 @@ class _Event(Struct, frozen=True, kw_only=True, gc=False, tag_field="type"):  # 
     sequence_number: int
 
 
-class _WithTokens(_Event, frozen=True, kw_only=True):
+class WithTokens(_Event, frozen=True, kw_only=True):
     """An event that brings tokens, if the request asks for their ids: each token is in one event."""
 
     token_ids: list[int] | UnsetType = UNSET
@@ -188,7 +186,7 @@ class _Lifecycle(_Event, frozen=True, kw_only=True):
     response: Response
 
 
-class _Last(_WithTokens, frozen=True, kw_only=True):
+class _Last(WithTokens, frozen=True, kw_only=True):
     """The last event, with the tokens that brought no text after any other, and those of the prompt."""
 
     response: Response
@@ -229,7 +227,7 @@ class OutputItemDone(_Event, frozen=True, kw_only=True, tag="response.output_ite
     item: Item
 
 
-class _InItem(_WithTokens, frozen=True, kw_only=True):
+class _InItem(WithTokens, frozen=True, kw_only=True):
     item_id: str
     output_index: int
     content_index: int = 0
@@ -281,7 +279,7 @@ class ReasoningDone(ReasoningTextDone, frozen=True, kw_only=True, tag="response.
     """The whole stretch of thinking, likewise."""
 
 
-class FunctionCallArgumentsDelta(_WithTokens, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
+class FunctionCallArgumentsDelta(WithTokens, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
     """More of the arguments of a call."""
 
     item_id: str
@@ -334,69 +332,3 @@ ServerEvent = ResponseEvent | ErrorEvent | Heartbeat
 
 encode: Callable[[ServerEvent], bytes] = msgspec.json.Encoder().encode
 """The event as JSON in UTF-8; raises `UnicodeEncodeError` for a lone surrogate rather than send it."""
-
-
-def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-    """Deltas of one item that follow each other become one, which has the number of the last."""
-    merged: list[ResponseEvent] = []
-    for _, run in groupby(events, key=_run_of):
-        pieces = list(run)
-        merged.append(_joined(pieces) if len(pieces) > 1 else pieces[0])
-    return merged
-
-
-def _joined(pieces: list[Any]) -> ResponseEvent:
-    """Deltas of one item as one."""
-    last: ResponseEvent = pieces[-1]
-
-    def all_of(field: str) -> list[Any]:
-        return [*chain.from_iterable(getattr(piece, field) for piece in pieces)]
-
-    fields: dict[str, Any] = {"delta": "".join(piece.delta for piece in pieces)}
-    if isinstance(last, OutputTextDelta):
-        fields["logprobs"] = all_of("logprobs")
-    if isinstance(last, _WithTokens) and last.token_ids is not UNSET:
-        fields |= {"token_ids": all_of("token_ids"), "token_logprobs": all_of("token_logprobs")}
-    return replace(last, **fields)
-
-
-_DELTAS = (OutputTextDelta, ReasoningTextDelta, FunctionCallArgumentsDelta)
-
-
-def _run_of(event: ResponseEvent) -> str | int:
-    """Neighbours of the same can be merged: an item, or else the event's own number."""
-    return event.item_id if isinstance(event, _DELTAS) else event.sequence_number
-
-
-EVENT_BYTES = 200
-"""What an event takes on the wire besides its texts."""
-
-
-def event_size(event: ResponseEvent) -> int:
-    """About how many bytes an event takes on the wire, without encoding it."""
-    match event:
-        case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
-            size = len(event.delta)
-            if isinstance(event, OutputTextDelta):
-                size += _LOGPROB_BYTES * len(event.logprobs)
-            if event.token_ids is not UNSET:
-                size += _TOKEN_BYTES * len(event.token_ids)
-        case OutputTextDone() | ReasoningTextDone():
-            size = len(event.text)
-        case FunctionCallArgumentsDone():
-            size = len(event.arguments)
-        case ContentPartAdded() | ContentPartDone():
-            size = len(event.part.text)
-        case OutputItemAdded() | OutputItemDone():
-            size = _item_size(event.item)
-        case _:
-            size = 1000 + len(event.response.instructions or "") + sum(map(_item_size, event.response.output))
-    return EVENT_BYTES + size
-
-
-_LOGPROB_BYTES = 80
-_TOKEN_BYTES = 16  # an id and its logprob
-
-
-def _item_size(item: Item) -> int:
-    return len(item.arguments) if isinstance(item, FunctionCallItem) else sum(len(part.text) for part in item.content)

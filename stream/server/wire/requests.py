@@ -110,6 +110,12 @@ class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
     """A tool that is no function."""
 
 
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
+]
+"""With OpenAI's bounds: a response repeats it in three events."""
+
+
 class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The event `response.create`.
 
@@ -153,7 +159,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     reasoning: Reasoning | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Metadata | None = None
     user: str | None = None
     tools: list[FunctionTool | ServerTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | NamedFunction | None = None
@@ -184,7 +190,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The messages before and the input, as messages for a chat template, without `instructions`.
 
         Raises:
-            RequestError: The output of a call that was never made.
+            RequestError: The output of a call that was never made, or nothing that could be answered.
 
         """
         conversation = Conversation(after)
@@ -206,7 +212,10 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                         raise RequestError(
                             f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id"
                         ) from error
-        return conversation.end()
+        messages = conversation.end()
+        if not messages and self.instructions is None:
+            raise RequestError("input is missing", code="missing_required_parameter", param="input")
+        return messages
 
     @property
     def functions(self) -> list[FunctionTool]:

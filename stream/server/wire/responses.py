@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Literal
 
@@ -29,12 +29,12 @@ class ResponseStream:
         reasoning_events: What the events of thinking are called: `reasoning_text`, as OpenAI does and its clients
             expect, or `reasoning`, as Open Responses does.
         response_id: The response's id; None makes one.
+        prompt_ids: Gives what the engine was given, for the last event of a response that is to tell it.
 
     Attributes:
         id: The response's id.
         status: `in_progress` until the last event has been made.
         finished: Whether it has been.
-        prompt_ids: What the engine was given, to be set before the last event of a response that is to tell it.
         output: The items that are done.
 
     """
@@ -47,12 +47,13 @@ class ResponseStream:
         max_output_tokens: int | None,
         reasoning_events: str = "reasoning_text",
         response_id: str | None = None,
+        prompt_ids: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         self.id = response_id or new_response_id()
         self.status: ev.ResponseStatus = "in_progress"
         self.output: list[ev.Item] = []
         self.finished = False
-        self.prompt_ids: Sequence[int] = ()
+        self._prompt_ids = prompt_ids
         self._next = count().__next__  # a sequence number
         self._item: OpenItem | None = None
         self._reasoning_events = reasoning_events
@@ -184,7 +185,7 @@ class ResponseStream:
             error=error,
             incomplete_details=incomplete_details,
         )
-        more = {} if self._tokens is None else self._tokens.take() | {"prompt_token_ids": list(self.prompt_ids)}
+        more = {} if self._tokens is None else self._tokens.take() | {"prompt_token_ids": list(self._prompt_ids())}
         match status:
             case "completed":
                 return ev.ResponseCompleted(sequence_number=self._next(), response=response, **more)

@@ -46,6 +46,11 @@ class Engine:
         finally:
             self.closed = True
 
+    @property
+    def waiting(self):
+        """How much of what it was told it has not been asked for."""
+        return self._items.qsize()
+
     async def give(self, item):
         self._items.put_nowait(TOKENIZER.encode(item) if isinstance(item, str) else item)
         for _ in range(10):
@@ -79,13 +84,14 @@ class Stream:
         self.engine = engine
         self.clock = clock
         self.deltas = []
+        self.reading = True
         self.failures = []
         self.generation = Generation(
             "a",
             answer([], engine=engine, tokenizer=TOKENIZER, sampling=Sampling(**sampling)),
             replay=ReplayBuffer(0, merge, size_of),
             make=merge,
-            limits=Limits(),
+            limits=Limits(max_pending_bytes=2000),
             pacer=clock,
             meter=metrics.meter("m"),
         )
@@ -94,6 +100,8 @@ class Stream:
         self.generation.start()
 
     def take(self):
+        if not self.reading:
+            return
         try:
             self.deltas += self.subscription.take_now()
         except TokenweirError as error:
@@ -224,6 +232,22 @@ async def test_an_id_outside_the_vocabulary_fails_after_what_came_before(monkeyp
         await stream.until_ended()
         assert "".join(stream.texts) == "ab"
         assert len(stream.failures) == 1 and "id 1000000000 is outside the vocabulary" in caplog.text
+
+
+async def test_a_reader_that_takes_nothing_holds_back_what_only_the_timer_gives(monkeypatch):
+    async with streaming(monkeypatch) as stream:
+        await stream.engine.give("a")
+        stream.reading = False
+        for _ in range(100):
+            await stream.engine.give(" and")  # too early each time
+            stream.clock.go_on(INTERVAL * (1 + PATIENCE))
+        assert stream.engine.waiting > 50
+        stream.reading = True
+        stream.take()
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        stream.clock.go_on(INTERVAL * (1 + PATIENCE))
+        assert stream.engine.waiting == 0 and "".join(stream.texts) == "a" + " and" * 100
 
 
 async def test_a_fast_engine_waits_for_no_interval(monkeypatch):

@@ -10,7 +10,8 @@ from tokenweir.stream.delivery.broadcast import Broadcast
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import TextDelta
 from tokenweir.stream.server.outbox import Outbox, Sender
-from tokenweir.stream.server.wire.events import OutputTextDelta, event_size, merge_events
+from tokenweir.stream.server.wire.events import OutputTextDelta
+from tokenweir.stream.server.wire.kept_events import event_size, merge_events
 
 pytestmark = pytest.mark.anyio
 

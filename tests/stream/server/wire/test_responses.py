@@ -20,17 +20,17 @@ from tokenweir.stream.server.wire.events import (
     Heartbeat,
     NamedFunction,
     encode,
-    event_size,
-    merge_events,
 )
+from tokenweir.stream.server.wire.kept_events import event_size, merge_events
 from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.stream.server.wire.responses import ResponseStream
 
 STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
 
 
-def stream(**fields):
-    return ResponseStream(ResponseCreate(type="response.create", **fields), model="demo", max_output_tokens=100)
+def stream(*, prompt_ids=tuple, **fields):
+    request = ResponseCreate(type="response.create", **fields)
+    return ResponseStream(request, model="demo", max_output_tokens=100, prompt_ids=prompt_ids)
 
 
 def play(deltas, one=None):
@@ -250,8 +250,7 @@ def test_every_token_is_in_one_event_where_their_ids_are_asked_for():
         ToolCallDelta("", "{}", [8], complete=True, alignment=Alignment([-4.0], [b"{}"], 0, 0)),
         Finish(FinishReason.STOP, token_ids=[9], alignment=Alignment([0.0], [b"<end>"], 0, 0)),
     ]
-    one = stream(return_token_ids=True)
-    one.prompt_ids = (10, 11)
+    one = stream(return_token_ids=True, prompt_ids=lambda: (10, 11))
     events = [*one.start(), *(event for delta in deltas for event in one.step(delta))]
     for all_of_them, expected in (
         (events, [[1, 2], [3, 4], [5], [6, 7, 8], [9]]),
@@ -269,9 +268,8 @@ def test_every_token_is_in_one_event_where_their_ids_are_asked_for():
 
 @pytest.mark.parametrize("ending", ["fail", "cancel"])
 def test_tokens_are_told_by_the_last_event_of_an_answer_that_is_cut_off(ending):
-    one = stream(return_token_ids=True)
+    one = stream(return_token_ids=True, prompt_ids=lambda: [10])
     one.start()
-    one.prompt_ids = [10]
     one.step(ToolCallDelta("f", "", [1]))
     last = (one.fail("no") if ending == "fail" else one.cancel())[-1]
     assert (last.token_ids, last.token_logprobs, last.prompt_token_ids) == ([1], [None], [10])

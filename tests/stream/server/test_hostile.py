@@ -1,0 +1,128 @@
+"""Requests that are allowed in form and too much in size: heads without end, and work that would stop everybody else."""
+
+import asyncio
+import json
+import threading
+
+import httpx
+import pytest
+from serving import TOK, Script, fetch, say, serving, socket_to, until
+
+from tokenweir import Tokenizer
+from tokenweir.stream.server.http.endpoints import Endpoints
+from tokenweir.stream.server.protocols import MOST_HEAD
+
+POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+async def sent(server, *parts):
+    """What the server answers to bytes, up to the end of the connection; nothing if it only cuts it off."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    answer = b""
+    try:
+        async with asyncio.timeout(20):
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            answer = await reader.read()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+    return answer
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "part", [b"X-A: " + b"a" * 1000 + b"\r\n", b"a" * 1000], ids=["many fields", "one field without end"]
+)
+async def test_a_head_without_end_is_cut_off(part):
+    head = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-B: "
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        answer = await sent(server, head, *[part] * (2 * MOST_HEAD // len(part)))
+        assert not answer or answer.startswith(b"HTTP/1.1 431 ")
+        assert not server._uvicorn.server_state.connections
+        assert (await fetch(server, "/health"))[0] == 200
+
+
+@pytest.mark.asyncio
+async def test_a_long_head_is_heard():
+    head = (
+        b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX-A: "
+        + b"a" * (MOST_HEAD - 1000)
+        + b"\r\n\r\n"
+    )
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        assert (await sent(server, head)).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.asyncio
+async def test_fields_behind_a_body_are_cut_off():
+    begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\n'
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        assert await sent(server, begin, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * 100) == b""
+        assert (await fetch(server, "/health"))[0] == 200
+
+
+@pytest.mark.asyncio
+async def test_a_body_after_a_head_is_no_head():
+    body = json.dumps({"prompt": "a" * (4 * MOST_HEAD)}).encode()
+    head = POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        assert (await sent(server, head, *pieces)).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("metadata", [{str(key): "v" for key in range(17)}, {"k" * 65: "v"}, {"k": "v" * 513}])
+async def test_what_three_events_repeat_is_short(metadata):
+    async with serving(Script("fine", "<|im_end|>")) as server, socket_to(server) as websocket:
+        await say(websocket, metadata=metadata)
+        error = (await until(websocket, "error"))[-1]["error"]
+        assert error["code"] == "invalid_value" and "length <= " in error["message"]
+        await say(websocket, metadata={"k" * 64: "v" * 512})
+        await until(websocket, "response.completed")
+
+
+@pytest.mark.asyncio
+async def test_many_ids_are_told_in_a_thread(monkeypatch):
+    threads = []
+
+    def noted(work):
+        def work_in(*asked):
+            threads.append(threading.current_thread() is threading.main_thread())
+            return work(*asked)
+
+        return work_in
+
+    monkeypatch.setattr(Endpoints, "_strings", noted(Endpoints._strings))
+    monkeypatch.setattr(Endpoints, "_told", noted(Endpoints._told))
+    text = "the fox " * 1000
+    ids = TOK.encode(text)
+    async with (
+        serving(Script("fine", "<|im_end|>")) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
+    ):
+        asked = {"prompt": text, "return_token_strs": True, "add_special_tokens": False}
+        told = (await http.post("/tokenize", json=asked)).json()
+        assert told["tokens"] == ids and "".join(told["token_strs"]) == text
+        told = (await http.post("/detokenize", json={"tokens": ids, "return_tokens": True})).json()
+        assert told["prompt"] == text and [token["id"] for token in told["tokens"]] == ids
+        assert threads == [False, False]
+        await http.post("/detokenize", json={"tokens": ids[:10]})
+        assert threads == [False, False, True]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("bad", [-1, 1 << 31, True, 1.5, "a", None, [1]])
+async def test_one_wrong_id_among_many_is_refused(bad):
+    async with (
+        serving(Script("fine", "<|im_end|>")) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
+    ):
+        for prompt in ([5] * 1000 + [bad], [[5], [5, bad]]):
+            reply = await http.post("/v1/completions", json={"prompt": prompt})
+            assert (reply.status_code, reply.json()["error"]["param"]) == (400, "prompt")
+        size = Tokenizer.default().vocab_size
+        reply = await http.post("/v1/completions", json={"prompt": [5] * 1000 + [size]})
+        assert reply.status_code == 400 and f"id {size} is outside" in reply.json()["error"]["message"]
