@@ -8,7 +8,7 @@
 
 namespace tokenweir::characters {
 
-constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
+constexpr uint32_t kSpan = 32;  // bytes a thread moves
 
 // Before which texts a space stands.
 enum Prefix : uint32_t {
