@@ -311,7 +311,9 @@ def _check_filled(template: str, sign: str, values: Iterable[object]) -> None:
 
 
 def _check_json(value: object, arguments: Sequence[object]) -> None:
-    items, _ = weigh(value) if isinstance(value, list | tuple | dict) else (0, 0)
+    if not isinstance(value, list | tuple | dict):
+        return
+    items, _ = weigh(value)
     widest = max((len(a) if isinstance(a, str) else a for a in arguments if isinstance(a, str | int)), default=0)
     widest += sum(len(str(part)) for a in arguments if isinstance(a, list | tuple) for part in a)
     if items * widest > MAX_LENGTH // 1024:
