@@ -53,11 +53,10 @@ class Batch:
                 self._meter.arrive(now)
             self._ids += item
         else:
-            self._decode()
-            deltas = self._part.feed(item)
+            before, deltas = self.rest(), self._part.feed(item)
             if deltas and not isinstance(deltas[0], Finish):
                 self._meter.arrive(now)
-            self._deltas += deltas
+            self._deltas = [*before, *deltas]
         if now < self._due and len(self._ids) + len(self._deltas) < MOST_KEPT:
             if not self._timed:
                 self._timed = True
@@ -67,28 +66,24 @@ class Batch:
 
     def end(self, failure: Exception | None = None) -> None:
         """The engine has ended, or failed: decode what is left, and leave it to `rest`."""
-        self._decode()
-        self._deltas += self._part.end(failure)
+        self._deltas = [*self.rest(), *self._part.end(failure)]
 
     def rest(self) -> list[Delta]:
-        """What has not been given out."""
-        self._decode()
+        """What has not been given out, which is forgotten here."""
         deltas, self._deltas = self._deltas, []
+        if ids := self._ids:
+            self._ids = []
+            deltas += self._part.feed(ids)
         return deltas
 
     def _send(self, now: float) -> None:
-        self._decode()
+        deltas = self.rest()
         if self._part.ended:  # the engine is closed before anybody is told
+            self._deltas = deltas
             return
         self._due = now + self._pacer.interval
-        if deltas := self._deltas:
-            self._deltas = []
+        if deltas:
             self._give(deltas)
-
-    def _decode(self) -> None:
-        if ids := self._ids:
-            self._ids = []
-            self._deltas += self._part.feed(ids)
 
     def _time(self) -> None:
         self._timed = False

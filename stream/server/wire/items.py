@@ -49,16 +49,12 @@ class OpenItem(Protocol):
         """Whether nothing more can come."""
         ...
 
-    def takes(self, delta: ItemDelta) -> bool:
-        """Whether the delta belongs to this item."""
-        ...
-
     def open(self) -> list[ev.ResponseEvent]:
         """The events that begin it."""
         ...
 
-    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
-        """The events of a delta that belongs to it."""
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
+        """The events of a delta; None if the delta does not belong to this item."""
         ...
 
     def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
@@ -101,9 +97,6 @@ class _OpenText:
         self._pieces: list[str] = []
         self._logprobs: list[ev.Logprob] = []
 
-    def takes(self, delta: ItemDelta) -> bool:
-        return type(delta) is self._kind
-
     def open(self) -> list[ev.ResponseEvent]:
         item: ev.Item
         part: ev.Part
@@ -116,8 +109,9 @@ class _OpenText:
             ev.ContentPartAdded(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
         ]
 
-    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
-        assert not isinstance(delta, ToolCallDelta)
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
+        if not isinstance(delta, self._kind):
+            return None
         self._pieces.append(delta.text)
         number, item, index = self._number(), self._id, self._index
         if not self._answer:
@@ -168,15 +162,13 @@ class _OpenCall:
         self._complete = False
         self._pieces: list[str] = []
 
-    def takes(self, delta: ItemDelta) -> bool:
-        return isinstance(delta, ToolCallDelta) and delta.call == self._call
-
     def open(self) -> list[ev.ResponseEvent]:
         item = self._item("in_progress", "")
         return [ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)]
 
-    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent]:
-        assert isinstance(delta, ToolCallDelta)
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
+        if not isinstance(delta, ToolCallDelta) or delta.call != self._call:
+            return None
         self._complete = delta.complete
         self.whole = delta.complete or delta.malformed is not None
         if not delta.arguments:

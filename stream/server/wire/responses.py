@@ -115,11 +115,12 @@ class ResponseStream:
         if isinstance(delta, Finish):
             return self._finish(delta)
         events: list[ev.ResponseEvent] = []
-        if self._item is None or not self._item.takes(delta):
+        more = None if self._item is None else self._item.more(delta)
+        if self._item is None or more is None:
             events += self._close("completed")
             self._item = open_item(delta, len(self.output), self._next, self._reasoning_events)
             events += self._item.open()
-        more = self._item.more(delta)
+            more = self._item.more(delta) or []
         if more and self._tokens is not None:
             more[-1] = replace(more[-1], **self._tokens.take())
         events += more
