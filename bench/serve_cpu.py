@@ -73,8 +73,8 @@ class Schedule:
 async def be_server(name: str, streams: int, rounds: int) -> None:
     """Serve that many streams, and print the CPU seconds of a token."""
     from tokenweir import Tokenizer
-    from tokenweir.stream.server import batch
-    from tokenweir.stream.server.pacer import Pacer
+    from tokenweir.stream.server.answers import batch
+    from tokenweir.stream.server.answers.pacer import Pacer
 
     schedule = Schedule(Tokenizer.default().encode(TOKEN))
     batch.monotonic = lambda: schedule.now  # type: ignore[attr-defined]

@@ -105,7 +105,7 @@ KINDS = ["slow", "slow", "slow", "fail", "panic", "exit", "cancel", "foreign", "
 async def be_server(seed: int) -> None:
     """Serve until SIGTERM; SIGUSR1 has it say what it holds."""
     from tokenweir import Limits, Tokenizer, serve
-    from tokenweir.stream.server.generation import abandoned
+    from tokenweir.stream.server.answers.generation import abandoned
 
     logging.basicConfig(level=logging.CRITICAL)
     tokenizer = Tokenizer.default()

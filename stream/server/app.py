@@ -28,15 +28,15 @@ from starlette.routing import WebSocketRoute
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.server.answers.job import Engines
+from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.entry.auth import KEY_SUBPROTOCOL, Gate
 from tokenweir.stream.server.entry.guard import Guard, refuse
 from tokenweir.stream.server.http.api import Api
 from tokenweir.stream.server.http.endpoints import JSON, Endpoints
 from tokenweir.stream.server.http.exchange import Disconnected
-from tokenweir.stream.server.job import Engines
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.access_log import AccessLog
-from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.service import DEFAULT, Service
 from tokenweir.stream.server.session import Session
 from tokenweir.stream.server.tokens.routes import TokenRoutes

@@ -23,8 +23,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.monitoring.metrics import Counts
-from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.session import Session
 from tokenweir.stream.server.wire.items import worker_of
 from tokenweir.stream.server.wire.messages import ChatMessage

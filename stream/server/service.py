@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
-from tokenweir.stream.server.conversations import Conversations
+from tokenweir.stream.server.answers.conversations import Conversations
+from tokenweir.stream.server.answers.generation import Generation
+from tokenweir.stream.server.answers.job import Answer, Job
+from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.entry.admission import Admission
 from tokenweir.stream.server.entry.turns import Turns
-from tokenweir.stream.server.generation import Generation
-from tokenweir.stream.server.job import Answer, Job
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.server.monitoring.tracing import INSTALLED, AnswerSpan
-from tokenweir.stream.server.pacer import Pacer
 from tokenweir.stream.server.wire.errors import RequestError
 
 if TYPE_CHECKING:

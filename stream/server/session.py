@@ -19,8 +19,8 @@ import msgspec
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.delivery.broadcast import Subscription
+from tokenweir.stream.server.answers.response_task import Responses, ResponseTask
 from tokenweir.stream.server.outbox import Outbox, Sender
-from tokenweir.stream.server.response_task import Responses, ResponseTask
 from tokenweir.stream.server.wire.errors import RequestError, error_detail
 from tokenweir.stream.server.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
 from tokenweir.stream.server.wire.messages import ChatMessage

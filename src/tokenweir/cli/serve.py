@@ -126,7 +126,7 @@ def serve(
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.prompts.batcher import PromptBatcher
-    from tokenweir.stream.server.generation import abandoned
+    from tokenweir.stream.server.answers.generation import abandoned
     from tokenweir.stream.server.serve import serve as start
 
     if not all(key and key.isascii() for key in api_key):

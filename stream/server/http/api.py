@@ -17,11 +17,11 @@ from tokenweir.stream.delivery.broadcast import Subscription
 from tokenweir.stream.delivery.merge import merge, size_of
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
-from tokenweir.stream.server.generation import Generation
+from tokenweir.stream.server.answers.generation import Generation
+from tokenweir.stream.server.answers.job import Job, chat_job, completion_job
+from tokenweir.stream.server.answers.response_task import Responses, ResponseTask
 from tokenweir.stream.server.http.endpoints import JSON
 from tokenweir.stream.server.http.exchange import DONE, EventStream, read_object, while_connected
-from tokenweir.stream.server.job import Job, chat_job, completion_job
-from tokenweir.stream.server.response_task import Responses, ResponseTask
 from tokenweir.stream.server.wire.chat import parse_chat
 from tokenweir.stream.server.wire.chat_answers import ChatAnswer, sse
 from tokenweir.stream.server.wire.completions import CompletionAnswer, parse_completion

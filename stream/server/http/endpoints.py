@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.server.answers.job import Engines, Job
 from tokenweir.stream.server.http.exchange import read_object
-from tokenweir.stream.server.job import Engines, Job
 from tokenweir.stream.server.monitoring.metrics import CONTENT_TYPE
 from tokenweir.stream.server.page import PAGE, PAGE_POLICY
 from tokenweir.stream.server.service import Service

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tokenweir.stream.events import Finish
 
 if TYPE_CHECKING:
-    from tokenweir.stream.server.job import Job
+    from tokenweir.stream.server.answers.job import Job
 
 try:
     from opentelemetry import context, propagate, trace

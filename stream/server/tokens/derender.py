@@ -15,7 +15,7 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta
 from tokenweir.stream.pipeline.chat import ends_of
-from tokenweir.stream.server.job import Engines, Job, chat_job, completion_job
+from tokenweir.stream.server.answers.job import Engines, Job, chat_job, completion_job
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.tokens.engine import ChatEngineFields, CompletionEngineFields, split
 from tokenweir.stream.server.tokens.generate import Choice, Count, Generated, TokenId, check_mode

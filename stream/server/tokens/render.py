@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tokenweir.stream.engines.vllm import sampling_fields
-from tokenweir.stream.server.job import Engines, Job, chat_job, completion_job, response_job
+from tokenweir.stream.server.answers.job import Engines, Job, chat_job, completion_job, response_job
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
 from tokenweir.stream.server.tokens.generate import GenerateRequest

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenweirError
+from tokenweir.stream.server.answers.job import Engines
 from tokenweir.stream.server.failures import explain
 from tokenweir.stream.server.http.endpoints import reply
 from tokenweir.stream.server.http.exchange import read_object
-from tokenweir.stream.server.job import Engines
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.tokens.derender import Derenderer
 from tokenweir.stream.server.tokens.render import Renderer

@@ -12,7 +12,7 @@ import pytest
 from serving import TOK, Endless, Script, client_of, eventually, fetch, say, serving, small_socket, socket_to, until
 from websockets.exceptions import InvalidStatus
 
-from tokenweir.stream.server.generation import abandoned
+from tokenweir.stream.server.answers.generation import abandoned
 from tokenweir.stream.server.limits import Limits
 
 

@@ -11,9 +11,9 @@ import pytest
 from serving import TOK, Script, say, socket_to, until
 from websockets.exceptions import ConnectionClosed
 
+from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.peers import Peers, Place
-from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.serve import listener_at, serve
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.items import new_response_id, worker_of

@@ -11,8 +11,8 @@ from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
 from tokenweir.stream.pipeline.transforms import Driven, PassOn
+from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.response_task import Responses
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.session import Session
 

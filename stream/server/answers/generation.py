@@ -19,11 +19,11 @@ from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.pipeline.cancellable import Deltas
 from tokenweir.stream.pipeline.stages import close_source
-from tokenweir.stream.server.batch import Batch
+from tokenweir.stream.server.answers.batch import Batch
+from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.failures import explain
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Meter
-from tokenweir.stream.server.pacer import Pacer
 from tokenweir.stream.server.wire.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")

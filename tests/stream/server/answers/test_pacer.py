@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from tokenweir.stream.server.pacer import Pacer
+from tokenweir.stream.server.answers.pacer import Pacer
 
 pytestmark = pytest.mark.anyio
 

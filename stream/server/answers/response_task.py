@@ -10,7 +10,7 @@ from tokenweir.stream.delivery.broadcast import Subscription
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
-from tokenweir.stream.server.job import response_job
+from tokenweir.stream.server.answers.job import response_job
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.events import (

@@ -12,12 +12,12 @@ from tokenweir.stream.delivery.merge import merge, size_of
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Finish, FinishReason
 from tokenweir.stream.pipeline.chat import answer
-from tokenweir.stream.server import batch as batch_module
-from tokenweir.stream.server.batch import MOST_KEPT, PATIENCE
-from tokenweir.stream.server.generation import Generation
+from tokenweir.stream.server.answers import batch as batch_module
+from tokenweir.stream.server.answers.batch import MOST_KEPT, PATIENCE
+from tokenweir.stream.server.answers.generation import Generation
+from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Metrics
-from tokenweir.stream.server.pacer import Pacer
 
 pytestmark = pytest.mark.anyio
 

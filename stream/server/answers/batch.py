@@ -14,8 +14,8 @@ from typing import Any
 
 from tokenweir.stream.events import Delta, Finish
 from tokenweir.stream.pipeline.cancellable import Deltas
+from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.monitoring.metrics import Meter
-from tokenweir.stream.server.pacer import Pacer
 
 PATIENCE = 0.25
 """The part of an interval for which what is due waits for the next token."""
