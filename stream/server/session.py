@@ -102,8 +102,9 @@ class Session:
             self._later("beat", self._limits.heartbeat, self._beat)
         try:
             while (message := await self._transport.receive()) is not None:
-                self._idle_since = monotonic()
+                self._idle_since = math.inf  # until it is dealt with, however long that takes
                 await self._receive(message)
+                self._idle_since = monotonic()
         finally:
             self._running = False
             for timer in self._timers.values():
@@ -227,6 +228,7 @@ class Session:
         """The last event goes out now; the client's next request may follow it at once."""
         self._keep(current)
         self._current = None
+        self._idle_since = math.inf  # until it is sent
 
     def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
         """All events of a response are sent, or no more can be."""

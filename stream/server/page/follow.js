@@ -1,21 +1,25 @@
 // A view that keeps the end of what it shows in sight while that grows, unless the reader has scrolled up.
 
 const NEAR = 40; // pixels
+const LATE = 100; // milliseconds after which everything on the screen has been seen by whoever scrolls
 
 /** Returns what takes the view to the end. */
 export function followEnd(view, content) {
   let following = true, last = 0;
+  let end = 0, before = 0, grown = 0; // where the content ends, where it ended before it grew, and when that was
   const toEnd = () => {
     following = true;
     view.scrollTop = view.scrollHeight;
   };
   view.addEventListener("scroll", () => {
-    const away = view.scrollHeight - view.scrollTop - view.clientHeight;
-    if (away < NEAR) following = true;
-    else if (view.scrollTop < last) following = false; // growth alone moves nothing up
+    const seen = view.scrollTop + view.clientHeight;
+    const known = performance.now() - grown < LATE ? before : end; // who scrolled to an end may not have seen the next
+    if (view.scrollTop < last) following = seen > view.scrollHeight - NEAR; // growth alone moves nothing up
+    else if (seen > known - NEAR) toEnd();
     last = view.scrollTop;
   });
   new ResizeObserver(() => {
+    if (view.scrollHeight !== end) [before, end, grown] = [end, view.scrollHeight, performance.now()];
     if (following) toEnd();
   }).observe(content);
   return toEnd;

@@ -11,6 +11,7 @@ from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
 from tokenweir.stream.pipeline.transforms import Driven, PassOn
+from tokenweir.stream.server import session as session_module
 from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.service import Service
@@ -472,11 +473,64 @@ async def test_a_delta_that_no_event_can_carry_fails_the_response_and_nothing_el
         await pipe.until("response.completed")
 
 
-async def test_an_idle_connection_is_closed_by_name_but_not_during_a_response():
-    async with connected(Answers(TextDelta("a"), 0.3, STOP), Limits(send_interval=0, idle_timeout=0.1)) as pipe:
+class Clock:
+    """A clock that is moved on by hand; the session looks at it forty times a second of real time."""
+
+    idle = Limits(send_interval=0, idle_timeout=0.1)
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(session_module, "monotonic", lambda: self.now)
+
+    async def move(self):
+        await anyio.wait_all_tasks_blocked()
+        self.now += 100
+        await anyio.sleep(0.1)
+
+
+async def test_an_idle_connection_is_closed_by_name_but_not_during_a_response(monkeypatch):
+    clock = Clock(monkeypatch)
+    answers, gate = gated(TextDelta("a"), TextDelta("b"), STOP)
+    async with connected(answers, clock.idle) as pipe:
         pipe.create()
+        await pipe.until("response.output_text.delta")
+        await clock.move()
+        gate.set()
         await pipe.until("response.completed")
-        assert await pipe.until_closed() == (1000, "idle: no request came for 0.1 s")
+        with anyio.fail_after(5):
+            while not pipe.gone.is_set():
+                await clock.move()
+        assert pipe.closed == (1000, "idle: no request came for 0.1 s")
+
+
+async def test_a_connection_is_not_idle_before_the_last_event_is_sent(monkeypatch):
+    clock = Clock(monkeypatch)
+    answers, gate = gated(TextDelta("a"), TextDelta("b"), STOP)
+    async with connected(answers, clock.idle) as pipe:
+        pipe.create()
+        await pipe.until("response.output_text.delta")
+        pipe.flowing = anyio.Event()  # the client reads nothing for a while
+        gate.set()
+        await clock.move()
+        pipe.flowing.set()
+        await pipe.until("response.completed")
+
+
+async def test_a_connection_whose_request_is_being_read_is_not_idle(monkeypatch):
+    clock = Clock(monkeypatch)
+    taken, gate = anyio.Event(), anyio.Event()
+
+    async def take(size):
+        taken.set()
+        await gate.wait()
+
+    async with connected(Answers(TextDelta("a"), STOP), clock.idle) as pipe:
+        monkeypatch.setattr(pipe.session._service.turns, "take", take)
+        pipe.create()
+        await taken.wait()
+        await clock.move()
+        gate.set()
+        await pipe.until("response.completed")
 
 
 # -- responses that outlive a connection -------------------------------------------------------------------------------

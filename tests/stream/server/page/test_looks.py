@@ -179,6 +179,29 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         await expect(page.get_by_text("paragraph 99")).to_have_count(2)
         await distance(main, lambda pixels: pixels > 2000)
         await page.mouse.wheel(0, 100_000)
+        await distance(main, lambda pixels: pixels < 5)
         end.set()
         await answer(page).locator(".stats").wait_for()
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_who_scrolls_to_the_end_as_it_moves_on_has_reached_it(browser):
+    """The text grows between the scrolling and the event that tells of it."""
+    end = asyncio.Event()
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, end, "<|im_end|>")) as page:
+        await send(page, "hi")
+        await page.get_by_text("paragraph 99").wait_for()
+        main = page.locator("main")
+        await distance(main, lambda pixels: pixels < 5)
+        await main.hover()
+        await page.mouse.wheel(0, -2000)
+        await distance(main, lambda pixels: pixels > 1000)
+        await page.wait_for_timeout(200)
+        await main.evaluate("""(main) => {
+            main.scrollTop = main.scrollHeight;
+            main.querySelector(".answer").append(...Array.from({ length: 50 }, () => document.createElement("hr")));
+        }""")
+        await distance(main, lambda pixels: pixels < 5)
+        end.set()
