@@ -272,9 +272,11 @@ async def test_cancel_before_the_engine_was_asked():
 async def test_cancel_stops_the_engine_at_once_although_the_reader_is_slow():
     answers = Answers(TextDelta("a"), *[TextDelta("x" * 100)] * 20, 60)
     async with connected(answers, Limits(send_interval=0, max_pending_bytes=500)) as pipe:
-        pipe.create()
-        await pipe.until("response.created")
         pipe.flowing = anyio.Event()
+        pipe.create()
+        with anyio.fail_after(5):
+            while not answers.running:
+                await anyio.sleep(0.01)
         await anyio.wait_all_tasks_blocked()
         assert answers.running == 1
         pipe.say({"type": "response.cancel"})
