@@ -21,8 +21,8 @@ from tokenweir.stream.decode.parsers.base import (
     Saved,
     check_channel,
     first_match,
-    mark_at,
     markup,
+    parts_by_marks,
     plain,
 )
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
@@ -116,25 +116,13 @@ class Muse(Saved):
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
-        text = self._ahead + text
-        self._ahead = ""
         out: list[Piece] = []
-        place = 0
-        while place < len(text):
-            end = text.find("<", place)
-            end = len(text) if end < 0 else end
-            if end > place:
-                self._text(text[place:end], out)
-            elif (found := mark_at(text, place, MARKS))[1]:
-                self._ahead = text[place:]
-                break
-            elif found[0]:
-                end = place + len(found[0])
-                self._mark(found[0], out)
+        parts, self._ahead = parts_by_marks(self._ahead + text, MARKS)
+        for part, is_mark in parts:
+            if is_mark:
+                self._mark(part, out)
             else:
-                end = place + 1
-                self._text("<", out)
-            place = end
+                self._text(part, out)
         return out
 
     def finish(self) -> list[Piece]:
