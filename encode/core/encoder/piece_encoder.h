@@ -64,11 +64,12 @@ class PieceEncoder {
       const size_t first = batch_.size, count = std::min(roomy - i, WordBatch::kSize - first);
       for (size_t at = first; at < first + count; begin = ends[i++], at++) {
         const WordKey key = WordKey::from_16(b + begin, ends[i] - begin);
-        const uint32_t hash = key.hash();
+        const uint32_t place = seen_.words.place(key.hash());
         batch_.keys[at] = key;
-        batch_.hashes[at] = hash;
-        seen_.words.prefetch(hash);
-        pieces_[at] = {b + begin, ends[i] - begin, true};
+        batch_.places[at] = place;
+        seen_.words.prefetch(place);
+        starts_[at] = b + begin;
+        roomy_[at] = true;
       }
       if ((batch_.size = first + count) == WordBatch::kSize) flush();
     }
@@ -104,6 +105,8 @@ class PieceEncoder {
     bool roomy;  // at least 16 bytes may be read from each of its bytes
   };
 
+  Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), roomy_[i]}; }
+
   // The parts between split points.
   void add_parts(const uint8_t* b, const uint8_t* e, const Frame& frame) {
     for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts_->next(b, e), frame.end);
@@ -134,14 +137,14 @@ class PieceEncoder {
 
   void add(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
     const size_t at = batch_.size++, n = static_cast<size_t>(e - b);
-    WordKey key{0, WordKey::kTooLong};
-    if (n <= WordKey::kMaxBytes) key = WordKey::of(b, n, text_end - b >= 16);
+    WordKey key = n > WordKey::kMaxBytes ? WordKey::too_long(n) : WordKey::of(b, n, text_end - b >= 16);
     if (guarded_) key.high |= WordKey::kGuarded;
-    const uint32_t hash = key.hash();
+    const uint32_t place = seen_.words.place(key.hash());
     batch_.keys[at] = key;
-    batch_.hashes[at] = hash;
-    seen_.words.prefetch(hash);
-    pieces_[at] = {b, n, text_end - e >= 16};
+    batch_.places[at] = place;
+    seen_.words.prefetch(place);
+    starts_[at] = b;
+    roomy_[at] = text_end - e >= 16;
     if (batch_.size == WordBatch::kSize) flush();
   }
 
@@ -165,10 +168,11 @@ class PieceEncoder {
     for (size_t k = 0; k < n; k++) {
       const size_t i = missing[k].piece;
       counts_[i] = 0;
-      if (words_ && pieces_[i].n <= WordKey::kMaxBytes)
-        words_->prefetch(batch_.hashes[i]);
-      else if (is_phrase(pieces_[i]))
-        seen_.phrases.prefetch(pieces_[i].p, pieces_[i].n);
+      const Piece one = piece(i);
+      if (words_ && one.n <= WordKey::kMaxBytes)
+        words_->prefetch(batch_.keys[i].hash());
+      else if (is_phrase(one))
+        seen_.phrases.prefetch(one.p, one.n);
     }
     if (!words_) return;
     const uint32_t flags = whole_ ? 0 : WordTable::kMade;
@@ -176,11 +180,12 @@ class PieceEncoder {
     size_t n_words = 0;
     for (size_t k = 0; k < n; k++) {
       const size_t i = missing[k].piece;
-      const uint32_t token = words_->find(batch_.keys[i], batch_.hashes[i]);
+      const WordKey& key = batch_.keys[i];
+      const uint32_t hash = key.hash(), token = words_->find(key, hash);
       if (token != kNone && (token & flags) == flags) {
         made_[i][0] = static_cast<int32_t>(token & WordTable::kId);
         counts_[i] = 1;
-        seen_.words.insert(batch_.keys[i], batch_.hashes[i], made_[i], 1);
+        seen_.words.insert(key, hash, made_[i], 1);
       } else if (is_word(i)) {
         places[n_words++] = missing[k].piece;
         if (n_words == kWordsAtOnce) encode_words_at(places, std::exchange(n_words, 0));
@@ -191,23 +196,23 @@ class PieceEncoder {
 
   // Whether merging has to say what becomes of a piece that was not found, and it alone.
   bool is_word(size_t i) const {
-    const Piece& piece = pieces_[i];
+    const Piece piece = this->piece(i);
     if (piece.n > WordKey::kMaxBytes || (parts_ && is_worth_cutting(piece))) return false;
-    if (whole_ && !words_->is_complete(batch_.hashes[i])) return false;
+    if (whole_ && !words_->is_complete(batch_.keys[i].hash())) return false;
     size_t n;
     return !seen_.phrases.find(piece.p, piece.n, n);  // as a word of many ids
   }
 
   void encode_words_at(const uint16_t* places, size_t n) {
-    Word words[kWordsAtOnce];
+    Word words[kWordsAtOnce] = {};
     int32_t ids[kWordsAtOnce][WordBatch::kMaxIds];
     uint32_t counts[kWordsAtOnce];
-    for (size_t k = 0; k < n; k++) words[k] = {pieces_[places[k]].p, static_cast<uint32_t>(pieces_[places[k]].n)};
+    for (size_t k = 0; k < n; k++) words[k] = {starts_[places[k]], static_cast<uint32_t>(batch_.keys[places[k]].bytes())};
     model_.encode_words(words, n, ids, counts);
     for (size_t k = 0; k < n; k++) {
       const size_t i = places[k];
       const WordKey& key = batch_.keys[i];
-      const uint32_t hash = batch_.hashes[i];
+      const uint32_t hash = key.hash();
       std::copy(ids[k], ids[k] + WordBatch::kMaxIds, made_[i]);
       counts_[i] = counts[k];
       const uint32_t token = whole_ ? kNone : words_->find(key, hash);
@@ -219,9 +224,9 @@ class PieceEncoder {
 
   // A piece that was not seen before this batch, and is none that many are encoded of at once.
   void encode_other(size_t i) {
-    const Piece& piece = pieces_[i];
+    const Piece piece = this->piece(i);
     const WordKey& key = batch_.keys[i];
-    const uint32_t hash = batch_.hashes[i];
+    const uint32_t hash = key.hash();
     const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece);
     if (is_short) {
       const uint32_t token = words_ ? words_->find(key, hash) : kNone;
@@ -319,7 +324,8 @@ class PieceEncoder {
   ModelScratch& scratch_;
   IdBuffer& ids_;
   WordBatch batch_;
-  Piece pieces_[WordBatch::kSize];
+  const uint8_t* starts_[WordBatch::kSize];  // of the pieces of the batch
+  bool roomy_[WordBatch::kSize];
   int32_t made_[WordBatch::kSize][WordBatch::kMaxIds];  // of pieces of the batch that were not seen before
   uint32_t counts_[WordBatch::kSize];                   // how many ids these are; 0: it takes `encode_other`
 };

@@ -20,74 +20,98 @@ class WordCache {
 
   WordCache() : sets_(size_t{1} << kFirstBits) {}
 
-  void prefetch(uint32_t hash) const { __builtin_prefetch(&sets_.at(hash)); }
+  // Where a piece with that hash may be, as long as nothing is inserted: in bytes, so that a look-up need not multiply.
+  uint32_t place(uint32_t hash) const { return hash & static_cast<uint32_t>((sets_.size() - 1) * sizeof(Set)); }
+
+  void prefetch(uint32_t place) const { __builtin_prefetch(&at(place)); }
 
   // The number of ids, written to `out` (which has room for kMaxIds); 0 if the piece is not there.
   size_t find(const WordKey& key, uint32_t hash, int32_t* out) const {
-    const Set& set = sets_.at(hash);
-    const bool a = set.entries[0].key == key, b = set.entries[1].key == key;
-    const size_t count = set.entries[b].copy_ids(out);
-    return (a | b) ? count : 0;
+    const Ids* const found = at(place(hash)).find(key);
+    return found ? found->copy(out) : 0;
   }
 
   // Looks up a batch. Writes the ids of the pieces that are there to `out`, one behind the other, and to `missing` which are
   // not there, with the end of the batch behind them; returns how many these are. Both have room for one piece more than
   // the batch has.
   size_t find(const WordBatch& batch, int32_t* const out, MissingWord* missing) const {
-    const TableView<Set> sets = sets_.view();
+    Set* const sets = sets_.begin();  // a copy, which the writing cannot change
     const size_t size = batch.size;
     size_t n = 0, written = 0;
-    for (size_t i = 0; i < size; i++) {
-      const Set& set = sets.at(batch.hashes[i]);
-      const bool a = set.entries[0].key == batch.keys[i], b = set.entries[1].key == batch.keys[i];
-      const size_t count = set.entries[b].copy_ids(out + written);
-      missing[n] = {static_cast<uint16_t>(i), static_cast<uint16_t>(written)};
-      n += !(a | b);
-      written += (a | b) ? count : 0;
-    }
+    for (size_t i = 0; i < size; i++)
+      if (const Ids* const found = at(sets, batch.places[i]).find(batch.keys[i]); __builtin_expect(found != nullptr, 1))
+        written += found->copy(out + written);
+      else
+        missing[n++] = {static_cast<uint16_t>(i), static_cast<uint16_t>(written)};
     missing[n] = {static_cast<uint16_t>(size), static_cast<uint16_t>(written)};
     return n;
   }
 
   // Keeps a piece, if it is not there.
   void insert(const WordKey& key, uint32_t hash, const int32_t* ids, size_t n) {
-    const Set& there = sets_.at(hash);
-    if (there.entries[0].key == key || there.entries[1].key == key) return;
+    if (at(place(hash)).find(key)) return;
     if (++inserted_ > sets_.size() && sets_.size() < (size_t{1} << kLastBits)) grow();
-    Set& set = sets_.at(hash);
-    set.entries[1] = set.entries[0];
-    set.entries[0].key = key;
-    for (size_t i = 0; i < kMaxIds; i++) set.entries[0].ids[i] = i < n ? ids[i] : -1;
+    at(place(hash)).insert(key, Ids::of(ids, n));
   }
 
  private:
   static constexpr int kFirstBits = 9, kNextBits = 15, kLastBits = 17;  // 32 KiB, 2 MiB, 8 MiB
 
-  struct Entry {
-    WordKey key;  // a length of zero: empty
-    int32_t ids[kMaxIds];
+  struct alignas(16) Ids {
+    int32_t ids[kMaxIds];  // those behind the last are -1
 
-    // Writes them, and returns how many there are; those behind the last are -1.
-    size_t copy_ids(int32_t* out) const {
+    static Ids of(const int32_t* ids, size_t n) {
+      Ids made;
+      for (size_t i = 0; i < kMaxIds; i++) made.ids[i] = i < n ? ids[i] : -1;
+      return made;
+    }
+
+    // Writes them, and returns how many there are.
+    size_t copy(int32_t* out) const {
+#ifdef __SSE4_2__
+      const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(ids));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out), all);
+      return static_cast<size_t>(4 - __builtin_popcount(static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(all)))));
+#else
       std::memcpy(out, ids, sizeof ids);
       return static_cast<size_t>(4 + (ids[1] >> 31) + (ids[2] >> 31) + (ids[3] >> 31));
+#endif
     }
   };
 
   struct alignas(64) Set {
-    Entry entries[2];
+    WordKey keys[2];  // a length of zero: empty
+    Ids ids[2];
+
+    // The ids of a piece; null if it is not there. No branch on where it is, since none could be foretold.
+    const Ids* find(const WordKey& key) const {
+      const size_t which = kWhich[key.equal_halves(keys[0]) | key.equal_halves(keys[1]) << 2];
+      return which ? &ids[which - 1] : nullptr;
+    }
+
+    // In place of the older one.
+    void insert(const WordKey& key, const Ids& its) {
+      keys[1] = keys[0];
+      ids[1] = ids[0];
+      keys[0] = key;
+      ids[0] = its;
+    }
+
+    // By a bit for each half of a key that is equal: 1 if both halves of the first are, 2 of the second, else 0.
+    static constexpr uint8_t kWhich[16] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 2, 2, 2};
   };
+
+  static Set& at(Set* sets, uint32_t place) {
+    return *reinterpret_cast<Set*>(reinterpret_cast<uint8_t*>(sets) + place);
+  }
+  Set& at(uint32_t place) const { return at(sets_.begin(), place); }
 
   void grow() {
     TableMemory<Set> old(std::max(sets_.size() * 4, size_t{1} << kNextBits));
     old.swap(sets_);
     for (const Set& set : old)
       for (int i = 1; i >= 0; i--)
-        if (set.entries[i].key.high) {
-          Set& to = sets_.at(set.entries[i].key.hash());
-          to.entries[1] = to.entries[0];
-          to.entries[0] = set.entries[i];
-        }
+        if (set.keys[i].high) at(place(set.keys[i].hash())).insert(set.keys[i], set.ids[i]);
   }
 
   TableMemory<Set> sets_;

@@ -28,20 +28,28 @@ struct WordKey {
     return key;
   }
 
-  // The same where 16 bytes may be read; of more than 15 bytes, a key that equals no other.
+  // The same where 16 bytes may be read; of more than 15 bytes, a key that no table has.
   static WordKey from_16(const uint8_t* p, size_t n) {
-    n = n < 16 ? n : kTooLong >> 56;
-    const uint8_t* masks = kMasks + 16 - (n & 15);
-    return {word(p) & word(masks), (word(p + 8) & word(masks + 8)) | uint64_t{n} << 56};
+    if (__builtin_expect(n > kMaxBytes, 0)) return too_long(n);
+    const Form& form = kForms.of[n];
+    return {word(p) & form.low, (word(p + 8) & form.high) | form.length};
   }
 
-  bool operator==(const WordKey& other) const {
+  static WordKey too_long(size_t n) { return {n, kTooLong}; }
+
+  // How many bytes the piece has.
+  size_t bytes() const { return high & kTooLong ? low : high >> 56 & kMaxBytes; }
+
+  bool operator==(const WordKey& other) const { return ((low ^ other.low) | (high ^ other.high)) == 0; }
+
+  // A bit for each half that is equal: the low one first.
+  unsigned equal_halves(const WordKey& other) const {
 #ifdef __SSE4_1__
-    const __m128i differ = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(this)),
-                                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(&other)));
-    return _mm_testz_si128(differ, differ);
+    const __m128i equal = _mm_cmpeq_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(this)),
+                                          _mm_loadu_si128(reinterpret_cast<const __m128i*>(&other)));
+    return static_cast<unsigned>(_mm_movemask_pd(_mm_castsi128_pd(equal)));
 #else
-    return ((low ^ other.low) | (high ^ other.high)) == 0;
+    return unsigned{low == other.low} | unsigned{high == other.high} << 1;
 #endif
   }
 
@@ -61,9 +69,22 @@ struct WordKey {
     return word;
   }
 
-  static constexpr uint8_t kMasks[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-                                         255, 255, 255, 255, 255};
+  // What a key of so many bytes has of the text, and its length. A table, since to reckon these takes longer.
+  struct Form {
+    uint64_t low, high, length;
+    uint64_t unused;  // so that a shift finds a form
+  };
+  struct Forms {
+    Form of[kMaxBytes + 1] = {};
+    constexpr Forms() {
+      for (uint64_t n = 1; n <= kMaxBytes; n++)
+        of[n] = {n < 8 ? (uint64_t{1} << 8 * n) - 1 : ~uint64_t{0}, n > 8 ? (uint64_t{1} << 8 * (n - 8)) - 1 : 0, n << 56, 0};
+    }
+  };
+  static const Forms kForms;
 };
+
+inline constexpr WordKey::Forms WordKey::kForms{};
 
 // A few pieces that are looked up together, one after the other, so that the memory of all arrives at once. Nothing is
 // cleared: only the first `size` are there.
@@ -73,7 +94,7 @@ struct WordBatch {
 
   size_t size = 0;
   WordKey keys[kSize];
-  uint32_t hashes[kSize];
+  uint32_t places[kSize];  // where in the cache they may be
 };
 
 // A piece of a batch that was not found, and how many ids the pieces before it have that were.

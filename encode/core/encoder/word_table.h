@@ -78,18 +78,8 @@ class WordTable {
 
     // Which of the keys it is; 3: none. No branch, since none could be foretold.
     size_t place(const WordKey& key) const {
-#ifdef __SSE4_1__
-      const __m128i wanted = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&key));
-      const auto halves = [&](size_t i) {  // a bit for each half that is equal
-        const __m128i equal = _mm_cmpeq_epi64(wanted, _mm_load_si128(reinterpret_cast<const __m128i*>(&keys[i])));
-        return _mm_movemask_pd(_mm_castsi128_pd(equal));
-      };
-      const int equal = halves(0) | halves(1) << 2 | halves(2) << 4;
+      const unsigned equal = keys[0].equal_halves(key) | keys[1].equal_halves(key) << 2 | keys[2].equal_halves(key) << 4;
       return static_cast<size_t>(__builtin_ctz((equal & equal >> 1 & 0x15) | 0x40)) / 2;
-#else
-      const bool a = keys[0] == key, b = keys[1] == key, c = keys[2] == key;
-      return static_cast<size_t>((a ^ 1) * (3 - 2 * b - c));
-#endif
     }
   };
 

@@ -1,6 +1,7 @@
 // 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
 //
-// `range` tells which bytes lie between two that are not ASCII. Each instruction set has a class with the same answers. Which one a scanner takes is chosen when the program runs.
+// `range` tells which bytes lie between two that are not ASCII, and `write_bits` turns a mask into numbers again. Each
+// instruction set has a class with the same answers. Which one a scanner takes is chosen when the program runs.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <immintrin.h>
 #define TW_X86_TARGETS 1
-#define TW_AVX2 __attribute__((target("avx2,bmi,bmi2")))
-#define TW_AVX512 __attribute__((target("avx512f,avx512bw,bmi,bmi2")))
+#define TW_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+#define TW_AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt")))
 #endif
 
 // For what is compiled anew for each instruction set: it has that of the function that calls it.
@@ -25,7 +26,7 @@
 namespace tokenweir {
 
 struct ByteMasks {
-  uint64_t upper, lower, digit;  // A-Z, a-z, 0-9
+  uint64_t upper, lower, letter, digit;  // A-Z, a-z, both, 0-9
   uint64_t space, blank;         // U+0020; other white space that ends no line
   uint64_t newline;              // \n and \r
   uint64_t apostrophe, slash;
@@ -62,7 +63,17 @@ struct PortableBytes {
       put(m.slash, between(seven, '/', '/'));
       m.high |= pack(high) << i;
     }
+    m.letter = m.upper | m.lower;
     return m;
+  }
+
+  // Writes the numbers of the bits of `mask`, in order, plus `base`; what it writes behind them, up to 64 in all, is none.
+  static TW_INLINE void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
+    for (; mask; out += 4)  // four at a time, of which the last may be none
+      for (int k = 0; k < 4; k++) {
+        out[k] = base + static_cast<uint32_t>(__builtin_ctzll(mask | uint64_t{1} << 63));
+        mask &= mask - 1;
+      }
   }
 
   static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
@@ -102,7 +113,12 @@ struct Avx2Bytes {
     m.apostrophe = bits(is(a, '\''), is(b, '\''));
     m.slash = bits(is(a, '/'), is(b, '/'));
     m.high = bits(a, b);
+    m.letter = m.upper | m.lower;
     return m;
+  }
+
+  TW_AVX2 static inline void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
+    PortableBytes::write_bits(mask, base, out);
   }
 
   TW_AVX2 static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
@@ -113,30 +129,74 @@ struct Avx2Bytes {
   }
 };
 
-struct Avx512Bytes {
-  TW_AVX512 static TW_INLINE uint64_t is(__m512i v, char c) { return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(c)); }
-  TW_AVX512 static TW_INLINE uint64_t between(__m512i v, char from, char to) {
-    return _mm512_cmple_epu8_mask(_mm512_sub_epi8(v, _mm512_set1_epi8(from)),
-                                  _mm512_set1_epi8(static_cast<char>(to - from)));
+// The kinds of each ASCII character, a bit each from the top: newline, space, blank, letter, digit, apostrophe, slash, upper.
+struct AsciiKinds {
+  alignas(64) uint8_t of[128] = {};
+  constexpr AsciiKinds() {
+    for (int c = 'A'; c <= 'Z'; c++) of[c] = 0x11;
+    for (int c = 'a'; c <= 'z'; c++) of[c] = 0x10;
+    for (int c = '0'; c <= '9'; c++) of[c] = 0x08;
+    for (int c = '\t'; c <= '\r'; c++) of[c] = c == '\n' || c == '\r' ? 0x80 : 0x20;
+    of[int{' '}] = 0x40;
+    of[int{'\''}] = 0x04;
+    of[int{'/'}] = 0x02;
   }
+};
+inline constexpr AsciiKinds kAsciiKinds;
 
+struct Numbers {
+  alignas(64) uint8_t of[64] = {};
+  constexpr Numbers() {
+    for (uint8_t i = 0; i < 64; i++) of[i] = i;
+  }
+};
+inline constexpr Numbers kNumbers;
+
+struct Avx512Bytes {
   TW_AVX512 static inline ByteMasks masks(const uint8_t* p) {
     const __m512i v = _mm512_loadu_si512(p);
+    const __mmask64 high = _mm512_movepi8_mask(v);
+    __m512i kinds = _mm512_maskz_permutex2var_epi8(~high, _mm512_load_si512(kAsciiKinds.of), v,
+                                                   _mm512_load_si512(kAsciiKinds.of + 64));
     ByteMasks m;
-    m.upper = between(v, 'A', 'Z');
-    m.lower = between(v, 'a', 'z');
-    m.digit = between(v, '0', '9');
-    m.space = is(v, ' ');
-    m.newline = is(v, '\n') | is(v, '\r');
-    m.blank = between(v, '\t', '\r') & ~m.newline;
-    m.apostrophe = is(v, '\'');
-    m.slash = is(v, '/');
-    m.high = _mm512_movepi8_mask(v);
+    m.high = high;
+    m.newline = next(kinds);
+    m.space = next(kinds);
+    m.blank = next(kinds);
+    m.letter = next(kinds);
+    m.digit = next(kinds);
+    m.apostrophe = next(kinds);
+    m.slash = next(kinds);
+    m.upper = next(kinds);
+    m.lower = m.letter & ~m.upper;
     return m;
   }
 
+  // The top bits of all bytes; the next ones come to the top.
+  TW_AVX512 static TW_INLINE uint64_t next(__m512i& kinds) {
+    const uint64_t mask = _mm512_movepi8_mask(kinds);
+    kinds = _mm512_add_epi8(kinds, kinds);
+    return mask;
+  }
+
+  // Masks that leave nothing out, since GCC warns of the intrinsics without one.
+  TW_AVX512 static inline void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
+    const __m512i packed = _mm512_maskz_compress_epi8(mask, _mm512_load_si512(kNumbers.of));
+    const __m512i bases = _mm512_set1_epi32(static_cast<int>(base));
+    put(_mm512_maskz_extracti32x4_epi32(0xF, packed, 0), bases, out);
+    put(_mm512_maskz_extracti32x4_epi32(0xF, packed, 1), bases, out + 16);
+    if (__builtin_popcountll(mask) <= 32) return;
+    put(_mm512_maskz_extracti32x4_epi32(0xF, packed, 2), bases, out + 32);
+    put(_mm512_maskz_extracti32x4_epi32(0xF, packed, 3), bases, out + 48);
+  }
+
+  TW_AVX512 static TW_INLINE void put(__m128i numbers, __m512i bases, uint32_t* out) {
+    _mm512_storeu_si512(out, _mm512_add_epi32(_mm512_maskz_cvtepu8_epi32(0xFFFF, numbers), bases));
+  }
+
   TW_AVX512 static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
-    return between(_mm512_loadu_si512(p), static_cast<char>(first), static_cast<char>(last));
+    const __m512i above = _mm512_sub_epi8(_mm512_loadu_si512(p), _mm512_set1_epi8(static_cast<char>(first)));
+    return _mm512_cmple_epu8_mask(above, _mm512_set1_epi8(static_cast<char>(last - first)));
   }
 };
 
@@ -151,9 +211,13 @@ inline Instructions best_instructions() {
   const char* asked = std::getenv("TOKENWEIR_SCANNER");
   const auto may_be = [&](const char* one) { return !asked || std::strcmp(asked, one) == 0 || std::strcmp(asked, "avx512") == 0; };
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2")) return Instructions::kPortable;
-  if (may_be("avx512") && __builtin_cpu_supports("avx512bw")) return Instructions::kAvx512;
-  if (may_be("avx2") && __builtin_cpu_supports("avx2")) return Instructions::kAvx2;
+  // Processors that have these have LZCNT too, which cannot be asked for everywhere.
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))
+    return Instructions::kPortable;
+  if (may_be("avx512") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") &&
+      __builtin_cpu_supports("avx512vbmi2"))
+    return Instructions::kAvx512;
+  if (may_be("avx2")) return Instructions::kAvx2;
 #endif
   return Instructions::kPortable;
 }

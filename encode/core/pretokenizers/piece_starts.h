@@ -21,6 +21,21 @@ struct KindMasks {
   uint64_t other;         // none of these
   uint64_t continuation;  // bytes of a character but its first
   uint64_t apostrophe, slash;
+
+  // Forgets all other bytes.
+  void keep(uint64_t bytes) {
+    letter &= bytes;
+    upper &= bytes;
+    lower &= bytes;
+    digit &= bytes;
+    space &= bytes;
+    blank &= bytes;
+    newline &= bytes;
+    other &= bytes;
+    continuation &= bytes;
+    apostrophe &= bytes;
+    slash &= bytes;
+  }
 };
 
 TW_INLINE uint64_t below(uint32_t bit) { return bit >= 64 ? ~uint64_t{0} : (uint64_t{1} << bit) - 1; }
@@ -52,9 +67,8 @@ TW_INLINE uint64_t piece_starts(const uint8_t* p, KindMasks m, uint32_t n) {
       if (const uint64_t also = m.slash & taken << 1) {  // rare enough for the automaton: see nothing from there on
         n = lowest(also);
         const uint64_t seen = below(n);
-        for (uint64_t* mask : {&m.letter, &m.upper, &m.lower, &m.digit, &m.space, &m.blank, &m.newline, &m.other,
-                               &m.continuation, &m.apostrophe, &m.slash, &taken})
-          *mask &= seen;
+        m.keep(seen);
+        taken &= seen;
       }
     }
   }

@@ -102,11 +102,7 @@ class Scanner {
       const int count = __builtin_popcountll(starts) - 1;
       starts &= starts - 1;
       p += 63 - __builtin_clzll(starts);
-      for (uint32_t* to = out; starts; to += 4)  // four at a time, of which the last may be none
-        for (int k = 0; k < 4; k++) {
-          to[k] = base + lowest(starts | uint64_t{1} << 63);
-          starts &= starts - 1;
-        }
+      Bytes::write_bits(starts, base, out);
       out += count;
     }
     return static_cast<size_t>(out - ends);
@@ -124,25 +120,27 @@ class Scanner {
       from = copy;
     }
     const ByteMasks bytes = Bytes::masks(from);
-    KindMasks m;
-    m.upper = bytes.upper;
-    m.lower = bytes.lower;
-    m.letter = bytes.upper | bytes.lower;
+    KindMasks m{};
+    m.letter = bytes.letter;
+    if constexpr (Rules::kCases) {
+      m.upper = bytes.upper;
+      m.lower = bytes.lower;
+    }
     m.digit = bytes.digit;
     m.space = bytes.space;
     m.blank = bytes.blank;
     m.newline = bytes.newline;
     m.apostrophe = bytes.apostrophe;
     m.slash = bytes.slash;
-    m.continuation = 0;
     m.other = ~(m.letter | m.digit | m.space | m.blank | m.newline | bytes.high);
-    if (bytes.high) n = add_high<Rules::kCases>(p, bytes.high & ~add_letters<Bytes>(from, m), m, n);
+    if (bytes.high) {
+      KindMasks all = m;  // a copy, so that `m` need not lie in memory
+      n = add_high<Rules::kCases>(p, bytes.high & ~add_letters<Bytes>(from, all), all, n);
+      m = all;
+    }
     if (n < 64) {
       if (n == 0) return 1;
-      const uint64_t seen = below(n);
-      for (uint64_t* mask : {&m.letter, &m.upper, &m.lower, &m.digit, &m.space, &m.blank, &m.newline, &m.other,
-                             &m.continuation, &m.apostrophe, &m.slash})
-        *mask &= seen;
+      m.keep(below(n));
     }
     return piece_starts<Rules>(p, m, n);
   }
