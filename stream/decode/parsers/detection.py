@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -21,6 +22,8 @@ from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.reasoning_styles import HARMONY, MESSAGES, STYLES, ReasoningStyle
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES
+
+_ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # which some templates write with ordinary tokens
 
 
 class PromptReading(NamedTuple):
@@ -265,9 +268,11 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
         openers = {opener for candidate in candidates for opener in candidate.openers}
         found = _found(openers, turn.texts(), longest)
         parsers = {c.name: ReasoningParser(c) for c in candidates if not found.isdisjoint(c.openers)}
-    for text in turn.texts() if parsers else ():
+    for place, text in enumerate(turn.texts() if parsers else ()):
+        role = None if place else _ROLE.match(text)
+        content = text[role.end() :] if role else text
         for parser in parsers.values():
-            parser.feed(text)
+            parser.feed(content)
     thinking = {name for name, parser in parsers.items() if parser.channel is REASONING}
     return [candidate for candidate in candidates if candidate.name in open_at_end | thinking]
 
