@@ -86,6 +86,7 @@ def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
     batches: dict[type, Callable[..., Mode]] = {
         _core.WordPiece: WordPieceBatch,
         _core.CharacterBpe: CharacterBatch,
+        _core.SentencePieceBpe: CharacterBatch,
     }
     return batches.get(type(tokenizer.core.model), ExactBatch)(tokenizer, device, **options)
 

@@ -26,11 +26,16 @@ void bind_device(nb::module_& m) {
              new (self) DeviceTables(model, contents);
            }, "model"_a, "searched"_a)
       .def(nb::init<const CharacterBpe&, bool>(), "model"_a, "spaces"_a)
+      .def("__init__",
+           [](DeviceTables* self, const SentencePieceBpe& model, nb::list pieces, bool spaces) {
+             new (self) DeviceTables(model, piece_views(pieces), spaces);
+           }, "model"_a, "pieces"_a, "spaces"_a)
       .def_prop_ro("pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
       .def_prop_ro("rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
       .def_prop_ro("pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
       .def_prop_ro("merged_ids", [](const DeviceTables& self) { return to_numpy(self.merged_ids); }, nb::rv_policy::move)
       .def_ro("merged_shift", &DeviceTables::merged_shift)
+      .def_prop_ro("ranks", [](const DeviceTables& self) { return to_numpy(self.ranks); }, nb::rv_policy::move)
       .def_prop_ro("byte_ids", [](const DeviceTables& self) { return to_numpy(self.byte_ids); }, nb::rv_policy::move)
       .def_prop_ro("ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
       .def_prop_ro("characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
@@ -48,7 +53,8 @@ void bind_device(nb::module_& m) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });
 
-  m.def("split_pairs", [](const CharacterBpe& model) {
+  m.def("split_pairs", [](const Model& model) {
+    if (!model.cuts()) throw Unsupported("a model without split points");
     const SplitPairs pairs = model.cuts()->view();
     const std::vector<uint64_t> near(pairs.near, pairs.near + SplitPairs::kNear * 3);
     return nb::make_tuple(to_numpy(near), to_numpy(model.cuts()->others()), pairs.others_shift);
