@@ -29,14 +29,15 @@ struct Run {
 // Tables of one automaton. The caller owns the arrays.
 struct Automaton {
   static constexpr uint32_t kMaxRunStates = 64;
+  static constexpr uint32_t kManySteps = 32;  // after so many, a run of any state is worth testing for
 
   const uint16_t* ascii;        // [state][128]: entries by ASCII character, so that ASCII skips the class look-up
   const uint16_t* transitions;  // [state][n_classes + 1]; the last column is the end of the text
   const uint16_t* class_index;  // [0x110000 >> 8]
   const uint8_t* class_pages;   // [page][256]
   uint32_t n_classes;
-  const Run* runs;              // [state]
-  uint64_t run_states;          // bit s: state s has a run worth testing for
+  const Run* runs;              // [state]; none if there are more than kMaxRunStates
+  uint64_t run_states;          // bit s: state s has a run worth testing for at once
 
   TW_FN uint16_t at_end(uint32_t state) const { return transitions[state * (n_classes + 1) + n_classes]; }
 
@@ -61,6 +62,9 @@ struct Automaton {
     const uint8_t* last = p;
     uint16_t flags = 0;
     uint32_t state = 0;
+#ifdef TW_RUNS
+    uint32_t steps = 0;
+#endif
     for (;;) {
       uint32_t length = 0;
       const uint16_t entry = p < end ? at(state, p, length) : at_end(state);
@@ -72,7 +76,7 @@ struct Automaton {
       if (state == kDead) break;
       p += length;
 #ifdef TW_RUNS
-      if (run_states >> (state % kMaxRunStates) & 1) {
+      if (run_states >> (state % kMaxRunStates) & 1 || (++steps % kManySteps == 0 && runs)) {
         const uint8_t* const after = skip_run(runs[state], p, end);
         if (after != p && runs[state].entry & kMatchEnds) {
           last = after - 1;  // a flag stands before each of the run's characters, which are single bytes

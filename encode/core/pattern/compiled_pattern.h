@@ -53,7 +53,7 @@ class CompiledPattern {
                         " states; at most " + std::to_string(kMaxFailingStates) + " are followed");
     tables_ = {ascii_.data(),       transitions_.data(),
                class_index_.data(), class_pages_.data(),
-               static_cast<uint32_t>(n_classes), runs_.data(), run_states};
+               static_cast<uint32_t>(n_classes), runs_.empty() ? nullptr : runs_.data(), run_states};
   }
   CompiledPattern(const CompiledPattern&) = delete;
 

@@ -102,6 +102,21 @@ def test_every_ascii_character_after_and_within_a_run(name):
         assert core.split(text).tolist() == expected([automaton], text), text
 
 
+@pytest.mark.parametrize("name", ["GPT-2", "cl100k_base", "o200k_base", "DeepSeek-V3, third", "BLOOM"])
+def test_long_runs_of_every_ascii_character(name):
+    """After many steps a run of any state is skipped; it may begin anywhere, and anything may end it."""
+    automaton = automaton_of(name)
+    core = core_of(automaton)
+    rng = random.Random(name)
+    for character in ASCII:
+        for before, after in [
+            ("", ""),
+            *(rng.choices(["a", "ab1 ", " ", "\n", "!", "é", "漢"], k=2) for _ in range(8)),
+        ]:
+            text = before + character * rng.choice((31, 32, 33, 48, 63, 100)) + after
+            assert core.split(text).tolist() == expected([automaton], text), text
+
+
 @pytest.mark.parametrize(
     "name", ["DeepSeek-V3, third", "cl100k_base in a tokenizer.json", "BLOOM", "DeepSeek-LLM, words"]
 )
