@@ -160,6 +160,8 @@ async def test_what_is_wrong_is_named():
             (400, "invalid_value", "max_tokens", {"max_tokens": 9000}),
             (400, "unsupported_parameter", "chat_template_kwargs.chat_template", {"extra_body": TEMPLATE}),
             (400, "too_many_items", "messages", {"messages": HI * 2049}),
+            (400, "invalid_value", "messages", {"messages": []}),
+            (400, "missing_required_parameter", "messages", {"extra_body": {"messages": None}}),
         ]:
             for stream in (False, True):
                 with pytest.raises(openai.APIStatusError) as caught:
