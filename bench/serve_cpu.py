@@ -136,7 +136,7 @@ async def be_server(name: str, streams: int, seconds: float) -> None:
     frames = len(late)
     seen = [cpu / took, cpu / load.tokens, frames / load.tokens, late[frames // 2], late[frames * 99 // 100]]
     print(json.dumps([*seen, turns / load.tokens]), flush=True)
-    serving.cancel()
+    await serving  # until the process is killed
 
 
 def drain(port: int, streams: int, stopped: threading.Event) -> None:
