@@ -272,7 +272,7 @@ class Subscription(Generic[T]):
         if self._cut is not None:
             raise self._cut
         if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
-            items = []
+            items: list[T] = []
             if waiting := broadcast._waiting:  # `_take_waiting`, written out, since this is done for every frame
                 broadcast._waiting, broadcast._bytes, broadcast._begun = [], 0, True
                 if broadcast._emptied.event is not None:
