@@ -848,6 +848,15 @@ class DeviceTables:
 
         """
 
+    @overload
+    def __init__(self, model: SentencePieceBpe, pieces: list[str], spaces: bool) -> None:
+        """Take a model of scores, with the pieces that it was made of; `spaces` as above.
+
+        Raises:
+            UnsupportedTokenizerError: As above, or for pieces of type UNUSED.
+
+        """
+
     pieces: NDArray[np.uint64]
     """`PieceSlot`, a row a slot."""
     rest: NDArray[np.uint8]
@@ -855,8 +864,10 @@ class DeviceTables:
     pairs: NDArray[np.uint64]
     """`PairBucket`, a row a bucket."""
     merged_ids: NDArray[np.uint32]
-    """Priority to id; empty if that is the priority plus `merged_shift`."""
+    """By the number of an entry of `pairs`: the id; empty if that is the number plus `merged_shift`."""
     merged_shift: int
+    ranks: NDArray[np.uint32]
+    """By that number, and 0xFFFFFFFF at the end: the first one that merges as early; empty if no two do."""
     byte_ids: NDArray[np.uint32]
     """By byte: its token; 0xFFFFFFFF for a byte without one, which UTF-8 does not contain."""
     ascii_pairs: NDArray[np.uint32]
@@ -886,11 +897,30 @@ class DeviceContents:
     stripped: tuple[int, int]
     """An ASCII character, and how many copies of it go from the beginning of a text."""
 
-def split_pairs(model: CharacterBpe) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
+def split_pairs(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
     """The fields `near`, `others` and `others_shift` of a model's `SplitPairs` (core/models/split_pairs.h)."""
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
     """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""
+
+def device_characters(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
+    """By code point: what a character map makes of it (core/device/device_characters.h); no `charsmap`: nothing changes.
+
+    Raises:
+        UnsupportedTokenizerError: It is a map with rules that end inside of characters.
+
+    """
+
+def device_unigram(
+    model: HuggingFaceUnigram | SentencePieceUnigram,
+) -> tuple[NDArray[np.uint32], int, NDArray[Any], NDArray[np.uint32], NDArray[np.uint32], int]:
+    """The tables of `UnigramTables` (gpu/kernels/unigram.cu): `TrieUnit`s, a row a unit; where walks begin; scores by id,
+    and of an unknown character; the ids of bytes; bits of control tokens; the unknown token's id.
+
+    Raises:
+        UnsupportedTokenizerError: There is no unknown token.
+
+    """
 
 def combining_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter."""

@@ -81,10 +81,9 @@ class Batch:
         self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
         return begins
 
-    def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None) -> None:
-        """Find added tokens; each search goes between what those before have found."""
+    def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None, *, earlier: Any = _NULL) -> None:
+        """Find added tokens; each search goes between what those before have found, the bits of `earlier` at first."""
         places, n_guards = (_NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
-        earlier: Any = _NULL
         for search in searches:
             if earlier is not _NULL:
                 self.taken = self.bit_map()
@@ -108,6 +107,12 @@ class Batch:
                 self.counters,
             )
             earlier = self.taken
+
+    def refuse_guarded(self, guards: NDArray[np.int64]) -> None:
+        """Leave out the documents that have one of these places: the model's own pieces may be control tokens."""
+        guarded = np.searchsorted(self.device.to_host(self.offsets), guards, "right") - 1
+        self.refusals[np.unique(guarded)] = _COUNTERS["kGuardedPiece"]
+        self.counters[_COUNTERS["kRefusals"]] = 1
 
     def collect(self, reasons: Mapping[int, str]) -> Encoded:
         """Put the ids side by side, and say why documents are left out: of several reasons, the first in `reasons`."""

@@ -1,8 +1,9 @@
-"""Exact mode for BPE of characters with byte fallback, as Llama 2, Mistral and Gemma have it.
+"""Exact mode for BPE of characters with byte fallback, by merges or by scores, as Llama 2, Mistral and Gemma have it.
 
 Such a model gets whole documents as one piece, in which a U+2581 stands for each space and before the text. On the device
 spaces stay what they are, and the tables have them for U+2581. The text is cut where no token crosses, as on the CPU, and
-the parts are encoded by the kernels of byte-level BPE.
+the parts are encoded by the kernels of byte-level BPE. A SentencePiece model's user-defined pieces are searched for as
+added tokens are, in what is between these.
 """
 
 from __future__ import annotations
@@ -14,66 +15,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.spec import Metaspace, Normalizer, Pattern, Prepend, PreTokenizer, Replace
+from tokenweir.encode.formats.sentencepiece import USER_DEFINED
+from tokenweir.encode.spec import (
+    Metaspace,
+    Model,
+    Normalizer,
+    Pattern,
+    Prepend,
+    PreTokenizer,
+    Replace,
+    SentencePiece,
+    SentencePieceNormalizer,
+)
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import THREADS
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
-from tokenweir.gpu.exact import LONG_WORKERS, PIECE_BYTES, REASONS, Passage, checked_sizes
-from tokenweir.gpu.shared import constants, fields
+from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.exact import REASONS, MergingBatch, Passage
+from tokenweir.gpu.shared import fields
+from tokenweir.gpu.spacing import EACH, FIRST, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.tables import SearchTables, bpe_fields
 
-SIGN = "\u2581"
 
-_CONSTANTS = constants("characters.cu")
-_NOWHERE, _EACH, _FIRST = (_CONSTANTS[f"k{where}"] for where in ("Nowhere", "Each", "First"))
+class CharacterBatch(MergingBatch):
+    """The launches that encode a batch by BPE of characters."""
 
-
-class CharacterBatch:
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
-
-    Attributes:
-        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        max_bytes: Bytes of a text that cannot be cut, beyond which a document is left out.
-
-    """
-
-    def __init__(
-        self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES, workers: int = 512
-    ) -> None:
-        """Copy the tables to the device; the arguments are those of `ExactBatch`, but for a tokenizer of this kind.
-
-        Raises:
-            UnsupportedTokenizerError: For what the kernels cannot do exactly.
-            ValueError: `max_bytes` or `workers` is out of range.
-
-        """
-        checked_sizes(max_bytes, workers)
-        self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
-        self._device = device
-        self._workers = workers
-        self._tables = _Tables(tokenizer, device)
-        self._far = device.empty(4 * max_bytes * min(workers, LONG_WORKERS), np.uint32)
+    def _load(self) -> None:
+        self._tables = _Tables(self.tokenizer, self._device)
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
     ) -> Encoded:
         """Encode the documents of a batch; see `ExactBatch.encode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
-        if tables.prefix != _NOWHERE:
-            if guards is not None:
-                before = np.searchsorted(self._device.to_host(offsets), guards, "right")
-                guards = guards + before  # a byte for each document that has begun
-            text, offsets = self._spaced(text, offsets)
-        batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps=5 + len(searches[1:]))
+        text, offsets, guards = with_spaces(self._device, tables.prefix, text, offsets, guards)
+        bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)
+        batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps)
+        if guards is not None and tables.guards_pieces:
+            batch.refuse_guarded(guards)
         batch.find_added(searches, guards)
-        if tables.prefix != _NOWHERE:
-            taken, batch.taken = batch.taken, batch.bit_map()
-            by_words = text, batch.n, np.uint32(tables.prefix), batch.begins, taken, batch.taken
-            batch.launch("begin_texts_by_spaces", -(-batch.n_words // THREADS), *by_words)
+        begin_texts(batch, tables.prefix, batch.begins)
+        batch.find_added(tables.user_defined, None, earlier=batch.taken)
         begins, batch.begins = batch.begins, batch.bit_map()
         batch.launch(
             "cut_characters",
@@ -93,22 +78,14 @@ class CharacterBatch:
         batch.merge(tables.bpe, self._workers, self._far)
         return batch.collect(REASONS)
 
-    def _spaced(self, text: Any, offsets: Any) -> tuple[Any, Any]:
-        """The batch with a byte before each document."""
-        n, n_documents = int(text.size) - SLACK, int(offsets.size) - 1
-        spaced = self._device.zeros(n + n_documents + SLACK, np.uint8)
-        moved = self._device.empty(n_documents + 1, np.int64)
-        blocks = max(-(-n // (THREADS * _CONSTANTS["kSpan"])), -(-n_documents // THREADS))
-        given = text, np.uint32(n), offsets, np.uint32(n_documents)
-        self._device.launch("space_documents", blocks, THREADS, *given, spaced, moved)
-        return spaced, moved
-
 
 class _Tables(SearchTables):
     """The tables of the added tokens, of the model, and of where a text may be cut.
 
     Attributes:
-        prefix: `Prefix` of kernels/characters.cu.
+        prefix: `Prefix` of kernels/spaces.cu.
+        user_defined: `AddedTokenTables` of the user-defined pieces, if there are any.
+        guards_pieces: User text must not become some of these.
         bpe: `DeviceBpe`.
         cuts: `CharacterTables`.
 
@@ -116,23 +93,17 @@ class _Tables(SearchTables):
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         super().__init__(tokenizer, device)
-        model, spec = tokenizer.core.model, tokenizer.spec
-        if not isinstance(model, _core.CharacterBpe):
-            raise UnsupportedTokenizerError(f"exact mode: the model is not BPE of characters: {spec.model!r:.60}")
+        spec = tokenizer.spec
         self.prefix, spaces = spacing(spec.normalizer, spec.pre_tokenizer)
         if tokenizer.core.normalized.tokens:
             raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before BPE of characters")
-        contents = [content for search in self.searches for content, _, _ in search.tokens]
-        if self.prefix == _EACH and min(map(len, contents), default=2) < 2:
-            raise UnsupportedTokenizerError("exact mode: an added token of one byte, where a space follows it")
-        if self.prefix != _NOWHERE and any(content.startswith(b" ") for content in contents):
-            raise UnsupportedTokenizerError("exact mode: an added token that begins with the space before a text")
-        try:
-            tables = _core.DeviceTables(model, spaces)
-        except UnsupportedTokenizerError as error:
-            raise UnsupportedTokenizerError(f"exact mode: {error}") from None
+        check_added(self.prefix, [content for search in self.searches for content, _, _ in search.tokens])
+        pieces = _user_defined(spec.model)
+        self.user_defined = [self._search(_core.AddedTokens(pieces, []))] if pieces else []
+        self.guards_pieces = bool(own_control_texts(spec.model, tokenizer.added_tokens))
+        tables = _device_tables(tokenizer, spaces)
         self.bpe = self._struct(fields("encode.cu", "DeviceBpe"), bpe_fields(tables))
-        near, others, shift = _core.split_pairs(model)
+        near, others, shift = _core.split_pairs(tokenizer.core.model)
         values: Mapping[str, NDArray[Any] | int] = {
             "pairs.near": near,
             "pairs.known": 0,
@@ -141,6 +112,28 @@ class _Tables(SearchTables):
             "space": ord(SIGN if spaces else " "),
         }
         self.cuts = self._struct(fields("characters.cu", "CharacterTables"), values)
+
+
+def _user_defined(model: Model) -> list[tuple[str, int, bool, bool, bool]]:
+    """The user-defined pieces as they stand in the text of kernels, as `AddedTokens` takes them."""
+    if not isinstance(model, SentencePiece):
+        return []
+    found = [(model.pieces[i], i) for i, piece_type in enumerate(model.types) if piece_type == USER_DEFINED]
+    if any(" " in piece for piece, _ in found):
+        raise UnsupportedTokenizerError("exact mode: a user-defined piece with a space")
+    return [(piece.replace(SIGN, " "), i, False, False, False) for piece, i in found]
+
+
+def _device_tables(tokenizer: Tokenizer, spaces: bool) -> _core.DeviceTables:
+    model, spec = tokenizer.core.model, tokenizer.spec.model
+    try:
+        if isinstance(model, _core.CharacterBpe):
+            return _core.DeviceTables(model, spaces)
+        if isinstance(model, _core.SentencePieceBpe) and isinstance(spec, SentencePiece):
+            return _core.DeviceTables(model, list(spec.pieces), spaces)
+    except UnsupportedTokenizerError as error:
+        raise UnsupportedTokenizerError(f"exact mode: {error}") from None
+    raise UnsupportedTokenizerError(f"exact mode: the model is not BPE of characters: {spec!r:.60}")
 
 
 def spacing(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> tuple[int, bool]:
@@ -152,15 +145,21 @@ def spacing(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -
     """
     match list(parts(normalizer)), list(parts(pre_tokenizer)):
         case [], []:
-            return _NOWHERE, False
+            return NOWHERE, False
         case [Replace(pattern=Pattern(String=" "), content="\u2581")], []:
-            return _NOWHERE, True
+            return NOWHERE, True
         case [Prepend("\u2581"), Replace(pattern=Pattern(String=" "), content="\u2581")], []:
-            return _EACH, True
+            return EACH, True
         case [], [Metaspace(replacement="\u2581", prepend_scheme="never", split=False)]:
-            return _NOWHERE, True
+            return NOWHERE, True
         case [], [Metaspace(replacement="\u2581", prepend_scheme="first", split=False)]:
-            return _FIRST, True
+            return FIRST, True
+        case [
+            SentencePieceNormalizer(
+                charsmap=b"", remove_extra_whitespaces=False, escape_whitespaces=True, suffix=False
+            ) as sentencepiece
+        ], []:
+            return EACH if sentencepiece.add_dummy_prefix else NOWHERE, True
         case _:
             raise UnsupportedTokenizerError(
                 f"exact mode: {normalizer!r:.200} and {pre_tokenizer!r:.200} before BPE of characters"

@@ -36,13 +36,14 @@ REASONS = {
     _CONSTANTS["kOddToken"]: "it has an added token that takes white space along or wants no word beside it",
     _CONSTANTS["kNotSurelyNfc"]: "Unicode's form C may change it",
     _CONSTANTS["kSpaceSign"]: "it has a U+2581",
+    _CONSTANTS["kGuardedPiece"]: "it has user text, and the model has control tokens of its own",
     _CONSTANTS["kOddCharacter"]: "it has a character that normalizing makes several of, or may move",
 }
 """Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
 
 
-class ExactBatch:
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+class MergingBatch:
+    """A tokenizer's tables on a device, and the blocks that merge pieces by them.
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
@@ -56,7 +57,7 @@ class ExactBatch:
         """Copy the tables to the device.
 
         Args:
-            tokenizer: A tokenizer with byte-level BPE.
+            tokenizer: A tokenizer with the kind of model that the class is for.
             device: Where the kernels run.
             max_bytes: See the attribute.
             workers: How many blocks share the pieces that wait for merging.
@@ -66,13 +67,27 @@ class ExactBatch:
             ValueError: `max_bytes` or `workers` is out of range.
 
         """
-        checked_sizes(max_bytes, workers)
+        if not 64 <= max_bytes <= MAX_PIECE_BYTES:
+            raise ValueError(f"max_bytes must be from 64 to {MAX_PIECE_BYTES}, not {max_bytes}")
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, not {workers}")
         self.tokenizer = tokenizer
         self.max_bytes = max_bytes
         self._device = device
         self._workers = workers
-        self._tables = ExactTables(tokenizer, device)
+        self._load()
         self._far = device.empty(4 * max_bytes * min(workers, LONG_WORKERS), np.uint32)
+
+    def _load(self) -> None:
+        """Copy the tables of the tokenizer's kind of model."""
+        raise NotImplementedError
+
+
+class ExactBatch(MergingBatch):
+    """The launches that encode a batch by byte-level BPE."""
+
+    def _load(self) -> None:
+        self._tables = ExactTables(self.tokenizer, self._device)
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
@@ -99,14 +114,6 @@ class ExactBatch:
         batch.encode(tables.bpe)
         batch.merge(tables.bpe, self._workers, self._far)
         return batch.collect(REASONS)
-
-
-def checked_sizes(max_bytes: int, workers: int) -> None:
-    """Refuse a `max_bytes` or a number of `workers` that is out of range."""
-    if not 64 <= max_bytes <= MAX_PIECE_BYTES:
-        raise ValueError(f"max_bytes must be from 64 to {MAX_PIECE_BYTES}, not {max_bytes}")
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, not {workers}")
 
 
 class Passage(Batch):

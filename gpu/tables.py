@@ -43,9 +43,9 @@ class SearchTables(Structs):
         """Copy them to a device."""
         super().__init__(device)
         self.searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
-        self.added = [self._added(search) for search in self.searches]
+        self.added = [self._search(search) for search in self.searches]
 
-    def _added(self, search: _core.AddedTokens) -> Any:
+    def _search(self, search: _core.AddedTokens) -> Any:
         first = np.zeros(256, np.bool_)
         first[[content[0] for content, _, _ in search.tokens]] = True
         ids = [token_id | odd * _ADDED["kOdd"] for _, token_id, odd in search.tokens]
@@ -114,6 +114,7 @@ def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
         "pair_mask": len(pairs) - 1,
         "merged_ids": tables.merged_ids if tables.merged_ids.size else 0,
         "merged_shift": tables.merged_shift,
+        "ranks": tables.ranks if tables.ranks.size else 0,
         "byte_ids": byte_ids,
         "ascii_pairs": tables.ascii_pairs,
         "characters.entries": tables.characters,

@@ -46,7 +46,8 @@ struct Share {
 
 // Merges the first `n` ids of `buffers.of(0, n)`; returns how many are left, in the buffer `which`. All threads come from a
 // barrier behind the writing of the ids, and leave by one. `bpe.priority(left, right)` is a pair's rank, kNone if it does
-// not merge; all pairs of a rank become the same token `bpe.merged(left, right, rank)`, whichever they are.
+// not merge; all pairs of a rank become the same token `bpe.merged(left, right, rank)`, whichever they are. Where they do not,
+// and `bpe.is_tied(rank)`, the leftmost pair merges alone.
 template <class Bpe>
 __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& words) {
   which = 0;
@@ -60,7 +61,8 @@ __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, ui
   for (;;) {
     const uint32_t lowest = block_min(mine, words.lowest);
     if (lowest == kNone) return n;
-    const uint32_t merged = bpe.merged(kNone, kNone, lowest);
+    const bool is_tied = bpe.is_tied(lowest);
+    uint32_t merged = is_tied ? kNone : bpe.merged(kNone, kNone, lowest);
     const Tokens from = buffers.of(which, n);
     const Share share(n);
 
@@ -83,12 +85,13 @@ __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, ui
     uint32_t last = run == kLookBack ? share.begin - 2 : kNone;
     each([&](uint32_t i, bool begins, bool) {
       if (!begins || last != kNone) return;
-      if ((i > 0 && bpe.priority(from.ids[i - 1], merged) < lowest) ||
+      if (is_tied || (i > 0 && bpe.priority(from.ids[i - 1], merged) < lowest) ||
           (i > 1 && from.ranks[i - 2] == lowest && bpe.priority(merged, merged) < lowest) ||
           (i + 2 < n && bpe.priority(merged, from.ids[i + 2]) < lowest))
         last = i;
     });
     last = block_min(last, words.last);
+    if (is_tied) merged = bpe.merged(from.ids[last], from.ids[last + 1], lowest);
 
     uint32_t kept = 0;
     each([&](uint32_t i, bool, bool before) { kept += !(before && i - 1 <= last); });

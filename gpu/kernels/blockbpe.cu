@@ -20,6 +20,7 @@ struct Merges {
     return (left | right) & kWhole ? kNone : bpe.priority(left, right);
   }
   __device__ uint32_t merged(uint32_t left, uint32_t right, uint32_t rank) const { return bpe.merged(left, right, rank); }
+  __device__ bool is_tied(uint32_t rank) const { return bpe.is_tied(rank); }
 };
 
 // Algorithm 1 with the threads of sections 4.2 and 4.3: a pass looks up every pair anew, finds the lowest rank of the block,

@@ -15,6 +15,7 @@ enum Refusal : uint32_t {
   kOddToken = 8,       // an added token that takes white space along, or wants no word beside it
   kOddCharacter = 16,  // a character of which normalizing makes several, or that it may move
   kSpaceSign = 32,     // a U+2581 where a space stands for it
+  kGuardedPiece = 64,  // guarded text, which must not become some of the model's own pieces
 };
 
 // Words of the batch's counters.

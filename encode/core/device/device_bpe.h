@@ -62,16 +62,25 @@ struct DeviceBpe {
   const PairBucket* pairs;
   uint64_t pair_shift;         // of a pair's hash, to a bucket
   uint64_t pair_mask;          // of bucket numbers
-  const uint32_t* merged_ids;  // by priority; null where it is the priority plus `merged_shift`
+  const uint32_t* merged_ids;  // by entry; null where it is the entry's number plus `merged_shift`
   uint64_t merged_shift;
+  const uint32_t* ranks;  // by entry, and kNone at the end: the first one that merges as early; null: no two do
   const uint32_t* byte_ids;     // [256]; of a model of characters: those of ASCII characters, and of bytes of others
   const uint32_t* ascii_pairs;  // [128][128]
   CharacterTokens characters;
   uint64_t n_characters;    // that `characters` has
   const uint32_t* lengths;  // by id: the token's bytes
 
-  // The priority of a pair, or kNone.
   TW_FN uint32_t priority(uint32_t left, uint32_t right) const {
+    const uint32_t found = entry(left, right);
+    return ranks && found != kNone ? ranks[found] : found;
+  }
+
+  // Whether pairs that become different tokens have this priority.
+  TW_FN bool is_tied(uint32_t priority) const { return ranks && ranks[priority + 1] == priority; }
+
+  // What the table has for a pair, or kNone: its priority, but for ties.
+  TW_FN uint32_t entry(uint32_t left, uint32_t right) const {
     const uint64_t key = pair_key(left, right);
     for (uint64_t i = mix(key) >> pair_shift;; i = (i + 1) & pair_mask) {
       const PairBucket bucket = pairs[i];
@@ -82,8 +91,9 @@ struct DeviceBpe {
     }
   }
 
-  TW_FN uint32_t merged(uint32_t, uint32_t, uint32_t priority) const {
-    return merged_ids ? merged_ids[priority] : priority + static_cast<uint32_t>(merged_shift);
+  TW_FN uint32_t merged(uint32_t left, uint32_t right, uint32_t priority) const {
+    const uint32_t found = is_tied(priority) ? entry(left, right) : priority;
+    return merged_ids ? merged_ids[found] : found + static_cast<uint32_t>(merged_shift);
   }
   TW_FN uint32_t whole(const uint8_t* p, uint32_t i, uint32_t n) const {
     if (p[i] < 0xF0) return characters.token(p, i, n);

@@ -4,8 +4,9 @@
 // it. Control tokens are left out of all tables, so that kernels encode as `guarded` has it. For a text in which added
 // tokens are matched that is the same: where a control token's bytes stood, the added token would have been found.
 //
-// A model of characters runs in the same kernels: its characters begin whole, beside any other, and the bytes of one
-// that is no token are tokens which never merge. In its text a space may stand for U+2581.
+// A model of characters runs in the same kernels, whether it merges by a list or by scores: its characters begin whole,
+// beside any other, and the bytes of one that is no token are tokens which never merge. In its text a space may stand for
+// U+2581.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +18,19 @@
 
 #include "models/bpe.h"
 #include "models/character_bpe.h"
+#include "models/sentencepiece_bpe.h"
 #include "device/device_bpe.h"
 #include "base/errors.h"
 
 namespace tokenweir {
+
+// A token as it stands in text that has a space for U+2581.
+inline std::string with_spaces(std::string_view token) {
+  constexpr std::string_view sign = "\u2581";
+  std::string text(token);
+  for (size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at)) text.replace(at, sign.size(), " ");
+  return text;
+}
 
 struct DeviceTables {
   std::vector<PieceSlot> pieces;
@@ -28,6 +38,7 @@ struct DeviceTables {
   std::vector<PairBucket> pairs;
   std::vector<uint32_t> merged_ids;  // empty: the priority plus `merged_shift`
   uint64_t merged_shift = 0;
+  std::vector<uint32_t> ranks;  // empty: no two pieces have the same
   std::vector<uint32_t> byte_ids, ascii_pairs, characters, lengths;
 
   // `searched`: the added tokens that are searched for in text, each with its id.
@@ -45,21 +56,21 @@ struct DeviceTables {
   }
 
   // `spaces`: in the text of kernels a space stands for U+2581.
-  DeviceTables(const CharacterBpe& bpe, bool spaces) : byte_ids(256), lengths(bpe.tokens().size()) {
-    if (bpe.guards()) throw Unsupported("control tokens that text may become");
+  DeviceTables(const CharacterBpe& bpe, bool spaces) : byte_ids(256) {
     if (!bpe.cuts() || !bpe.cuts()->anywhere())
       throw Unsupported("a model of characters that looks at their places, or in which an unknown one becomes no bytes");
-    std::vector<std::string> spelled;
-    for (uint32_t id = 0; id < lengths.size(); id++) {
-      spelled.push_back(spaces ? with_spaces(bpe.tokens()[id]) : std::string(bpe.tokens()[id]));
-      lengths[id] = static_cast<uint32_t>(spelled[id].size());
-    }
-    put_characters(bpe, spaces);
-    check_bytes(bpe);
-    put_pieces(TokenList(std::vector<std::string_view>(spelled.begin(), spelled.end())), Whole{bpe});
-    put_pairs(bpe);
-    put_merged(bpe);
-    put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.pairs().find(a, b); });
+    std::vector<std::string_view> tokens;
+    for (size_t id = 0; id < bpe.tokens().size(); id++) tokens.push_back(bpe.tokens()[id]);
+    put_model(bpe, tokens, spaces);
+  }
+
+  // `pieces`: those that the model was made of.
+  DeviceTables(const SentencePieceBpe& bpe, const std::vector<std::string_view>& pieces_by_id, bool spaces) : byte_ids(256) {
+    if (!bpe.cuts() || !bpe.cuts()->anywhere())
+      throw Unsupported("unused pieces that merging may make, or a model in which an unknown character becomes no bytes");
+    if (bpe.has_other_symbols()) throw Unsupported("unused pieces, or pieces with a character that is none");
+    put_model(bpe, pieces_by_id, spaces);
+    if (bpe.ranks()) ranks = *bpe.ranks(), ranks.push_back(kNone);
   }
 
  private:
@@ -85,20 +96,30 @@ struct DeviceTables {
 
   // -- a model of characters ------------------------------------------------------------------------------------------
 
-  static constexpr std::string_view kSign = "\xE2\x96\x81";  // U+2581
-
-  static std::string with_spaces(std::string_view token) {
-    std::string text(token);
-    for (size_t at = text.find(kSign); at != std::string::npos; at = text.find(kSign, at)) text.replace(at, kSign.size(), " ");
-    return text;
+  template <class Model>
+  void put_model(const Model& bpe, const std::vector<std::string_view>& tokens, bool spaces) {
+    if (bpe.guards()) throw Unsupported("control tokens that text may become");
+    std::vector<std::string> spelled;
+    for (const std::string_view token : tokens) {
+      spelled.push_back(spaces ? with_spaces(token) : std::string(token));
+      lengths.push_back(static_cast<uint32_t>(spelled.back().size()));
+    }
+    put_characters(bpe, spaces);
+    check_bytes(bpe);
+    put_pieces(TokenList(std::vector<std::string_view>(spelled.begin(), spelled.end())), Whole<Model>{bpe, tokens});
+    put_pairs(bpe);
+    put_merged(bpe);
+    put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b); });
   }
 
   // Whether merging makes a token of its text.
+  template <class Model>
   struct Whole {
-    const CharacterBpe& bpe;
+    const Model& bpe;
+    const std::vector<std::string_view>& tokens;
 
     bool operator()(uint32_t id) const {
-      const std::string_view token = bpe.tokens()[id];
+      const std::string_view token = tokens[id];
       if (token.empty() || bpe.is_control(id)) return false;
       ModelScratch scratch;
       IdBuffer ids;
@@ -107,7 +128,8 @@ struct DeviceTables {
     }
   };
 
-  void put_characters(const CharacterBpe& bpe, bool spaces) {
+  template <class Model>
+  void put_characters(const Model& bpe, bool spaces) {
     constexpr uint32_t kSafe = 0xF000000;  // beside all others
     uint32_t end = CharacterTokens::kCharacters;
     for (uint32_t c = end; c < 0x110000; c++)
@@ -123,7 +145,8 @@ struct DeviceTables {
   }
 
   // A token that stands for a byte has a length of one, so no text may merge to it.
-  void check_bytes(const CharacterBpe& bpe) {
+  template <class Model>
+  void check_bytes(const Model& bpe) {
     std::vector<bool> stands_for_byte(lengths.size());
     for (uint32_t byte = 0; byte < 256; byte++)
       if (const uint32_t id = byte_ids[byte]; id == bpe.byte(static_cast<uint8_t>(byte))) stands_for_byte[id] = true, lengths[id] = 1;

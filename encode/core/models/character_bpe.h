@@ -90,6 +90,7 @@ class CharacterBpe : public Model {
   const TokenList& tokens() const { return tokens_; }
   const PairTable& pairs() const { return pairs_; }
   const SharedArray<uint32_t>& merged() const { return merged_; }
+  uint32_t priority(uint32_t left, uint32_t right) const { return pairs_.find(left, right); }
   bool is_control(uint32_t id) const { return control_[id]; }
   uint32_t character(uint32_t c) const { return characters_[0][0].find(c); }  // kNone if it is no token
   uint32_t byte(uint8_t byte) const { return bytes_[byte]; }                  // likewise

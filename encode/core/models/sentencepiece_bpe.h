@@ -58,6 +58,20 @@ class SentencePieceBpe : public Model {
   bool guards() const override { return guards_; }
   const SplitPoints* cuts() const override { return cuts_.get(); }
 
+  // What kernels need. A pair that two pieces of equal score make has the priority of the first of these.
+  const PairTable& pairs() const { return *pairs_; }
+  const std::vector<uint32_t>& merged() const { return merged_; }
+  const std::vector<uint32_t>* ranks() const { return ties_ ? &ranks_ : nullptr; }
+  uint32_t priority(uint32_t left, uint32_t right) const {
+    const uint32_t found = pairs_->find(left, right);
+    return ties_ && found != kNone ? ranks_[found] : found;
+  }
+  bool is_control(uint32_t id) const { return control_[id]; }
+  uint32_t character(uint32_t c) const { return characters_.find(c); }  // kNone if it is no piece
+  uint32_t byte(uint8_t byte) const { return bytes_[byte]; }
+  // Whether there are pieces of type UNUSED that are looked up, or symbols that are no pieces.
+  bool has_other_symbols() const { return has_other_symbols_; }
+
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
               std::vector<Span>* spans) const override {
     if (n >= kNone) throw Unsupported("a text of 4 GiB or more");
@@ -267,6 +281,8 @@ class SentencePieceBpe : public Model {
         characters_.insert(character, static_cast<uint32_t>(parts.size()));
         parts.push_back(pieces[id].substr(at, length));
       });
+    has_other_symbols_ = parts.size() > n_pieces_ ||
+                         std::any_of(merged_.begin(), merged_.end(), [&](uint32_t id) { return types_[id] == kUnused; });
     if (parts.size() > PairTable::kMaxId)
       throw Unsupported(std::to_string(parts.size()) + " pieces and characters; at most " +
                         std::to_string(PairTable::kMaxId) + " fit");
@@ -344,6 +360,7 @@ class SentencePieceBpe : public Model {
   std::vector<uint32_t> merged_;  // priority -> id
   std::vector<uint32_t> ranks_;   // priority -> the first one of an equal score
   bool ties_ = false;
+  bool has_other_symbols_ = false;
   bool has_unused_ = false;  // merging can make a piece of type UNUSED
   bool whole_text_ = false;  // and it can be taken apart in several ways, so that the whole text decides
   Trie user_defined_;

@@ -6,15 +6,28 @@
 #include <nanobind/stl/vector.h>
 
 #include "encoder/added_tokens.h"
+#include "device/device_characters.h"
 #include "device/device_contents.h"
 #include "device/device_nfc.h"
 #include "device/device_tables.h"
+#include "device/device_unigram.h"
 #include "models/wordpiece.h"
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "normalizers/normalization_forms.h"
 
 namespace tokenweir {
+
+namespace {
+
+template <class Score>
+nb::tuple unigram_tables(const Unigram<Score>& model) {
+  const DeviceUnigram<Score> tables(model);
+  return nb::make_tuple(rows<uint32_t>(tables.trie.units()), tables.trie.root(), to_numpy(tables.scores),
+                        to_numpy(tables.byte_ids), to_numpy(tables.control), tables.unknown);
+}
+
+}  // namespace
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceTables>(m, "DeviceTables")
@@ -26,11 +39,16 @@ void bind_device(nb::module_& m) {
              new (self) DeviceTables(model, contents);
            }, "model"_a, "searched"_a)
       .def(nb::init<const CharacterBpe&, bool>(), "model"_a, "spaces"_a)
+      .def("__init__",
+           [](DeviceTables* self, const SentencePieceBpe& model, nb::list pieces, bool spaces) {
+             new (self) DeviceTables(model, piece_views(pieces), spaces);
+           }, "model"_a, "pieces"_a, "spaces"_a)
       .def_prop_ro("pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
       .def_prop_ro("rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
       .def_prop_ro("pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
       .def_prop_ro("merged_ids", [](const DeviceTables& self) { return to_numpy(self.merged_ids); }, nb::rv_policy::move)
       .def_ro("merged_shift", &DeviceTables::merged_shift)
+      .def_prop_ro("ranks", [](const DeviceTables& self) { return to_numpy(self.ranks); }, nb::rv_policy::move)
       .def_prop_ro("byte_ids", [](const DeviceTables& self) { return to_numpy(self.byte_ids); }, nb::rv_policy::move)
       .def_prop_ro("ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
       .def_prop_ro("characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
@@ -48,7 +66,8 @@ void bind_device(nb::module_& m) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });
 
-  m.def("split_pairs", [](const CharacterBpe& model) {
+  m.def("split_pairs", [](const Model& model) {
+    if (!model.cuts()) throw Unsupported("a model without split points");
     const SplitPairs pairs = model.cuts()->view();
     const std::vector<uint64_t> near(pairs.near, pairs.near + SplitPairs::kNear * 3);
     return nb::make_tuple(to_numpy(near), to_numpy(model.cuts()->others()), pairs.others_shift);
@@ -57,6 +76,14 @@ void bind_device(nb::module_& m) {
   m.def("device_trie", [](const WordPiece& model) {
     return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());
   }, "model"_a);
+
+  m.def("device_characters", [](nb::bytes charsmap, bool huggingface) {
+    const Charsmap map = charsmap.size() ? Charsmap({charsmap.c_str(), charsmap.size()}) : Charsmap();
+    return to_numpy(DeviceCharacters(map, huggingface).entries);
+  }, "charsmap"_a, "huggingface"_a);
+
+  m.def("device_unigram", [](const Unigram<double>& model) { return unigram_tables(model); }, "model"_a);
+  m.def("device_unigram", [](const Unigram<float>& model) { return unigram_tables(model); }, "model"_a);
 
   m.def("combining_ranks", [] {
     using namespace normalization;

@@ -144,7 +144,7 @@ class NamedTool(Struct, frozen=True, forbid_unknown_fields=True):
 class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of `POST /v1/chat/completions`."""
 
-    messages: list[Any]
+    messages: Annotated[list[Any], Meta(min_length=1)]
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     logprobs: bool = False
     tools: list[ChatTool] = []

@@ -132,7 +132,7 @@ def test_resume():
     )
     event = '{"type":"response.resume","response_id":"resp_1","starting_after":7}'
     assert parse_event(event).starting_after == 7
-    with pytest.raises(RequestError, match="missing required field `response_id`"):
+    with pytest.raises(RequestError, match="response_id is missing"):
         parse_event('{"type":"response.resume"}')
 
 
@@ -157,6 +157,14 @@ def test_reasoning_without_content_says_nothing():
     said = {"role": "assistant", "content": "yes"}
     empty = create(input=[{**REASONING, "encrypted_content": None}, said])
     assert empty.messages() == create(input=[said]).messages() == [said]
+
+
+def test_a_refusal_can_be_sent_back():
+    refusal = {"type": "refusal", "refusal": "I had rather not."}
+    [_, message] = create(
+        input=[{"role": "user", "content": "q"}, {"role": "assistant", "content": [refusal]}]
+    ).messages()
+    assert message == {"role": "assistant", "content": "I had rather not."}
 
 
 def test_calls_and_what_they_gave_can_be_sent_back():

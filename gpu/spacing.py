@@ -1,0 +1,70 @@
+"""A space before each text, as SentencePiece's dummy prefix and HuggingFace's `Metaspace` have it, on the device.
+
+Before a document it is a byte more. Before a text after an added token it is that token's last byte, so that such a token
+has two bytes at least. kernels/spaces.cu moves and marks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.gpu.batch import THREADS, Batch
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.shared import constants
+
+SIGN = "\u2581"
+
+_CONSTANTS = constants("spaces.cu")
+NOWHERE, EACH, FIRST = (_CONSTANTS[f"k{where}"] for where in ("Nowhere", "Each", "First"))
+"""Before which texts a space stands: `Prefix` of kernels/spaces.cu."""
+
+
+class Spaced(NamedTuple):
+    """A batch with room for the spaces, as `Mode.encode` takes it."""
+
+    text: Any
+    offsets: Any
+    guards: NDArray[np.int64] | None
+
+
+def check_added(prefix: int, contents: Collection[bytes]) -> None:
+    """Refuse added tokens that leave no room for a space, or take it.
+
+    Raises:
+        UnsupportedTokenizerError: There is one.
+
+    """
+    if prefix == EACH and min(map(len, contents), default=2) < 2:
+        raise UnsupportedTokenizerError("exact mode: an added token of one byte, where a space follows it")
+    if prefix != NOWHERE and any(content.startswith(b" ") for content in contents):
+        raise UnsupportedTokenizerError("exact mode: an added token that begins with the space before a text")
+
+
+def with_spaces(device: Device, prefix: int, text: Any, offsets: Any, guards: NDArray[np.int64] | None) -> Spaced:
+    """The batch with a byte before each document, if a space may stand there."""
+    if prefix == NOWHERE:
+        return Spaced(text, offsets, guards)
+    if guards is not None:  # a byte for each document that has begun
+        guards = guards + np.searchsorted(device.to_host(offsets), guards, "right")
+    n, n_documents = int(text.size) - SLACK, int(offsets.size) - 1
+    spaced = device.zeros(n + n_documents + SLACK, np.uint8)
+    moved = device.empty(n_documents + 1, np.int64)
+    blocks = max(-(-n // (THREADS * _CONSTANTS["kSpan"])), -(-n_documents // THREADS))
+    given = text, np.uint32(n), offsets, np.uint32(n_documents)
+    device.launch("space_documents", blocks, THREADS, *given, spaced, moved)
+    return Spaced(spaced, moved, guards)
+
+
+def begin_texts(batch: Batch, prefix: int, begins: Any) -> None:
+    """Make those bytes spaces before which texts stand, when added tokens have been found; the others belong to none."""
+    if prefix == NOWHERE:
+        return
+    taken, batch.taken = batch.taken, batch.bit_map()
+    by_words = batch.text, batch.n, np.uint32(prefix), begins, taken, batch.taken
+    batch.launch("begin_texts_by_spaces", -(-batch.n_words // THREADS), *by_words)
