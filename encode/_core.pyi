@@ -895,6 +895,25 @@ def split_pairs(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], i
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
     """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""
 
+def device_characters(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
+    """By code point: what a character map makes of it (core/device/device_characters.h); no `charsmap`: nothing changes.
+
+    Raises:
+        UnsupportedTokenizerError: It is a map with rules that end inside of characters.
+
+    """
+
+def device_unigram(
+    model: HuggingFaceUnigram | SentencePieceUnigram,
+) -> tuple[NDArray[np.uint32], int, NDArray[Any], NDArray[np.uint32], NDArray[np.uint32], int]:
+    """The tables of `UnigramTables` (gpu/kernels/unigram.cu): `TrieUnit`s, a row a unit; where walks begin; scores by id,
+    and of an unknown character; the ids of bytes; bits of control tokens; the unknown token's id.
+
+    Raises:
+        UnsupportedTokenizerError: There is no unknown token.
+
+    """
+
 def combining_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter."""
 

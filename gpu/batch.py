@@ -108,11 +108,11 @@ class Batch:
             )
             earlier = self.taken
 
-    def refuse(self, documents: NDArray[np.int64], reason: int) -> None:
-        """Leave documents out, by their numbers, for a reason of kernels/documents.cuh."""
-        if documents.size:
-            self.refusals[documents] |= np.uint32(reason)
-            self.counters[_COUNTERS["kRefusals"]] = 1
+    def refuse_guarded(self, guards: NDArray[np.int64]) -> None:
+        """Leave out the documents that have one of these places: the model's own pieces may be control tokens."""
+        guarded = np.searchsorted(self.device.to_host(self.offsets), guards, "right") - 1
+        self.refusals[np.unique(guarded)] = _COUNTERS["kGuardedPiece"]
+        self.counters[_COUNTERS["kRefusals"]] = 1
 
     def collect(self, reasons: Mapping[int, str]) -> Encoded:
         """Put the ids side by side, and say why documents are left out: of several reasons, the first in `reasons`."""

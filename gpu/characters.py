@@ -35,11 +35,9 @@ from tokenweir.gpu.batch import THREADS
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
 from tokenweir.gpu.exact import REASONS, MergingBatch, Passage
-from tokenweir.gpu.shared import constants, fields
+from tokenweir.gpu.shared import fields
 from tokenweir.gpu.spacing import EACH, FIRST, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.tables import SearchTables, bpe_fields
-
-_GUARDED = constants("documents.cuh")["kGuardedPiece"]
 
 
 class CharacterBatch(MergingBatch):
@@ -57,8 +55,7 @@ class CharacterBatch(MergingBatch):
         bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)
         batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps)
         if guards is not None and tables.guards_pieces:
-            guarded = np.searchsorted(self._device.to_host(offsets), guards, "right") - 1
-            batch.refuse(np.unique(guarded), _GUARDED)
+            batch.refuse_guarded(guards)
         batch.find_added(searches, guards)
         begin_texts(batch, tables.prefix, batch.begins)
         batch.find_added(tables.user_defined, None, earlier=batch.taken)

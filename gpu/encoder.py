@@ -24,6 +24,7 @@ from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
+from tokenweir.gpu.unigram import UnigramBatch
 from tokenweir.gpu.wordpiece import WordPieceBatch
 
 MAX_BATCH_BYTES = 512 << 20
@@ -87,6 +88,8 @@ def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
         _core.WordPiece: WordPieceBatch,
         _core.CharacterBpe: CharacterBatch,
         _core.SentencePieceBpe: CharacterBatch,
+        _core.HuggingFaceUnigram: UnigramBatch,
+        _core.SentencePieceUnigram: UnigramBatch,
     }
     return batches.get(type(tokenizer.core.model), ExactBatch)(tokenizer, device, **options)
 
@@ -140,7 +143,8 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device.
 
         Args:
-            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, or of WordPiece as BERT has it.
+            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of WordPiece as BERT
+                has it.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device.
             max_batch_bytes: Of text that is on the device at once; a longer document goes to the CPU. None is 512 MiB, or

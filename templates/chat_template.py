@@ -30,7 +30,10 @@ from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
 
 # What control tokens look like, for templates whose tokenizer is not known.
-_TOKEN_FORMS = re.compile(r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]")
+_TOKEN_FORMS = re.compile(
+    r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]"
+    r"|[\[\]][!a-z]?~[!a-z]{0,2}[\[\]]|\]<\][a-z]{1,40}\[>\["  # MiniMax's
+)
 
 _EXAMPLE = (
     {"role": "user", "content": "?"},

@@ -106,8 +106,8 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"reasoning style {self.name!r}: {field} is {value!r}, not one of {known}")
 
 
-HARMONY, MUSE = "harmony", "muse"
-MESSAGES = (HARMONY, MUSE)
+HARMONY, INKLING, MUSE = "harmony", "inkling", "muse"
+MESSAGES = (HARMONY, INKLING, MUSE)
 """Styles that are more than pairs of tags: thinking, calls and answer are messages, which one splitter reads."""
 
 
@@ -128,6 +128,17 @@ STYLES: dict[str, ReasoningStyle] = {
             "<|start|>",
             "<|channel|>",
             "<|message|>",
+        ),
+        # Likewise, by `stream/decode/parsers/inkling.py`.
+        _pair(
+            INKLING,
+            "<|content_thinking|>",
+            "<|end_message|>",
+            *("<|message_model|>", "<|content_text|>", "<|content_thinking|>"),
+            wrappers=(
+                *("<|message_model|>", "<|content_text|>", "<|content_model_end_sampling|>"),
+                *("<|content_invoke_tool_text|>", "<|content_tool_error|>"),
+            ),
         ),
         # Likewise, by `stream/decode/parsers/muse.py`.
         _pair(
@@ -254,7 +265,10 @@ STYLES: dict[str, ReasoningStyle] = {
             "think",
             "<think>",
             "</think>",
-            enders=("<tool_call>", "<minimax:tool_call>", "<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"),
+            enders=(
+                *("<tool_call>", "<minimax:tool_call>", "<iquest_tool_call>", "<｜GCML｜tool_calls>"),
+                *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>"),
+            ),
             token_enders=("<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<｜tool▁calls▁begin｜>"),
         ),
     )

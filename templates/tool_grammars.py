@@ -104,6 +104,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         nests: The text before the tags within a value: `<KEY>` begins a member of an object that `</KEY>` ends, and
             `<item>` an element of an array. Empty if values have no tags of their own.
         trims: A line end at the beginning of a value and one at its end are no part of it.
+        entities: In the names of functions and parameters, `&amp;` and `&quot;` stand for two characters.
 
     Raises:
         ValueError: A tag is missing that none can do without.
@@ -122,6 +123,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     verbatim: tuple[str, ...] = ()
     nests: str = ""
     trims: bool = False
+    entities: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -21,7 +21,12 @@ from tokenweir.templates.tool_grammars import (
     keys_and_values,
 )
 
-_DSML_KEYS: tuple[tuple[str, ValueKind], ...] = (('" string="true">', "string"), ('" string="false">', "json"))
+# vLLM's deepseek_v4.py also takes a parameter without the attribute.
+_DSML_KEYS: tuple[tuple[str, ValueKind], ...] = (
+    ('" string="true">', "string"),
+    ('" string="false">', "json"),
+    ('">', "schema"),
+)
 _KIMI_TYPES = ("number", "integer", "boolean", "object", "array", "null")
 
 TOOL_STYLES: dict[str, ToolStyle] = {
@@ -32,6 +37,13 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             name="harmony",
             opens=("<|channel|>commentary",),
             tokens=("<|start|>", "<|channel|>", "<|message|>", "<|call|>"),
+        ),
+        # Each block is a message: `stream/decode/parsers/inkling.py` finds it.
+        ToolStyle(
+            name="inkling",
+            opens=("<|content_invoke_tool_json|>",),
+            argument_keys=("args",),
+            tokens=("<|message_model|>", "<|content_invoke_tool_json|>"),
         ),
         # Each block is a message to its tool: `stream/decode/parsers/muse.py` finds it.
         invokes(
@@ -79,6 +91,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
                 *((f'" type="{kind}"<|sep|>', "json") for kind in _KIMI_TYPES),
             ),
             value_closes="<|close|>argument<|sep|>",
+            entities=True,
             tokens=("<|open|>", "<|close|>", "<|sep|>"),
         ),
         invokes(
@@ -98,6 +111,25 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             "｜DSML｜",
             key_closes=_DSML_KEYS,
             shows=("DSML", "tool_calls>", "invoke name="),
+        ),
+        # vLLM's deepseek_v41.py: as V4, with a space before each tag's name.
+        invokes(
+            "deepseek-v4.1",
+            ("<｜DSML｜ calls>", '<｜DSML｜ invoke name="'),
+            "</｜DSML｜ calls>",
+            "｜DSML｜ ",
+            key_closes=_DSML_KEYS,
+            shows=("DSML", " calls>", " invoke name="),
+        ),
+        # SGLang's gigachat35_detector.py.
+        invokes(
+            "gigachat3.5",
+            ("<｜GCML｜tool_calls>",),
+            "</｜GCML｜tool_calls>",
+            "｜GCML｜",
+            key_closes=_DSML_KEYS,
+            tokens=("｜GCML｜",),
+            shows=("GCML", "tool_calls>", "invoke name="),
         ),
         invokes(
             "minimax-m2",
@@ -166,6 +198,8 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             "parameter",
             tokens=("<seed:tool_call>", "</seed:tool_call>"),
         ),
+        # V4 is the same without `<tool_sep>` (vLLM's hy_v4_tool_parser.py). Tags may end in any word (`<tool_calls:WORD>`):
+        # `stream/decode/parsers/detection.py` looks for it in the vocabulary.
         keys_and_values(
             "hunyuan-v3",
             "<tool_calls:opensource>",
@@ -174,8 +208,9 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             call_opens="<tool_call:opensource>",
             call_closes="</tool_call:opensource>",
             name_ends=("<tool_sep:opensource>",),
-            tokens=("<tool_calls:opensource>", "<tool_sep:opensource>"),
-            shows=(":opensource", "<tool_calls{}>", "<tool_sep{}>"),
+            name_stops=("<arg_key:opensource>", "</tool_call:opensource>"),
+            tokens=("<tool_calls:opensource>", "</tool_calls:opensource>"),
+            shows=(":opensource", "<tool_calls{}>", "<arg_key{}>"),
         ),
         # The same without a word in its tags (vLLM's hy_v3_tool_parser.py).
         keys_and_values(
@@ -185,8 +220,9 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             call_opens="<tool_call>",
             call_closes="</tool_call>",
             name_ends=("<tool_sep>",),
-            tokens=("<tool_calls>", "<tool_sep>"),
-            shows=("<tool_calls>", "<tool_sep>"),
+            name_stops=("<arg_key>", "</tool_call>"),
+            tokens=("<tool_calls>", "<arg_key>"),
+            shows=("<tool_calls>", "<arg_key>"),
         ),
         keys_and_values(
             "glm",
@@ -195,6 +231,13 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             name_stops=("\n", "<arg_key>", "</tool_call>"),
             tokens=("<tool_call>", "<arg_key>"),
             shows=("<tool_call>", "<arg_key>"),
+        ),
+        # SGLang's iquest_q1_detector.py: as GLM, in tags of its own.
+        keys_and_values(
+            "iquest-q1",
+            "<iquest_tool_call>",
+            "</iquest_tool_call>",
+            name_stops=("\n", "<arg_key>", "</iquest_tool_call>"),
         ),
         LiteralStyle(
             name="gemma4",
@@ -319,7 +362,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             "</tool_calls>",
             lists=True,
             separators=("",),
-            unlike=("<tool_sep>", "<arg_key>"),
+            unlike=("<arg_key>",),
         ),
         # Some models of the family spell the token (vLLM's granite_engine_tool_parser.py).
         ToolStyle(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from device.clock import Bench, Numbers, check_ids, same_ids
-from device.peers import BERT, GPT2, LLAMA2
+from device.peers import BERT, GPT2, LLAMA2, SENTENCEPIECE_JA, T5
 from shared.report import DATA, ROOT
 from shared.texts import TEXTS
 
@@ -29,6 +29,9 @@ VOCABULARIES = (
     "qwen3/tokenizer.json",
     BERT,
     LLAMA2,
+    "llama-2/tokenizer.model",
+    T5,
+    SENTENCEPIECE_JA,
 )
 LANGUAGES = ("English", "Chinese", "Japanese", "chat")
 DOCUMENTS = 1_000_000

@@ -22,6 +22,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 
 GPT2, CL100K = "gpt2/tokenizer.json", "openai/cl100k_base.tiktoken"
 LLAMA2, BERT = "llama-2/tokenizer.json", "bert-base-uncased/tokenizer.json"
+T5, SENTENCEPIECE_JA = "t5-small/tokenizer.json", "sp-test-unigram-ja/tokenizer.model"
 
 READ = {
     GPT2: {
@@ -34,6 +35,7 @@ READ = {
     CL100K: {"tiktoken": CL100K, "gigatoken": CL100K, "fastokens": CL100K, "tokenweir": CL100K},
     LLAMA2: {"tokenizers": LLAMA2, "tokenweir": LLAMA2},
     BERT: {"tokenizers": BERT, "tokenweir": BERT},
+    T5: {"tokenizers": T5, "tokenweir": T5},
 }
 """For each vocabulary the libraries that read it, ours on the CPU among them, and from which file."""
 

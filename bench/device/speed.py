@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from device.clock import Bench, Numbers, check_ids, on_device, rates
-from device.peers import BERT, CL100K, GPT2, LLAMA2, beside
+from device.peers import BERT, CL100K, GPT2, LLAMA2, T5, beside
 from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -167,8 +167,8 @@ def _beside_peers(bench: Bench, vocabulary: str) -> Numbers:
 
 
 def models(bench: Bench) -> Numbers:
-    """GB/s of batches by BPE of characters (Llama 2) and by WordPiece (BERT), end to end, beside the libraries, whose number
-    is that of their threads; and how many documents went to the CPU.
+    """GB/s of batches by BPE of characters (Llama 2), by WordPiece (BERT) and by Unigram (T5), end to end, beside the libraries,
+    whose number is that of their threads; and how many documents went to the CPU.
     """
     batches = {
         f"{name}, {language}": bench.batch(language, n, length)
@@ -176,7 +176,7 @@ def models(bench: Bench) -> Numbers:
         for language in LANGUAGES
     }
     numbers: Numbers = {}
-    for vocabulary in (LLAMA2, BERT):
+    for vocabulary in (LLAMA2, BERT, T5):
         tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
         made = GpuEncoder(tok, device=bench.device)
         peers = beside(bench.threads, vocabulary, list(batches.values()), bench.repeats)

@@ -8,6 +8,10 @@ _INSIDE = (
     "thought cannot be told from that before the thought goes on"
 )
 _REPEATED = "a repeated opener is cut out where only white space comes before it: the template opened the thinking"
+_SHOWN = (
+    "whether thinking is open is what the tags in the prompt's ids show: where the template leaves out the closer or the "
+    "opener of a thought that is continued, the prompt says the contrary"
+)
 _FENCED = "text goes out as the model wrote it; that test cuts off the fence round JSON that a schema asked for"
 
 ON_PURPOSE: dict[tuple[str, int], str] = {
@@ -24,6 +28,8 @@ ON_PURPOSE: dict[tuple[str, int], str] = {
     ("Cohere2MoE", 2883): _SPECIAL,
     ("Reka-Edge", 5385): _INSIDE,
     ("meta-llama-Llama-3.1-8B-Instruct", 6302): _FENCED,
+    ("NVIDIA-Nemotron-Nano-v2", 5865): _SHOWN,
+    ("Apriel-1.6-15b-Thinker-fixed", 6239): _SHOWN,
     ("openai-gpt-oss-120b", 6442): _SPECIAL,
     ("openai-gpt-oss-120b", 6547): _TEXT,
     ("openai-gpt-oss-120b", 6556): _TEXT,

@@ -72,7 +72,7 @@ def _steps(normalizer: SingleNormalizer, automata: list[Automaton]) -> Iterator[
         case BertNormalizer():
             yield from _bert(normalizer)
         case Precompiled(charsmap):
-            yield _core.Precompiled(_from_base64(charsmap))
+            yield _core.Precompiled(charsmap_of(charsmap))
         case SentencePieceNormalizer():
             yield _core.SentencePieceText(
                 normalizer.charsmap,
@@ -86,7 +86,8 @@ def _steps(normalizer: SingleNormalizer, automata: list[Automaton]) -> Iterator[
             assert_never(normalizer)
 
 
-def _from_base64(charsmap: str) -> bytes:
+def charsmap_of(charsmap: str) -> bytes:
+    """The character map that a `Precompiled` has as base64."""
     try:
         return a2b_base64(charsmap, strict_mode=True)
     except ValueError as error:

@@ -19,4 +19,13 @@ __device__ inline uint32_t multibyte_at(const uint8_t* text, uint32_t n, uint32_
   return length == 0 ? kNotUtf8 : length;
 }
 
+// A character's UTF-8, its first byte the lowest.
+__device__ inline uint32_t utf8_of(uint32_t c) {
+  if (c < 0x80) return c;
+  const uint32_t last = 0x80 | (c & 0x3F), before = 0x80 | (c >> 6 & 0x3F), first = 0x80 | (c >> 12 & 0x3F);
+  if (c < 0x800) return (0xC0 | c >> 6) | last << 8;
+  if (c < 0x10000) return (0xE0 | c >> 12) | before << 8 | last << 16;
+  return (0xF0 | c >> 18) | first << 8 | before << 16 | last << 24;
+}
+
 }  // namespace tokenweir

@@ -41,7 +41,7 @@ class OutputOptions(TypedDict, total=False):
             its name.
         tool_style: How tool calls are found in the answer: "auto" by the style that the template or the vocabulary shows,
             or a style or its name; None leaves them in the text. The default is "auto" for `chat()` with tools, and else
-            None. Harmony and Muse have calls of their own, which are always found.
+            None. Harmony, Inkling and Muse have calls of their own, which are always found.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
         skip_special_tokens: Control tokens give no text, which is the default; tags are found all the same.
         byte_fallback: As for `DecodeStream`.

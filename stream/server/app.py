@@ -3,6 +3,7 @@
 POST /v1/chat/completions    OpenAI's Chat Completions, whole or as a stream of server-sent events
 POST /v1/completions         texts or ids to go on with
 POST /v1/responses           OpenAI's and Open Responses' responses, likewise
+POST /v1/responses/compact   a conversation made shorter, for the input of a response
 WS   /v1/responses           the same over a socket: one `Session` a connection
 GET  /v1/models              the models
 POST /tokenize, /detokenize  as vLLM has them

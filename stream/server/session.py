@@ -24,7 +24,13 @@ from tokenweir.stream.server.outbox import Outbox, Sender
 from tokenweir.stream.server.wire.errors import RequestError, error_detail
 from tokenweir.stream.server.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
 from tokenweir.stream.server.wire.messages import ChatMessage
-from tokenweir.stream.server.wire.requests import ResponseCancel, ResponseCreate, ResponseResume, parse_event
+from tokenweir.stream.server.wire.requests import (
+    ResponseCancel,
+    ResponseCreate,
+    ResponseResume,
+    continued_by,
+    parse_event,
+)
 
 NORMAL = 1000
 GOING_AWAY = (1001, "the server is shutting down")
@@ -154,6 +160,7 @@ class Session:
                     await self._tell_owner(message)
         except RequestError as error:
             self._service.metrics.refuse(error.code)
+            self._forget(continued_by(message))
             self._outbox.put(encode(ErrorEvent(error_detail(error), error.status)))
             await self._outbox.room()  # or a client that reads no errors could make ever more of them
 
@@ -249,12 +256,18 @@ class Session:
             self._subscription.close()
 
     def _keep(self, current: ResponseTask) -> None:
-        """Remember the conversation for `previous_response_id`; a failed response leaves the one before it."""
+        """Remember the conversation for `previous_response_id`."""
         if current.stream.status == "failed":
+            self._forget(current.stream.previous_id)
             return
         messages = current.conversation()
         fits = len(msgspec.json.encode(messages)) <= self._limits.max_message_bytes
         self._last = (current.stream.id, messages) if fits else None
+
+    def _forget(self, response_id: str | None) -> None:
+        """Forget the response that a failed request was to continue, as Open Responses wants it; a stored one is still found."""
+        if self._last is not None and self._last[0] == response_id:
+            self._last = None
 
     def _watch(self) -> None:
         """Close the connection when an event cannot be sent, or no request comes, for too long."""

@@ -215,6 +215,17 @@ def test_commands_complete(window):
     screen.expect("Thinking is set to hide.")
 
 
+@pytest.mark.parametrize(("columns", "second"), [(80, " " * 9 + "too"), (20, "the conversation as")])
+def test_help_stands_in_columns_where_there_is_room(window, columns, second):
+    screen = window("Yes.<|im_end|>", columns=columns, rows=60)
+    screen.type("/help")
+    screen.keys("Enter")
+    lines = screen.expect("follows.").split("\n")
+    save = next(i for i, line in enumerate(lines) if line.startswith("/save "))
+    assert lines[save].startswith("/save    FILE: write")
+    assert lines[save + 1].startswith(second)
+
+
 def test_history_stays(window, tmp_path):
     history = tmp_path / "state" / "history"
     screen = window("Yes.<|im_end|>", history=history)

@@ -49,6 +49,45 @@ def test_letters_and_digits_all_stay(text):
     assert [sign for sign in drawn(text, 200) if sign.isalpha()] == [sign for sign in text if sign.isalpha()]
 
 
+TABLE = """\
+| what is written | tokens | meaning |
+|:----------------|-------:|---------|
+| encode | 12 | takes a text and gives the ids of it |
+| https://example.org/a/very/long/path/that/has/no/space | 3 | decodes |
+"""
+
+
+def test_a_table_that_has_room_is_one():
+    header, rule, first, *_ = (line.rstrip() for line in drawn(TABLE, 120).split("\n") if line.strip())
+    assert header.split() == ["what", "is", "written", "tokens", "meaning"]
+    assert set(rule.strip()) == {"─"}
+    assert first.startswith(" encode ")
+    assert first.endswith("    12  takes a text and gives the ids of it")
+    assert header.index("tokens") + len("tokens") == first.index("12") + len("12")
+
+
+@pytest.mark.parametrize("width", [6, 10, 20, 33, 60, 80])
+def test_a_table_that_has_little_room_loses_nothing(width):
+    signs = sorted(sign for sign in drawn(TABLE, 300) if sign.isalnum() or sign in ":/.")
+    shown = drawn(TABLE, width)
+    assert all(len(line) <= width for line in shown.split("\n"))
+    assert not set(shown) & set("…")
+    if any(set(line.strip()) == {"─"} for line in shown.split("\n")):  # a table: every sign once
+        assert sorted(sign for sign in shown if sign.isalnum() or sign in ":/.") == signs
+    else:
+        assert "".join(shown.split()) == (
+            "whatiswritten:encodetokens:12meaning:takesatextandgivestheidsofit"
+            "whatiswritten:https://example.org/a/very/long/path/that/has/no/spacetokens:3meaning:decodes"
+        )
+
+
+@pytest.mark.parametrize("width", [33, 60, 80])
+def test_words_of_a_table_stay_whole(width):
+    words = ["takes", "text", "gives", "decodes", "tokens", "meaning"]
+    shown = drawn(TABLE, width).split()
+    assert [word for word in words if word not in shown and f"{word}:" not in shown] == []
+
+
 @pytest.mark.parametrize(
     ("text", "end"),
     [

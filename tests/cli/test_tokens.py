@@ -56,6 +56,14 @@ def test_at_a_terminal():
     assert "\x1b[30;48;2;207;232;255mHel" in between
 
 
+def test_no_styles_where_they_are_not_wanted():
+    command = (sys.executable, "-m", "tokenweir", "tokens", "Hello")
+    with PseudoTerminal(*command, env=environment(NO_COLOR="1")) as screen:
+        between = screen.expect("characters")
+        assert screen.end() == 0
+    assert "\x1b[" not in between
+
+
 def test_a_picture(tmp_path):
     path = tmp_path / "tokens.svg"
     assert tokens("--svg", str(path), TEXT).exit_code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -70,7 +71,21 @@ def write_arrow(path, texts):
     return path
 
 
-WRITE = {"a.txt": write_lines, "a.jsonl": write_jsonl, "a.parquet": write_parquet, "a.arrow": write_arrow}
+def write_arrow_stream(path, texts):
+    table = pa.table({"text": texts, "n": range(len(texts))})
+    with pa.ipc.new_stream(path, table.schema) as stream:
+        for batch in table.to_batches(max_chunksize=40):
+            stream.write_batch(batch)
+    return path
+
+
+WRITE = {
+    "a.txt": write_lines,
+    "a.jsonl": write_jsonl,
+    "a.parquet": write_parquet,
+    "a.arrow": write_arrow,
+    "stream.arrow": write_arrow_stream,
+}
 
 
 # -- readers of shards that share nothing with the writers --------------------------------------------------------------
@@ -187,10 +202,27 @@ def test_empty_files_and_a_last_line_without_its_end(tok, tmp_path):
     (tmp_path / "empty.jsonl").write_text("")
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "empty.parquet")
     write_arrow(tmp_path / "empty.arrow", [])
+    write_arrow_stream(tmp_path / "empty_stream.arrow", [])
     paths = sorted(path for path in tmp_path.iterdir() if path.is_file())
     for shard_format, read in READ.items():
         run(paths, tmp_path / shard_format, DocumentEncoder(tok, "text"), format=shard_format, workers=1)
         assert read(tmp_path / shard_format)[0] == [tok.encode(text) for text in ("a", "", "b c")]
+
+
+def test_empty_lines_of_json_are_no_documents(tok, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\n{"text": "one"}\r\n \t\r\n{"text": "two"}\n\n{"text": ""}\n\n')
+    for part_bytes in (5, 1000):
+        parts = plan([path], part_bytes)
+        batches = [batch for part in parts for batch in DocumentEncoder(tok, "text").encode(part)]
+        assert [tok.decode(row) for batch in batches for row in batch.ids] == ["one", "two", ""]
+    for name, line, words in (
+        ("cut.jsonl", b'{"text": ', "line 4: Input data was truncated"),
+        ("number.jsonl", b'{"text": 5}', "line 4: 'text': is int, not a text"),
+    ):
+        (tmp_path / name).write_bytes(b'\n\n{"text": "one"}\n' + line + b"\n")
+        with pytest.raises(CorpusError, match=words):
+            run([tmp_path / name], tmp_path / f"{name}.ids", DocumentEncoder(tok, "text"), workers=1)
 
 
 def test_large_vocabularies_take_32_bits(tok, tmp_path):
@@ -265,11 +297,14 @@ def test_a_template_that_marks_nothing_gives_no_mask(tmp_path):
     [
         ("a.jsonl", b'{"text": "a"}\n{"text": nul}\n', r"a.jsonl: line 2: JSON is malformed"),
         ("a.jsonl", b'{"text": "a"}\n{"test": "b"}\n', r"a.jsonl: line 2: 'text': is missing or null"),
-        ("a.jsonl", b'{"text": "a"}\n\n', r"a.jsonl: line 2: Input data was truncated"),
+        ("a.jsonl", b'{"text": "a"}\n{', r"a.jsonl: line 2: Input data was truncated"),
         ("a.jsonl", b'{"text": 5}\n', r"a.jsonl: line 1: 'text': is int, not a text"),
         ("a.jsonl", b"[1]\n", r"a.jsonl: line 1: Expected `object`, got `array`"),
         ("a.txt", b"fine\n\xff\n", r"a.txt: line 2: 'text': is not UTF-8"),
         ("a.parquet", b"PAR1 no", r"a.parquet: "),
+        ("a.arrow", b"ARROW1 no", r"a.arrow: "),
+        ("a.arrow", b"neither a file nor a stream", r"a.arrow: "),
+        ("a.arrow", b"", r"a.arrow: "),
         ("a.csv", b"", r"a.csv: the name of an input ends with one of \.parquet"),
     ],
 )
@@ -307,7 +342,7 @@ def test_an_error_in_a_process_is_told_and_the_rest_stays(tok, tmp_path):
     with pytest.raises(CorpusError, match=r"9.txt: line 1"):
         run([*good, bad], tmp_path / "out", DocumentEncoder(tok, "text"), workers=2)
     bad.write_text("mended\n")
-    with pytest.raises(CorpusError, match="has shards of other files, options or another tokenizer"):
+    with pytest.raises(CorpusError, match=r"has shards of a run with other files \(.*9.txt\): choose another folder"):
         run([*good, bad], tmp_path / "out", DocumentEncoder(tok, "text"), workers=2)
 
 
@@ -317,13 +352,14 @@ def test_a_folder_of_something_else(tok, texts, tmp_path):
     run([path], tmp_path / "out", encoder, workers=1)
     again = run([path], tmp_path / "out", encoder, workers=1)
     assert again.resumed == again.total
-    for other, options in (
-        (encoder, {"format": "npy"}),
-        (encoder, {"part_bytes": 100}),
-        (DocumentEncoder(tok, "text", {"parse_special": False}), {}),
-        (DocumentEncoder(tok.with_added_tokens(["naïve"]), "text"), {}),
+    for other, options, what in (
+        (encoder, {"format": "npy"}, "another format"),
+        (encoder, {"part_bytes": 100}, "another part_bytes"),
+        (encoder, {"part_bytes": 100, "format": "npy"}, "another format, another part_bytes"),
+        (DocumentEncoder(tok, "text", {"parse_special": False}), {}, "other options"),
+        (DocumentEncoder(tok.with_added_tokens(["naïve"]), "text"), {}, "another tokenizer"),
     ):
-        with pytest.raises(CorpusError, match="choose another folder"):
+        with pytest.raises(CorpusError, match=f"has shards of a run with {what}: choose another folder"):
             run([path], tmp_path / "out", other, workers=1, **options)
     (tmp_path / "out" / "manifest.jsonl").write_text("what\n")
     with pytest.raises(CorpusError, match="is no manifest"):
@@ -341,6 +377,46 @@ def test_an_input_that_changes_meanwhile(tok, texts, tmp_path):
 
     with pytest.raises(CorpusError, match="has changed since the run began"):
         run([path], tmp_path / "out", DocumentEncoder(tok, "text"), part_bytes=2000, workers=1, report=change)
+
+
+def test_an_input_that_goes_meanwhile(tok, texts, tmp_path):
+    path = write_lines(tmp_path / "a.txt", texts)
+
+    def remove(progress):
+        if progress.shards == 1:
+            path.unlink()
+
+    with pytest.raises(CorpusError, match=r"a\.txt: No such file"):
+        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), part_bytes=2000, workers=1, report=remove)
+
+
+WITH_LITTLE_ROOM = """
+import resource, sys
+from tokenweir.cli import main
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))
+    sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("shard_format", READ)
+def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
+    path = write_lines(tmp_path / "a.txt", [f"{n} {text}" for n in range(200) for text in texts])
+    arguments = ["encode-files", str(path), "--part-size", "1", "--format", shard_format, "--workers", str(workers)]
+    script = tmp_path / "with_little_room.py"
+    script.write_text(WITH_LITTLE_ROOM)
+    found = subprocess.run(
+        [sys.executable, script, "20000", *arguments, "-o", tmp_path / "out"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 1
+    assert re.fullmatch(rf"tokenweir: error: {re.escape(str(tmp_path / 'out'))}: .*File too large.*\n", found.stderr)
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
+    assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
+    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(f"{n} {text}") for n in range(200) for text in texts]
 
 
 def test_a_shard_that_was_removed_is_made_again(tok, texts, tmp_path):
@@ -382,9 +458,9 @@ def test_no_more_than_so_much_is_read_at_a_time(texts, tmp_path, name, monkeypat
     longest = max(len(text.encode()) for text in texts)
     (part,) = plan([path], 1 << 30)
     sizes = []
-    for values, first in inputs.read_columns(part, ["text"]):
+    for values, numbers in inputs.read_columns(part, ["text"]):
         found = values["text"].to_pylist() if hasattr(values["text"], "to_pylist") else values["text"]
-        assert first == sum(n for n, _ in sizes)
+        assert list(numbers) == [*range(sum(n for n, _ in sizes), sum(n for n, _ in sizes) + len(found))]
         sizes.append((len(found), sum(len(text if isinstance(text, bytes) else text.encode()) for text in found)))
     assert sum(n for n, _ in sizes) == len(texts)
     assert max(size for _, size in sizes) < 2 * 2000 + longest

@@ -62,6 +62,11 @@ finds the style that the chat template or the vocabulary shows. Own styles: [how
 ## Thinking
 
 {table(["name", "also", "opens", "closes"], thinking)}
+
+## Left out
+
+Styles that vLLM 0.33 and SGLang 0.5.23 have and this page has not: `hf`, `beam` and `response_template`, whose markup is no
+style but what a checkpoint's own `response_template` says.
 """
 
 

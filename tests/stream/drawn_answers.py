@@ -15,7 +15,7 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.delivery.merge import merge
-from tokenweir.templates.reasoning_styles import HARMONY, MESSAGES, MUSE, STYLES
+from tokenweir.templates.reasoning_styles import HARMONY, INKLING, MESSAGES, MUSE, STYLES
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
 SETTINGS = settings(max_examples=int(os.environ.get("EXAMPLES", "60")))
@@ -50,6 +50,10 @@ MESSAGE_TEXTS = {
             "<|start|>assistant to=f",
             "<|message|>",
         ),
+    ],
+    INKLING: [
+        *("<|message_model|><|content_thinking|>", "<|message_model|><|content_text|>", "<|end_message|>"),
+        '<|message_model|>f<|content_invoke_tool_json|>{"name": "f", "args": {"a": 1}}',
     ],
     MUSE: [
         *("<|start|>assistant to=self<|message|>", "<|start|>assistant to=user<|message|>", "<|eom|>", "<|eot|>"),

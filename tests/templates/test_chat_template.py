@@ -257,6 +257,12 @@ def test_parsed_arguments_are_checked_like_other_text():
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_template_shows_its_control_tokens():
+    source = "{{ bos_token }}<|im_start|>[INST]]~!b[]~b]ai[e~[]<]minimax[>[{{ messages[-1].content[0:2] }} [a] <b c>"
+    template = ChatTemplate(source, special_tokens={"bos_token": "<s>"})
+    assert template.control_tokens == ("<s>", "<|im_start|>", "[INST]", "]~!b[", "]~b]", "[e~[", "]<]minimax[>[")
+
+
 def test_a_template_that_looks_into_user_text():
     source = "{{ 'tool' if messages[0].content.startswith('<tool>') else 'user' }}"
     assert render(source, [{"role": "user", "content": "<tool>"}]) == "tool"

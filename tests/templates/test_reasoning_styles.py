@@ -17,7 +17,7 @@ def test_names_and_families_find_their_style():
 
 def test_an_unknown_name_lists_those_that_exist():
     with pytest.raises(
-        ValueError, match=r"^unknown reasoning style 'thinks'; known are harmony, muse, gemma4, seed-oss, "
+        ValueError, match=r"^unknown reasoning style 'thinks'; known are harmony, inkling, muse, gemma4, seed-oss, "
     ):
         style_of("thinks")
 

@@ -71,6 +71,13 @@ class Trie {
     return value;
   }
 
+  // Calls `use(key, value)` for every key, in their order.
+  template <class Use>
+  void for_each(Use&& use) const {
+    std::string key;
+    for_each_below(root_, key, use);
+  }
+
   // The memory that it takes.
   size_t bytes() const { return units_.size() * sizeof(TrieUnit); }
 
@@ -174,6 +181,18 @@ class Trie {
       open.insert(open.end(), children.rbegin(), children.rend());
     }
     units_.shrink_to_fit();
+  }
+
+  template <class Use>
+  void for_each_below(uint32_t base, std::string& key, Use& use) const {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+      const TrieUnit unit = units_[base ^ byte];
+      if (!unit.is_child_by(static_cast<uint8_t>(byte))) continue;
+      key.push_back(static_cast<char>(byte));
+      if (unit.value() != kAbsent) use(std::string_view(key), unit.value());
+      if (unit.base) for_each_below(unit.base, key, use);
+      key.pop_back();
+    }
   }
 
   void set_value(uint32_t unit, uint32_t value) {

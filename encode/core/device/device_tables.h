@@ -24,6 +24,14 @@
 
 namespace tokenweir {
 
+// A token as it stands in text that has a space for U+2581.
+inline std::string with_spaces(std::string_view token) {
+  constexpr std::string_view sign = "\u2581";
+  std::string text(token);
+  for (size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at)) text.replace(at, sign.size(), " ");
+  return text;
+}
+
 struct DeviceTables {
   std::vector<PieceSlot> pieces;
   std::vector<uint8_t> rest;
@@ -102,14 +110,6 @@ struct DeviceTables {
     put_pairs(bpe);
     put_merged(bpe);
     put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b); });
-  }
-
-  static constexpr std::string_view kSign = "\xE2\x96\x81";  // U+2581
-
-  static std::string with_spaces(std::string_view token) {
-    std::string text(token);
-    for (size_t at = text.find(kSign); at != std::string::npos; at = text.find(kSign, at)) text.replace(at, kSign.size(), " ");
-    return text;
   }
 
   // Whether merging makes a token of its text.

@@ -112,6 +112,14 @@ class Unigram : public Model {
 
   size_t trie_bytes() const { return trie_.bytes(); }
 
+  // What kernels need.
+  const Trie& trie() const { return trie_; }
+  const std::vector<Score>& scores() const { return scores_; }
+  Score unknown_score() const { return unknown_score_; }
+  uint32_t unknown() const { return unk_id_; }                                // kNone: none
+  const std::array<uint32_t, 256>& byte_ids() const { return byte_ids_; }    // kNone: no fallback
+  bool is_control(uint32_t id) const { return control_[id]; }
+
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
   static constexpr Score kUnknownPenalty = 10, kMaxSum = 100000;

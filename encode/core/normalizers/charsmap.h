@@ -80,6 +80,39 @@ class Charsmap {
     return found;
   }
 
+  // Calls `use(c)` for each character that stands behind another one in what a rule replaces; for some more than once.
+  template <class Use>
+  void for_each_later_character(Use&& use) const {
+    struct Visit {
+      uint32_t node;
+      uint32_t c, missing;  // of a character that is not complete: its bits so far, and its bytes that are missing
+      bool is_later;
+    };
+    std::vector<Visit> open{{0, 0, 0, false}};
+    std::vector<bool> seen(units_.size());  // behind whole characters
+    size_t steps = 0;
+    while (!open.empty() && !units_.empty()) {
+      const auto [node, bits, missing, is_later] = open.back();
+      open.pop_back();
+      if (missing > 0 && is_later && has_value(units_[node]))
+        throw Unsupported("precompiled_charsmap: a rule that ends inside a character");
+      if (++steps > kMaxBytes) throw Unsupported("precompiled_charsmap: rules whose characters are too many to tell");
+      for (uint32_t byte = 1; byte < 256; byte++) {
+        const uint32_t child = base(node) ^ byte;
+        if (label(units_[child]) != byte) continue;
+        const uint32_t left = missing > 0 ? missing - 1 : utf8_length(static_cast<uint8_t>(byte)) - 1;
+        const uint32_t c = missing > 0 ? bits << 6 | (byte & 0x3F) : left == 0 ? byte : byte & (0x3F >> left);
+        if (left > 0) {
+          open.push_back({child, c, left, is_later});
+          continue;
+        }
+        if (is_later) use(c);
+        if (!seen[child]) open.push_back({child, 0, 0, true});
+        seen[child] = true;
+      }
+    }
+  }
+
   // HuggingFace: the shortest one.
   Rule shortest(const uint8_t* text, size_t n) const {
     Rule found;

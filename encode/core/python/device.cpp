@@ -6,15 +6,28 @@
 #include <nanobind/stl/vector.h>
 
 #include "encoder/added_tokens.h"
+#include "device/device_characters.h"
 #include "device/device_contents.h"
 #include "device/device_nfc.h"
 #include "device/device_tables.h"
+#include "device/device_unigram.h"
 #include "models/wordpiece.h"
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "normalizers/normalization_forms.h"
 
 namespace tokenweir {
+
+namespace {
+
+template <class Score>
+nb::tuple unigram_tables(const Unigram<Score>& model) {
+  const DeviceUnigram<Score> tables(model);
+  return nb::make_tuple(rows<uint32_t>(tables.trie.units()), tables.trie.root(), to_numpy(tables.scores),
+                        to_numpy(tables.byte_ids), to_numpy(tables.control), tables.unknown);
+}
+
+}  // namespace
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceTables>(m, "DeviceTables")
@@ -63,6 +76,14 @@ void bind_device(nb::module_& m) {
   m.def("device_trie", [](const WordPiece& model) {
     return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());
   }, "model"_a);
+
+  m.def("device_characters", [](nb::bytes charsmap, bool huggingface) {
+    const Charsmap map = charsmap.size() ? Charsmap({charsmap.c_str(), charsmap.size()}) : Charsmap();
+    return to_numpy(DeviceCharacters(map, huggingface).entries);
+  }, "charsmap"_a, "huggingface"_a);
+
+  m.def("device_unigram", [](const Unigram<double>& model) { return unigram_tables(model); }, "model"_a);
+  m.def("device_unigram", [](const Unigram<float>& model) { return unigram_tables(model); }, "model"_a);
 
   m.def("combining_ranks", [] {
     using namespace normalization;

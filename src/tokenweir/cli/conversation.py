@@ -115,12 +115,13 @@ class Conversation:
                 self.note(f"{command} is not a command; /help lists them\n")
         return True
 
-    def note(self, text: str) -> None:
-        """Say something that is not part of an answer."""
+    def note(self, text: str, indent: int = 0) -> None:
+        """Say something that is not part of an answer; lines that do not fit go on behind `indent` spaces."""
         sys.stdout.flush()
         if sys.stderr.isatty():
             width = window(sys.stderr)[0]
-            text = "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+            margin = " " * (indent if width > 4 * indent else 0)
+            text = "\n".join(textwrap.fill(line, width, subsequent_indent=margin) for line in text.split("\n"))
         sys.stderr.write(dim(text, styled(sys.stderr)))
         sys.stderr.flush()
 
@@ -129,7 +130,7 @@ class Conversation:
     def _help(self) -> None:
         names = ", ".join(recording.name for recording in recordings())
         for command, text in COMMANDS.items():
-            self.note(f"{command:8} {text.format(recordings=names)}\n")
+            self.note(f"{command:8} {text.format(recordings=names)}\n", indent=9)
         self.note(KEYS)
 
     def _set(self, name: str, value: str) -> None:

@@ -1,16 +1,21 @@
 """Markdown as a model writes it, for a terminal.
 
 Nothing that a model says goes missing: HTML, images, links' definitions and the backslashes of LaTeX, which rich would
-leave out, stay text, and a single line feed stays one.
+leave out, stay text, and a single line feed stays one. A table whose words do not fit beside each other becomes a list.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Heading, Markdown, MarkdownElement
+from rich.markdown import Heading, Markdown, MarkdownElement, TableElement
+from rich.measure import Measurement, measure_renderables
+from rich.table import Table
+from rich.text import Text
 
 _PARSER = (
     MarkdownIt("commonmark", {"html": False})
@@ -31,10 +36,72 @@ class _BoldHeading(Heading):
         yield self.text
 
 
+class _WholeTable(TableElement):
+    """A table whose words stay whole; where the window is too narrow for it, a line a cell, behind its column's name.
+
+    rich's own cuts the ends of words off.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
+        rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
+        for name in names:
+            name.stylize("markdown.table.header")
+        table = Table(box=box.SIMPLE, pad_edge=False, style="markdown.table.border", collapse_padding=True)
+        for name in names:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        columns = [
+            measure_renderables(console, options.update(width=_ENDLESS), column)
+            for column in zip(names, *rows, strict=True)
+        ]
+        whole = Measurement.get(console, options.update(width=_ENDLESS), table).maximum
+        widths = _widths(columns, options.max_width - (whole - sum(column.maximum for column in columns)))
+        if widths is None:
+            yield from _listed(names, rows)
+            return
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+        yield table
+
+
+_ENDLESS = 1 << 20  # columns
+_LONG_WORD = 16  # columns of a word from which on it may be broken, as addresses are and what has no spaces
+
+
+def _widths(columns: Sequence[Measurement], room: int) -> list[int] | None:
+    """How wide each column is to be; None if there is no room for their words. What wants little more gets it first."""
+    widths = [min(column.minimum, _LONG_WORD) for column in columns]
+    spare = room - sum(widths)
+    if spare < 0:
+        return None
+    wishes = sorted((column.maximum - widths[i], i) for i, column in enumerate(columns))
+    for done, (wish, i) in enumerate(wishes):
+        more = min(wish, spare // (len(wishes) - done))
+        widths[i] += more
+        spare -= more
+    return widths
+
+
+def _listed(names: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Iterator[Text]:
+    if not rows:
+        yield from names
+    for number, row in enumerate(rows):
+        if number:
+            yield Text()
+        for name, cell in zip(names, row, strict=True):
+            yield Text.assemble(name, ": ", cell) if name else cell
+
+
 class LightMarkdown(Markdown):
     """A text of Markdown to print; rich draws it."""
 
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "heading_open": _BoldHeading}
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _BoldHeading,
+        "table_open": _WholeTable,
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)

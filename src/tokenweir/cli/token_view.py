@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tokenweir.cli.options import missing_extra
-from tokenweir.cli.terminal import visible
+from tokenweir.cli.terminal import styled, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ class TokenView:
 
     def print(self, out: TextIO) -> None:
         """Print the text and its ids, in colours where `out` is a terminal that has them."""
-        self._print(_console(file=out))
+        self._print(_console(file=out, color_system="auto" if styled(out) else None))
 
     def svg(self, width: int = 84) -> str:
         """Draw what `print` would show as SVG, `width` characters wide; it needs no font but a monospaced one."""

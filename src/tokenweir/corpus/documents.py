@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,18 +60,18 @@ class DocumentEncoder:
 
         """
         columns = [self.column] if self.template is None else [self.column, "tools"]
-        for values, first in read_columns(part, columns):
+        for values, numbers in read_columns(part, columns):
             texts = values[self.column]
             if self.template is not None:
-                yield self._conversations(texts, values.get("tools"), part, first)
+                yield self._conversations(texts, values.get("tools"), part, numbers)
                 continue
             try:
                 yield Batch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None)
             except (TypeError, ValueError) as error:
-                number, why = self._culprit(texts)
+                place_in_batch, why = self._culprit(texts)
                 if why is None:
                     raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
-                raise CorpusError(f"{place(part, first + number)}: {self.column!r}: {why}") from error
+                raise CorpusError(f"{place(part, numbers[place_in_batch])}: {self.column!r}: {why}") from error
 
     def _culprit(self, texts: Any) -> tuple[int, str | None]:
         """The first text that cannot be encoded, and why."""
@@ -86,11 +86,11 @@ class DocumentEncoder:
                 return number, f"is {type(text).__name__}, not a text"
         return 0, None
 
-    def _conversations(self, messages: Any, tools: Any, part: Part, first: int) -> Batch:
+    def _conversations(self, messages: Any, tools: Any, part: Part, numbers: Sequence[int]) -> Batch:
         rows: list[list[int]] = []
         masks: list[list[int]] = []
         given = zip(_plain(messages), _plain(tools) if tools is not None else [None] * len(messages), strict=True)
-        for number, (conversation, schemas) in enumerate(given, first):
+        for number, (conversation, schemas) in zip(numbers, given, strict=True):
             try:
                 row, mask = self._conversation(conversation, schemas)
             except (TemplateError, TextError) as error:

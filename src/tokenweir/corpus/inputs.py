@@ -1,13 +1,15 @@
 """Input files: how they are cut into parts, and what is in one.
 
-A part is read by itself: whole row groups of a Parquet file, whole record batches of an Arrow file, or the lines of a text
-or JSONL file that begin in a range of bytes. The cut depends on nothing but the files and the size that is asked for.
+A part is read by itself: whole row groups of a Parquet file, whole record batches of an Arrow file or stream, or the lines
+of a text or JSONL file that begin in a range of bytes. The cut depends on nothing but the files and the size that is asked for.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -57,10 +59,14 @@ class Input(msgspec.Struct, frozen=True):
         """Refuse a file that is no longer the same.
 
         Raises:
-            CorpusError: It has changed.
+            CorpusError: It has changed, or is gone.
 
         """
-        if Input.at(Path(self.path)) != self:
+        try:
+            now = Input.at(Path(self.path))
+        except OSError as error:
+            raise CorpusError(f"{self.path}: {error.strerror}") from error
+        if now != self:
             raise CorpusError(f"{self.path}: has changed since the run began")
 
 
@@ -125,11 +131,9 @@ def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, in
             [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)], size, part_bytes
         )
     elif kind == "arrow":
-        import pyarrow
-
-        with pyarrow.memory_map(str(path)) as source:
-            batches = pyarrow.ipc.open_file(source).num_record_batches
-        yield from _grouped([size // max(1, batches)] * batches, size, part_bytes)
+        with _record_batches(path) as (_, batches):
+            number = sum(1 for _ in batches)
+        yield from _grouped([size // max(1, number)] * number, size, part_bytes)
     else:
         for start in range(0, max(size, 1), part_bytes):
             stop = min(start + part_bytes, size)
@@ -150,10 +154,26 @@ def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple
         yield 0, 0, size
 
 
+@contextmanager
+def _record_batches(path: str | Path) -> Iterator[tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]]:
+    """The schema and the record batches of an Arrow file, or of a stream, as datasets writes them; none is read before use."""
+    import pyarrow
+
+    with pyarrow.memory_map(str(path)) as source:
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        if is_file:
+            file = pyarrow.ipc.open_file(source)
+            yield file.schema, map(file.get_batch, range(file.num_record_batches))
+        else:
+            stream = pyarrow.ipc.open_stream(source)
+            yield stream.schema, iter(stream)
+
+
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     """Read what the columns have, batch by batch.
 
     Args:
@@ -161,8 +181,8 @@ def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[s
         columns: The first must be there; of a JSONL or text file with others only what is there.
 
     Yields:
-        A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of the batch's
-        first row or line in its part.
+        A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of each row or
+        line in its part.
 
     Raises:
         CorpusError: A column is not there, or a line is not JSON or lacks it; says which.
@@ -176,11 +196,11 @@ def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[s
         case "jsonl":
             yield from _json_lines(part, columns)
         case _:
-            for lines, first in _line_batches(part):
-                yield {columns[0]: lines}, first
+            for lines, numbers in _line_batches(part):
+                yield {columns[0]: lines}, numbers
 
 
-def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(part.input.path)
@@ -191,23 +211,20 @@ def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, 
     batch_rows = max(1, min(1 << 16, rows * BATCH_BYTES // max(1, size)))
     first = 0
     for batch in file.iter_batches(batch_rows, row_groups=list(groups), columns=wanted, use_threads=False):
-        yield {name: _strings(batch.column(name)) for name in wanted}, first
+        yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
         first += batch.num_rows
 
 
-def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
-    import pyarrow
-
-    with pyarrow.memory_map(part.input.path) as source:
-        reader = pyarrow.ipc.open_file(source)
-        wanted = _present(reader.schema.names, columns, part)
+def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+    with _record_batches(part.input.path) as (schema, batches):
+        wanted = _present(schema.names, columns, part)
         first = 0
-        for i in range(part.start, part.stop):
-            batch = reader.get_batch(i).select(wanted)
+        for whole in islice(batches, part.start, part.stop):
+            batch = whole.select(wanted)
             step = max(1, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes))
             for at in range(0, batch.num_rows, step):
                 some = batch.slice(at, step)
-                yield {name: _strings(some.column(name)) for name in wanted}, first
+                yield {name: _strings(some.column(name)) for name in wanted}, range(first, first + some.num_rows)
                 first += some.num_rows
 
 
@@ -225,29 +242,33 @@ def _strings(array: pyarrow.Array) -> pyarrow.Array:
     return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
 
 
-def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], int]]:
+def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     fields: list[tuple[str, type, Any]] = [(f"f{i}", object, None) for i in range(len(columns))]
     row = msgspec.defstruct("row", fields, rename={f"f{i}": name for i, name in enumerate(columns)})
     decoder = msgspec.json.Decoder(row)
-    for lines, first in _line_batches(part):
+    for lines, numbers in _line_batches(part):
         found: dict[str, list[Any]] = {name: [] for name in columns}
-        for number, line in enumerate(lines, first):
+        kept: list[int] = []
+        for number, line in zip(numbers, lines, strict=True):
             try:
                 values = decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
+                if not line.strip():  # an empty line is no document
+                    continue
                 raise CorpusError(f"{place(part, number)}: {error}") from error
             for i, name in enumerate(columns):
                 found[name].append(getattr(values, f"f{i}"))
-        yield found, first
+            kept.append(number)
+        yield found, kept
 
 
-def _line_batches(part: Part) -> Iterator[tuple[list[bytes], int]]:
-    """The lines that begin in a part, without their line feeds, and the number of the first of each batch."""
+def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
+    """The lines that begin in a part, without their line feeds, and the number of each."""
     with open(part.input.path, "rb") as file:
         _first_line(file, part)
         first = 0
         while lines := _some_lines(file, part.stop):
-            yield lines, first
+            yield lines, range(first, first + len(lines))
             first += len(lines)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -109,10 +109,10 @@ class Manifest:
     def _read(self) -> None:
         first, *lines = self._path.read_bytes().split(b"\n")
         try:
-            if msgspec.json.decode(first, type=RunHeader) != self._header:
-                raise CorpusError(
-                    f"{self._folder}: has shards of other files, options or another tokenizer: choose another folder"
-                )
+            found = msgspec.json.decode(first, type=RunHeader)
+            if found != self._header:
+                differences = ", ".join(_differences(found, self._header))
+                raise CorpusError(f"{self._folder}: has shards of a run with {differences}: choose another folder")
         except msgspec.MsgspecError as error:
             raise CorpusError(f"{self._path}: is no manifest: {error}") from error
         for line in lines[:-1]:  # what has no line feed behind it was cut short
@@ -126,6 +126,21 @@ class Manifest:
     def _rewrite(self) -> None:
         shards = [msgspec.json.encode(shard) for _, shard in sorted(self.shards.items())]
         store(self._path, b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
+
+
+def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:
+    """What is not the same, in words."""
+    if found.version != wanted.version:
+        yield f"another version ({found.version})"
+    if found.inputs != wanted.inputs:
+        others = sorted({file.path for file in set(found.inputs) ^ set(wanted.inputs)})
+        yield f"other files ({others[0]})" if others else "files in another order"
+    names = sorted(found.settings.keys() | wanted.settings.keys())
+    changed = [name for name in names if found.settings.get(name) != wanted.settings.get(name)]
+    if found.tokenizer != wanted.tokenizer and "options" not in changed:  # its hash depends on them
+        yield "another tokenizer"
+    for name in changed:
+        yield f"other {name}" if name == "options" else f"another {name}"
 
 
 def _size(path: Path) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tokenweir.corpus.documents import DocumentEncoder
+from tokenweir.corpus.documents import Batch, DocumentEncoder
 from tokenweir.corpus.inputs import KINDS, Part, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
 from tokenweir.corpus.shards import WRITERS, Format
@@ -141,16 +141,27 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
 
 def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Part) -> Shard:
     part.input.check()
-    writer = WRITERS[format](folder, f"part-{part.number:05d}", encoder.tokenizer.vocab_size, masks=encoder.loss_mask)
+    name = f"part-{part.number:05d}"
     try:
-        for batch in encoder.encode(part):
-            writer.write(batch)
+        with WRITERS[format](folder, name, encoder.tokenizer.vocab_size, masks=encoder.loss_mask) as writer:
+            for batch in _batches(encoder, part):
+                writer.write(batch)
+            part.input.check()
+            return Shard(part.number, writer.close(), writer.documents, writer.tokens)
+    except CorpusError:
+        raise
+    except OSError as error:
+        raise CorpusError(f"{folder}: {error}") from error
+
+
+def _batches(encoder: DocumentEncoder, part: Part) -> Iterator[Batch]:
+    """The documents of a part; an error names its input."""
+    try:
+        yield from encoder.encode(part)
+    except CorpusError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, CorpusError):
-            raise
         raise CorpusError(f"{part.input.path}: {error}") from error
-    part.input.check()
-    return Shard(part.number, writer.close(), writer.documents, writer.tokens)
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------

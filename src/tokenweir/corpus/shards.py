@@ -6,7 +6,7 @@ import os
 import struct
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ def id_type(vocab_size: int) -> np.dtype[Any]:
 
 
 class ShardWriter(ABC):
-    """Writes one shard under temporary names, and renames its files when it is whole.
+    """Writes one shard under temporary names, and renames its files when it is whole; otherwise they go when it is left.
 
     Attributes:
         documents: How many were written.
@@ -49,6 +49,13 @@ class ShardWriter(ABC):
         self._files: list[str] = []
         self.documents = self.tokens = 0
         self._begin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for name in self._files:
+            self._temporary(name).unlink(missing_ok=True)
 
     def write(self, batch: Batch) -> None:
         """Add documents."""

@@ -2,7 +2,7 @@
 
 A splitter (`base.Splitter`) takes text by `feed`, in whatever parts it comes, and gives `Piece`s: which stretch of the
 text belongs to which channel, and what goes out for it. `ReasoningParser` finds thinking, `ToolParser` finds calls in
-the answer, `ThinkingAndTools` is the two together, and `Harmony` and `Muse` read formats that are both.
+the answer, `ThinkingAndTools` is the two together, and `Harmony`, `Inkling` and `Muse` read formats that are both.
 
 Another style, if it differs in its markup only, is a row of a table: `templates/reasoning_styles.py` for thinking,
 `templates/tool_styles.py` for calls. `ToolParser` finds the opening text of a block of calls; what reads the block is

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -12,15 +13,24 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
+from tokenweir.stream.decode.parsers.inkling import START as MESSAGE_MODEL
+from tokenweir.stream.decode.parsers.inkling import Inkling
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.reasoning_styles import HARMONY, MESSAGES, STYLES, ReasoningStyle
+from tokenweir.templates.reasoning_styles import HARMONY, INKLING, MESSAGES, STYLES, ReasoningStyle
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES
+
+_ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # which some templates write with ordinary tokens
+
+
+_WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # in which Hunyuan's tags end
+
+S = TypeVar("S", ReasoningStyle, ToolStyle)
 
 
 class PromptReading(NamedTuple):
@@ -55,6 +65,7 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
         TokenIdError: One of those ids is outside the vocabulary.
 
     """
+    style = None if style is None else as_spelled(tok, style)
     candidates = _candidates(tok) if style is None else (style,)
     ends, longest = _turn_ends(tok, style)
     opened = _opened(candidates, LastTurn(tok, prompt_ids, ends), longest)
@@ -111,9 +122,11 @@ def find_splitter(
         style = frame
     elif tool_style is None and (found := Styles(vocabulary_style(tok), None).messages) is not None:
         tool_style = TOOL_STYLES[found]  # headers are no text, whatever becomes of the thinking
-    styles = Styles(style, vocabulary_tools(tok) if tool_style == "auto" else tool_style)
+    calls = vocabulary_tools(tok) if tool_style == "auto" else tool_style
+    styles = Styles(style, None if calls is None else as_spelled(tok, calls))
     if styles.messages:
-        return _messages(styles, tool_schemas, _after_start(tok, prompt_ids)), styles
+        start = MESSAGE_MODEL if styles.messages == INKLING else START
+        return _messages(styles, tool_schemas, _after_start(tok, prompt_ids, start)), styles
     opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
     return make_splitter(styles, tool_schemas, inside=inside, opener=opener), styles
 
@@ -143,7 +156,8 @@ def _messages(
     thinking = ANSWER if styles.thinking is None else REASONING
     if styles.messages == HARMONY:
         return Harmony(before, thinking=thinking)
-    return Muse(tool_schemas, before, thinking=thinking)
+    kind = Inkling if styles.messages == INKLING else Muse
+    return kind(tool_schemas, before, thinking=thinking)
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:
@@ -180,7 +194,10 @@ def found_again(
         reasoning = None if thinking is None else known[thinking]
     if tool_style is None or tool_style == "auto":
         tool_style = None if calls is None else TOOL_STYLES[calls]
-    return Styles(reasoning, tool_style)
+    return Styles(
+        None if reasoning is None else as_spelled(tok, reasoning),
+        None if tool_style is None else as_spelled(tok, tool_style),
+    )
 
 
 def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
@@ -199,7 +216,7 @@ def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
 @once_a_tokenizer
 def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     """Find the first style of tool calls whose control tokens are in a vocabulary."""
-    for style in TOOL_STYLES.values():
+    for style in (as_spelled(tok, style) for style in TOOL_STYLES.values()):
         if style.tokens and _has_all(tok, style.tokens) and not any(_has_all(tok, (text,)) for text in style.unlike):
             return style
     return None
@@ -223,14 +240,29 @@ def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
 
 @once_a_tokenizer
 def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
-    """All styles, each family's tags as its vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
-    found = next((text for text in tok.control_texts if text.startswith("<think:") and text.endswith(">")), None)
-    if found is None or found in STYLES["hunyuan"].openers:
-        return tuple(STYLES.values())
-    word = found[len("<think:") : -1]
-    closer, ender = f"</think:{word}>", f"<tool_calls:{word}>"
-    own = replace(STYLES["hunyuan"], openers=(found,), closers=(closer,), tokens=(found, closer), token_enders=(ender,))
-    return tuple((STYLES | {"hunyuan": own}).values())
+    """All styles, their tags as the vocabulary has them."""
+    return tuple(as_spelled(tok, style) for style in STYLES.values())
+
+
+def as_spelled(tok: Tokenizer, style: S) -> S:
+    """Give a style its tags as a vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
+    word = _tag_word(tok)
+    if word in (None, _WORD) or not any(_WORD in tag for tag in style.marks):
+        return style
+    fields = {name: _with_word(getattr(style, name), word) for name in style.__struct_fields__}
+    return replace(style, **fields)
+
+
+def _with_word(value: Any, word: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_with_word(part, word) for part in value)
+    return value.replace(_WORD, word) if isinstance(value, str) else value
+
+
+@once_a_tokenizer
+def _tag_word(tok: Tokenizer) -> str | None:
+    """Find the word in which Hunyuan's tags end, if a vocabulary has such tags."""
+    return next((found[1] for text in tok.control_texts if (found := _WORDED.fullmatch(text))), None)
 
 
 @once_a_tokenizer
@@ -245,9 +277,9 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
     return ends, max(len(opener) for style in styles for opener in style.openers)
 
 
-def _after_start(tok: Tokenizer, prompt_ids: Sequence[int]) -> Iterator[str] | None:
-    """Decode what comes after a prompt's last `<|start|>`, which begins a message; None if there is none."""
-    start_id = tok.token_to_id(START)
+def _after_start(tok: Tokenizer, prompt_ids: Sequence[int], start: str) -> Iterator[str] | None:
+    """Decode what comes after a prompt's last token that begins a message; None if there is none."""
+    start_id = tok.token_to_id(start)
     if start_id is None:
         return None
     turn = LastTurn(tok, prompt_ids, _core.IdSet([start_id]))
@@ -265,9 +297,11 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
         openers = {opener for candidate in candidates for opener in candidate.openers}
         found = _found(openers, turn.texts(), longest)
         parsers = {c.name: ReasoningParser(c) for c in candidates if not found.isdisjoint(c.openers)}
-    for text in turn.texts() if parsers else ():
+    for place, text in enumerate(turn.texts() if parsers else ()):
+        role = None if place else _ROLE.match(text)
+        content = text[role.end() :] if role else text
         for parser in parsers.values():
-            parser.feed(text)
+            parser.feed(content)
     thinking = {name for name, parser in parsers.items() if parser.channel is REASONING}
     return [candidate for candidate in candidates if candidate.name in open_at_end | thinking]
 

@@ -142,7 +142,7 @@ class ParameterBlock(SteppedBlock):
         self._name += text[place:end]
         end = self._hold_back(text, place, end)
         if mark:
-            name = self._name.strip()
+            name = self._unescaped(self._name.strip())
             if not _NAME.fullmatch(name):
                 return self._release(f"{name!r:.80} is no name of a function", end, out)
             self._name = name
@@ -201,6 +201,7 @@ class ParameterBlock(SteppedBlock):
         end = self._hold_back(text, place, end)
         if mark:
             self._kind = kinds[mark]
+            self._key = self._unescaped(self._key)
             end = self._hold_back(text, end, end + len(mark))
             if self._style.value_opens:
                 self._state = "unvalued"
@@ -333,6 +334,9 @@ class ParameterBlock(SteppedBlock):
     def _string(self, text: str) -> list[Piece]:
         """Write a part of a string; what stays as it is, is a piece of its own, since it may have passed before."""
         return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(text)]
+
+    def _unescaped(self, name: str) -> str:
+        return name.replace("&quot;", '"').replace("&amp;", "&") if self._style.entities else name
 
     def _types(self) -> frozenset[str]:
         return parameter_types(self._schemas.get(self._name, {}), self._key.strip())

@@ -30,10 +30,11 @@ from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Meter
 from tokenweir.stream.server.wire.chat import ChatRequest
+from tokenweir.stream.server.wire.compaction import question
 from tokenweir.stream.server.wire.completions import CompletionRequest
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage
-from tokenweir.stream.server.wire.requests import ResponseCreate
+from tokenweir.stream.server.wire.requests import InputFields, ResponseCompact, ResponseCreate
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.shown_styles import style_of_answer
 from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
@@ -105,10 +106,9 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
 
 def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
     """The job of a response that continues a conversation."""
-    system = [] if asked.instructions is None else [{"role": "system", "content": asked.instructions}]
     return Job(
         model=model,
-        messages=system + conversation,
+        messages=_system(asked) + conversation,
         sampling=asked.sampling(max_tokens=asked.max_output_tokens),
         template_kwargs=asked.template_kwargs(),
         tools=asked.definitions(),
@@ -117,6 +117,15 @@ def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessa
         alignment=asked.logprobs or bool(asked.return_token_ids),
         generate=asked.generate is not False,
     )
+
+
+def compact_job(asked: ResponseCompact, model: str, conversation: list[ChatMessage]) -> Job:
+    """The job of a conversation's summary."""
+    return Job(model=model, messages=_system(asked) + question(conversation), sampling=Sampling())
+
+
+def _system(asked: InputFields) -> list[ChatMessage]:
+    return [] if asked.instructions is None else [{"role": "system", "content": asked.instructions}]
 
 
 class Answer(Protocol):

@@ -22,7 +22,7 @@ from tokenweir.stream.server.wire.events import (
 from tokenweir.stream.server.wire.items import new_response_id
 from tokenweir.stream.server.wire.kept_events import event_size, merge_events
 from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
-from tokenweir.stream.server.wire.requests import ResponseCreate
+from tokenweir.stream.server.wire.requests import InputFields, ResponseCreate
 from tokenweir.stream.server.wire.responses import ResponseStream
 
 logger = logging.getLogger("tokenweir.serve")
@@ -158,13 +158,18 @@ class Responses:
         service.check_open()
         model = service.model(request.model)
         service.check_max_tokens(request.max_output_tokens, "max_output_tokens")
-        before = await self._continued(request.previous_response_id, client, last)
-        conversation = request.messages(before)
+        conversation = await self.conversation(request, client, last)
         task = ResponseTask(service, request, model=model, conversation=conversation, client=client)
         if task.background:
             self._make_room()
             self._background[task.stream.id] = task
         return task
+
+    async def conversation(
+        self, request: InputFields, client: str, last: tuple[str, list[ChatMessage]] | None = None
+    ) -> list[ChatMessage]:
+        """What a request says, after what it continues; raises as `create`."""
+        return request.messages(await self._continued(request.previous_response_id, client, last))
 
     def find(self, response_id: str, client: str) -> ResponseTask:
         """The client's background response of this id.

@@ -18,16 +18,18 @@ from tokenweir.stream.delivery.merge import merge, size_of
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
 from tokenweir.stream.server.answers.generation import Generation
-from tokenweir.stream.server.answers.job import Job, chat_job, completion_job
+from tokenweir.stream.server.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.server.answers.response_task import Responses, ResponseTask
 from tokenweir.stream.server.http.endpoints import JSON
 from tokenweir.stream.server.http.exchange import DONE, EventStream, read_object, while_connected
 from tokenweir.stream.server.wire.chat import parse_chat
 from tokenweir.stream.server.wire.chat_answers import ChatAnswer, sse
+from tokenweir.stream.server.wire.compaction import compacted
 from tokenweir.stream.server.wire.completions import CompletionAnswer, parse_completion
 from tokenweir.stream.server.wire.errors import ErrorBody, RequestError, error_detail
 from tokenweir.stream.server.wire.events import LAST_EVENTS, ResponseEvent, encode
-from tokenweir.stream.server.wire.requests import parse_create
+from tokenweir.stream.server.wire.items import new_id
+from tokenweir.stream.server.wire.requests import parse_compact, parse_create
 
 T = TypeVar("T")
 
@@ -52,6 +54,7 @@ class Api:
             Route("/v1/chat/completions", self.chat_completions, methods=["POST"]),
             Route("/v1/completions", self.completions, methods=["POST"]),
             Route("/v1/responses", self.responses, methods=["POST"]),
+            Route("/v1/responses/compact", self.compact, methods=["POST"]),
         ]
 
     async def chat_completions(self, request: Request) -> Response:
@@ -169,6 +172,20 @@ class Api:
             _leave(task, subscription)
             raise
 
+    async def compact(self, request: Request) -> Response:
+        """`POST /v1/responses/compact`: a conversation made shorter, for the input of the next response."""
+        asked = parse_compact(await read_object(request, self._service), max_items=self._limits.max_items)
+        model = self._service.model(asked.model)
+        conversation = await self._responses.conversation(asked, request.scope["tokenweir.client"])
+        generation = self._generate(new_id("cmp"), compact_job(asked, model, conversation), request)
+        try:
+            await while_connected(request, _started(generation))
+            deltas = await while_connected(request, self._all(generation))
+            return Response(msgspec.json.encode(compacted(conversation, deltas)), media_type=JSON)
+        except BaseException:
+            generation.drop()
+            raise
+
     async def _response_events(self, subscription: Subscription[ResponseEvent]) -> AsyncIterator[bytes]:
         try:
             while events := await subscription.take():
@@ -184,6 +201,9 @@ class Api:
         with generation.subscribe() as subscription:
             while items := await subscription.take():
                 yield items
+
+    async def _all(self, generation: Generation[T]) -> list[T]:
+        return [item async for items in self._batches(generation) for item in items]
 
     def _cut_off(self, model: str) -> Callable[[], None]:
         return partial(self._service.metrics.cut_off, model)

@@ -117,10 +117,7 @@ function endNodes(record) {
 
 function figures({ usage, first, seconds, note }) {
   const parts = [];
-  if (usage) {
-    const thought = usage.output_tokens_details.reasoning_tokens;
-    parts.push(`${usage.input_tokens} tokens in`, `${usage.output_tokens} out` + (thought ? ` (${thought} thinking)` : ""));
-  }
+  if (usage) parts.push(`${usage.input_tokens} tokens in`, `${usage.output_tokens} out`);
   if (first) parts.push(`first token ${first.toFixed(2)} s`);
   if (usage?.output_tokens > 1 && seconds) parts.push(`${((usage.output_tokens - 1) / seconds).toFixed(1)} tok/s`);
   if (note) parts.push(note);

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tokenweir.stream.events import Usage
 from tokenweir.stream.server.wire.errors import ErrorDetail
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
@@ -95,7 +96,7 @@ class TextConfig(Struct, frozen=True):
     """How an answer is formatted: `{"type": "text"}`, or a JSON schema where the engine can be held to one."""
 
     format: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "text"})
-    verbosity: str | None = None
+    verbosity: str | UnsetType = UNSET
 
 
 class InputTokensDetails(Struct, frozen=True):
@@ -119,6 +120,16 @@ class ResponseUsage(Struct, frozen=True):
     total_tokens: int
     output_tokens_details: OutputTokensDetails
     input_tokens_details: InputTokensDetails = InputTokensDetails()
+
+    @classmethod
+    def of(cls, usage: Usage) -> ResponseUsage:
+        """The counts of an answer."""
+        return cls(
+            input_tokens=usage.prompt_tokens,
+            output_tokens=usage.completion_tokens,
+            total_tokens=usage.prompt_tokens + usage.completion_tokens,
+            output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
+        )
 
 
 class ResponseError(Struct, frozen=True):

@@ -11,67 +11,21 @@ Extensions to `response.create`, named as in the Chat Completions of other serve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.server.wire.checking import convert, count_items, offered_fields, parse_object, show
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.events import FunctionTool, NamedFunction, TextConfig
-from tokenweir.stream.server.wire.messages import ChatMessage, Conversation
+from tokenweir.stream.server.wire.input_items import InputItem, conversation_of
+from tokenweir.stream.server.wire.messages import ChatMessage
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
-
-
-class _InputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
-    text: str
-
-
-class _OutputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="output_text"):
-    text: str
-    annotations: list[Any] | None = None
-    logprobs: list[Any] | None = None
-
-
-class _ReasoningText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning_text"):
-    text: str
-
-
-class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
-    role: Literal["user", "assistant", "system", "developer"]
-    content: str | list[_InputText | _OutputText]
-    id: str | None = None
-    status: str | None = None
-    phase: str | None = None
-
-
-class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
-    content: list[_ReasoningText] | None = None
-    summary: list[Any] | None = None
-    encrypted_content: None = None  # clients send back the null that stood in the response object
-    id: str | None = None
-    status: str | None = None
-
-
-class _FunctionCall(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
-    call_id: str
-    name: str
-    arguments: str
-    id: str | None = None
-    status: str | None = None
-
-
-class _FunctionCallOutput(
-    Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
-):
-    call_id: str
-    output: str | list[_InputText]
-    id: str | None = None
-    status: str | None = None
 
 
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,9 +55,11 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
     def echo(self) -> TextConfig:
         """The same in the response object."""
         if self.format is None or self.format.type == "text":
-            return TextConfig(verbosity=self.verbosity)
+            return TextConfig(verbosity=self.verbosity or UNSET)
         given = {name: value for name, value in msgspec.to_builtins(self.format).items() if value is not None}
-        return TextConfig({"strict": True} | given if self.format.type == "json_schema" else given, self.verbosity)
+        return TextConfig(
+            {"strict": True} | given if self.format.type == "json_schema" else given, self.verbosity or UNSET
+        )
 
 
 class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
@@ -116,7 +72,34 @@ Metadata = Annotated[
 """With OpenAI's bounds: a response repeats it in three events."""
 
 
-class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said, and what was said before it."""
+
+    model: str | None = None
+    input: str | list[InputItem] | None = None
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    prompt_cache_key: str | None = None
+    service_tier: Literal["auto", "default"] | None = None
+
+    def messages(self, after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
+        """The messages before and the input, as messages for a chat template, without `instructions`.
+
+        Raises:
+            RequestError: The output of a call that was never made, or nothing that could be answered.
+
+        """
+        messages = conversation_of(() if self.input is None else self.input, after)
+        if not messages and self.instructions is None:
+            raise RequestError("input is missing", code="missing_required_parameter", param="input")
+        return messages
+
+
+class ResponseCompact(InputFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/responses/compact`: a conversation that is to become shorter; `model` is always named."""
+
+
+class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The event `response.create`.
 
     Attributes:
@@ -151,10 +134,6 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     type: Literal["response.create"]
-    model: str | None = None
-    input: str | list[_Message | _Reasoning | _FunctionCall | _FunctionCallOutput] | None = None
-    instructions: str | None = None
-    previous_response_id: str | None = None
     max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
@@ -170,9 +149,7 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     store: bool | None = None
     text: Text | None = None
     max_tool_calls: Annotated[int, Meta(ge=1)] | None = None
-    prompt_cache_key: str | None = None
     safety_identifier: str | None = None
-    service_tier: Literal["auto", "default"] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     stream: bool | None = None
@@ -185,37 +162,6 @@ class ResponseCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def logprobs(self) -> bool:
         """Whether the answer's text is to have its tokens with their logprobs."""
         return "message.output_text.logprobs" in self.include
-
-    def messages(self, after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
-        """The messages before and the input, as messages for a chat template, without `instructions`.
-
-        Raises:
-            RequestError: The output of a call that was never made, or nothing that could be answered.
-
-        """
-        conversation = Conversation(after)
-        if isinstance(self.input, str):
-            conversation.say("user", self.input)
-            return conversation.end()
-        for place, item in enumerate(self.input or ()):
-            match item:
-                case _Message():
-                    conversation.say(item.role, _text(item.content))
-                case _Reasoning():
-                    conversation.think(_text(item.content or ""))
-                case _FunctionCall():
-                    conversation.call(item.call_id, item.name, item.arguments)
-                case _FunctionCallOutput():
-                    try:
-                        conversation.answer(item.call_id, _text(item.output))
-                    except LookupError as error:
-                        raise RequestError(
-                            f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id"
-                        ) from error
-        messages = conversation.end()
-        if not messages and self.instructions is None:
-            raise RequestError("input is missing", code="missing_required_parameter", param="input")
-        return messages
 
     @property
     def functions(self) -> list[FunctionTool]:
@@ -271,10 +217,6 @@ def _definition(tool: FunctionTool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description or "", "parameters": parameters}
 
 
-def _text(content: str | Sequence[_InputText | _OutputText | _ReasoningText]) -> str:
-    return content if isinstance(content, str) else "".join(part.text for part in content)
-
-
 class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
     """The event `response.cancel`: stop generating; `response_id` guards against stopping the next response."""
 
@@ -295,6 +237,8 @@ class ResponseResume(Struct, frozen=True, forbid_unknown_fields=True):
     response_id: str
     starting_after: Annotated[int, Meta(ge=-1)] | None = None
 
+
+T = TypeVar("T", bound=Struct)
 
 ClientEvent = ResponseCreate | ResponseCancel | ResponseResume
 
@@ -343,7 +287,26 @@ def parse_create(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCrea
     return request
 
 
-def _checked(event: dict[str, Any], struct: type[ClientEvent], max_items: int) -> ClientEvent:
+def parse_compact(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCompact:
+    """The body of `POST /v1/responses/compact`, checked; raises as `parse_event`."""
+    if body.get("model") is None:
+        raise RequestError("model is missing", code="missing_required_parameter", param="model")
+    return _checked(body, ResponseCompact, max_items)
+
+
+class _Continuing(Struct, frozen=True, tag_field="type", tag="response.create"):
+    previous_response_id: str | None = None
+
+
+def continued_by(data: str | bytes) -> str | None:
+    """The response that a `response.create` was to continue, whatever else is wrong with it."""
+    try:
+        return msgspec.json.decode(data, type=_Continuing).previous_response_id
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _checked(event: dict[str, Any], struct: type[T], max_items: int) -> T:
     count_items(event, ("input", "tools"), max_items)
     event = _supported(event, struct)
     if isinstance(tools := event.get("tools"), list):

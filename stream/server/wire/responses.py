@@ -33,6 +33,7 @@ class ResponseStream:
 
     Attributes:
         id: The response's id.
+        previous_id: The id of the response that it continues.
         status: `in_progress` until the last event has been made.
         finished: Whether it has been.
         output: The items that are done.
@@ -50,6 +51,7 @@ class ResponseStream:
         prompt_ids: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         self.id = response_id or new_response_id()
+        self.previous_id = request.previous_response_id
         self.status: ev.ResponseStatus = "in_progress"
         self.output: list[ev.Item] = []
         self.finished = False
@@ -181,7 +183,7 @@ class ResponseStream:
             self._response,
             status=status,
             output=self.output,
-            usage=None if usage is None else _wire_usage(usage),
+            usage=None if usage is None else ev.ResponseUsage.of(usage),
             completed_at=completed_at,
             error=error,
             incomplete_details=incomplete_details,
@@ -220,12 +222,3 @@ def _logprobs(delta: Delta) -> list[float | None]:
     if delta.alignment is None:
         return [None] * len(delta.token_ids)
     return [None if logprob is None else max(NO_PROBABILITY, float(logprob)) for logprob in delta.alignment.logprobs]
-
-
-def _wire_usage(usage: Usage) -> ev.ResponseUsage:
-    return ev.ResponseUsage(
-        input_tokens=usage.prompt_tokens,
-        output_tokens=usage.completion_tokens,
-        total_tokens=usage.prompt_tokens + usage.completion_tokens,
-        output_tokens_details=ev.OutputTokensDetails(usage.reasoning_tokens),
-    )

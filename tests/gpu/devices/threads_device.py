@@ -35,6 +35,8 @@ from tokenweir.encode.spec import (
     Pattern,
     Prepend,
     Replace,
+    SentencePiece,
+    SentencePieceNormalizer,
     TokenizerSpec,
     WordPiece,
 )
@@ -55,10 +57,11 @@ DOCUMENTS: dict[str, list[str | bytes]] = {
     "blockbpe": [ENGLISH * 3, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20, ENGLISH * 8],
     "algorithm1": [ENGLISH, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20],
     "characters": [ENGLISH * 95, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "aa" * 60, "a" * 600, b"\xff\xfeab", " a"],
+    "unigram": [ENGLISH * 25, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "a" * 90, b"\xff\xfeab", "é " * 40],
     "words": [ENGLISH * 95, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "a\u0301" * 90, b"\xff\xfeab"],
 }
 """Documents by what they exercise: a tile and its neighbours, merges by a warp, merges by a block, the paper's mode and its
-own algorithm, BPE of characters, WordPiece.
+own algorithm, BPE of characters, Unigram, WordPiece.
 """
 
 
@@ -95,6 +98,22 @@ def tokenizer_of(kind: str) -> Tokenizer:
                 added_tokens=(AddedToken("<x>"),),
             )
         )
+    if kind == "unigram":
+        pieces = ["<unk>", "▁", *letters, *map("▁".__add__, letters), "拦", "aaa", "aa▁"]
+        return Tokenizer.from_spec(
+            TokenizerSpec(
+                model=SentencePiece(
+                    algorithm="Unigram",
+                    pieces=(found := list(dict.fromkeys(pieces))),
+                    scores=[-1.0 - len(piece) % 3 for piece in found],
+                    types=bytes([2, *(1 for _ in found[1:])]),
+                    unk_id=0,
+                ),
+                normalizer=SentencePieceNormalizer(),
+                decoder=DecoderSequence((ByteFallback(), Fuse())),
+                added_tokens=(AddedToken("<x>"),),
+            )
+        )
     if kind == "characters":
         tokens = ["<unk>", "▁", *(f"<0x{byte:02X}>" for byte in range(256)), *letters, "▁a", "aaaa"]
         return Tokenizer.from_spec(
@@ -116,7 +135,7 @@ def tokenizer_of(kind: str) -> Tokenizer:
 def main(kind: str, kernels: str = str(SOURCES)) -> int:
     tok = tokenizer_of(kind)
     device = ThreadsDevice(sorted(Path(kernels).glob("*.cu")))
-    options: dict[str, Any] = {} if kind == "words" else {"workers": 2}
+    options: dict[str, Any] = {} if kind in ("unigram", "words") else {"workers": 2}
     if of_the_paper := kind in ("blockbpe", "algorithm1"):
         options = {"mode": "blockbpe", "block": 64, "literal": kind == "algorithm1"}
     encoder = GpuEncoder(tok, device=device, **options)

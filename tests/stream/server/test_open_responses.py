@@ -9,7 +9,7 @@ import json
 import httpx
 import openresponses_types as schemas
 import pytest
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from serving import TOK, Script, say, serving, socket_to, until
 
 from tokenweir.stream.engines.protocol import EngineStep
@@ -62,6 +62,16 @@ TESTS = {
             ]
         },
     ),
+    "assistant phase": (
+        HELLO,
+        {
+            "input": [
+                {"type": "message", "role": "assistant", "phase": "commentary", "content": "I use the saved number."},
+                {"type": "message", "role": "assistant", "phase": "final_answer", "content": "The number is four."},
+                {"type": "message", "role": "user", "content": "Repeat only the number."},
+            ]
+        },
+    ),
     "cut short": (HELLO, {"input": "hi", "max_output_tokens": 4}),
     "what clients send": (
         HELLO,
@@ -90,16 +100,32 @@ each = pytest.mark.parametrize(("parts", "body"), TESTS.values(), ids=TESTS)
 
 
 def served(parts):
+    return served_by(Script(*parts))
+
+
+def served_by(engine):
     return serving(
-        Script(*parts),
+        engine,
         template=TEMPLATE,
         reasoning_events="reasoning",
         limits=Limits(send_interval=0, drain_timeout=0.2),
     )
 
 
+def check_nulls(value):
+    """In the schemas what is not required may be missing, and may not be null; the generated models take both."""
+    if isinstance(value, BaseModel):
+        for name in value.model_fields_set:
+            given = getattr(value, name)
+            assert given is not None or type(value).model_fields[name].is_required(), name
+            check_nulls(given)
+    elif isinstance(value, list):
+        for item in value:
+            check_nulls(item)
+
+
 def check_response(response, body):
-    schemas.ResponseResource.model_validate(response, strict=False)
+    check_nulls(schemas.ResponseResource.model_validate(response, strict=False))
     assert {*schemas.ResponseResource.model_fields} <= {*response}
     assert response["status"] == ("incomplete" if "max_output_tokens" in body else "completed")
     assert response["output"]
@@ -115,7 +141,12 @@ def check_events(events, body):
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     assert events[0]["type"] == "response.created"
     for event in events:
-        EVENTS[event["type"]].model_validate(event)
+        check_nulls(EVENTS[event["type"]].model_validate(event))
+    if "tools" in body and "store" not in body:
+        called = [event["type"] for event in events if event.get("item", {}).get("type") == "function_call"]
+        assert called == ["response.output_item.added", "response.output_item.done"]
+        parts = {event["type"] for event in events}
+        assert parts >= {f"response.function_call_arguments.{part}" for part in ("delta", "done")}
     if body["input"] == "hi":
         assert any(event["type"] == "response.reasoning.delta" for event in events)
     check_response(events[-1]["response"], body)
@@ -150,17 +181,88 @@ async def test_over_the_socket(parts, body):
     check_events(events, body)
 
 
-@pytest.mark.asyncio
-async def test_a_conversation_and_an_error_over_the_socket():
-    async with served(HELLO) as server, socket_to(server) as websocket:
-        await say(websocket)
-        first = (await until(websocket, "response.completed"))[-1]["response"]
-        await say(websocket, input="more", previous_response_id=first["id"])
-        await until(websocket, "response.completed")
-        await say(websocket, previous_response_id="resp_0")
-        error = (await until(websocket, "error"))[-1]
+async def answered(websocket, **event):
+    """Say something without `store`, and have the response to it, all its events checked."""
+    await say(websocket, store=False, **event)
+    events = await until(websocket, "response.completed")
+    check_events(events, {"input": "hi", "store": False})
+    return events[-1]["response"]
+
+
+async def refused(websocket, **event):
+    await say(websocket, store=False, **event)
+    error = (await until(websocket, "error"))[-1]
     schemas.WebSocketErrorEvent.model_validate(error)
-    assert (error["status"], error["error"]["code"]) == (404, "previous_response_not_found")
+    return error["status"], error["error"]["code"]
+
+
+NOT_FOUND = (404, "previous_response_not_found")
+
+
+@pytest.mark.asyncio
+async def test_sequential_responses_and_a_continuation_over_the_socket():
+    engine = Script(*HELLO)
+    async with served_by(engine) as server, socket_to(server) as websocket:
+        await answered(websocket, input="Reply with exactly: first")
+        second = await answered(websocket, input="Remember the code word: cobalt.")
+        third = await answered(websocket, input="What is the code word?", previous_response_id=second["id"])
+    assert third["previous_response_id"] == second["id"]
+    assert "first" not in engine.prompts[2] and "cobalt" in engine.prompts[2]
+
+
+@pytest.mark.asyncio
+async def test_what_is_not_stored_is_gone_with_its_socket():
+    async with served(HELLO) as server:
+        async with socket_to(server) as websocket:
+            first = await answered(websocket)
+        async with socket_to(server) as websocket:
+            assert await refused(websocket, previous_response_id=first["id"]) == NOT_FOUND
+            await answered(websocket)
+
+
+@pytest.mark.asyncio
+async def test_a_previous_response_that_never_was():
+    async with served(HELLO) as server, socket_to(server) as websocket:
+        assert await refused(websocket, previous_response_id="resp_0") == NOT_FOUND
+
+
+@pytest.mark.asyncio
+async def test_a_continuation_that_failed_cannot_be_tried_again():
+    output = {"type": "function_call_output", "call_id": "call_missing", "output": "No such call."}
+    async with served(HELLO) as server, socket_to(server) as websocket:
+        first = await answered(websocket)
+        assert (await refused(websocket, input=[output], previous_response_id=first["id"]))[0] == 400
+        assert await refused(websocket, previous_response_id=first["id"]) == NOT_FOUND
+
+
+async def compact(server, **body):
+    async with httpx.AsyncClient() as http:
+        return await http.post(f"http://127.0.0.1:{server.port}/v1/responses/compact", json=body)
+
+
+@pytest.mark.asyncio
+async def test_a_compacted_conversation_begins_a_new_one_over_the_socket():
+    said = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "The code word is slate."}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "OK."}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Compress this."}]},
+    ]
+    engine = Script(*HELLO)
+    async with served_by(engine) as server, socket_to(server) as websocket:
+        reply = await compact(server, model="default", input=said, prompt_cache_key="k")
+        assert reply.status_code == 200, reply.text
+        compacted = reply.json()
+        check_nulls(schemas.CompactResource.model_validate(compacted, strict=False))
+        assert [item["type"] for item in compacted["output"]] == ["compaction"]
+        await answered(websocket, input=[*compacted["output"], {"role": "user", "content": "Go on."}], tools=[])
+    assert "slate" in engine.prompts[1] and "Hello!" in engine.prompts[1] and "OK." not in engine.prompts[1]
+
+
+@pytest.mark.asyncio
+async def test_compacting_wants_a_model():
+    async with served(HELLO) as server:
+        reply = await compact(server, input="hi")
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "model")
 
 
 @pytest.mark.asyncio

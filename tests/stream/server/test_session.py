@@ -174,6 +174,41 @@ async def test_a_second_turn_continues_the_first():
     assert (error["error"]["code"], error["error"]["param"]) == ("previous_response_not_found", "previous_response_id")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"top_logprobs": 5}, {"input": 1}, {"max_output_tokens": 9000}, {"model": "gpt-9"}, {"input": [{"type": "?"}]}],
+)
+async def test_what_a_refused_request_would_continue_is_forgotten_unless_stored(fields):
+    async with connected(Answers(TextDelta("Hello"), STOP)) as pipe:
+        pipe.create()
+        stored = await pipe.until("response.completed")
+        pipe.create(previous_response_id=stored["response"]["id"], **fields)
+        await pipe.until("error")
+        pipe.create(previous_response_id=stored["response"]["id"], store=False)
+        first = (await pipe.until("response.completed", 2))["response"]["id"]
+        pipe.say({"type": "response.cancel", "response_id": first})  # no continuation
+        pipe.create(previous_response_id="resp_0", **fields)
+        await pipe.until("error", 3)
+        pipe.create(previous_response_id=first, **fields)
+        await pipe.until("error", 4)
+        pipe.create(previous_response_id=first)
+        assert (await pipe.until("error", 5))["error"]["code"] == "previous_response_not_found"
+
+
+async def test_what_a_failed_response_continued_is_forgotten_unless_stored():
+    answers = Answers(TextDelta("Hello"), STOP)
+    async with connected(answers) as pipe:
+        pipe.create(store=False)
+        first = (await pipe.until("response.completed"))["response"]["id"]
+        answers.deltas = (EngineError("gone"),)
+        pipe.create()
+        await pipe.until("response.failed")
+        pipe.create(previous_response_id=first)  # which the failure did not concern
+        await pipe.until("response.failed", 2)
+        pipe.create(previous_response_id=first)
+        assert (await pipe.until("error"))["error"]["code"] == "previous_response_not_found"
+
+
 async def test_a_conversation_too_long_to_keep_is_forgotten():
     async with connected(Answers(TextDelta("x" * 50), STOP), Limits(send_interval=0, max_message_bytes=40)) as pipe:
         pipe.create()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from splitting import run, told
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
@@ -10,6 +11,7 @@ from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
+    found_again,
     read_prompt,
     shown_texts,
     shown_tokens,
@@ -52,6 +54,11 @@ def test_a_prompt_that_opens_the_thinking_shows_the_style(tok, think_tok):
         ("<skip>assistant: <think>\n", True),
         ("<skip>assistant\n<think>\n\n</think>\n\n", False),
         ("<skip>assistant\n<think>\nI began to", True),
+        ("<skip>assistant: <think>\nI began to", True),
+        ("<skip>Assistant: \n<think>I began to", True),
+        ("<skip>assistant: The <think> tag", False),
+        ("<skip>assistant: <think>\nx</think>It", False),
+        ("<skip>human: <think>\nI began to", False),
         ("<skip>assistant\nThe <think> tag", False),
         ("<skip>assistant\n<think>a</think>b\n<think>c", True),
         ("assistant\n<think>never closed<eos>\nuser\nhi<eos>assistant\n", False),
@@ -144,6 +151,17 @@ def test_hunyuan_tags_end_as_the_vocabulary_has_them(make_tok):
     style, inside = read_prompt(tok, tok.encode("<skip>x<think:preview>"))
     assert inside
     assert (style.name, style.openers, style.closers) == ("hunyuan", ("<think:preview>",), ("</think:preview>",))
+    assert read_prompt(tok, tok.encode("<skip>x<think:preview>"), STYLES["hunyuan"]) == (style, True)
+
+
+@pytest.mark.parametrize("chosen", ["auto", TOOL_STYLES["hunyuan-v3"]])
+def test_hunyuan_calls_have_tags_as_the_vocabulary_has_them(make_tok, chosen):
+    tok = make_tok(*(AddedToken(f"<{name}:6a>", special=True) for name in ("tool_calls", "/tool_calls")))
+    splitter, styles = find_splitter(tok, tool_style=chosen)
+    text = "So.<tool_calls:6a><tool_call:6a>now</tool_call:6a></tool_calls:6a>"
+    assert styles.names == (None, "hunyuan-v3")
+    assert told(run(splitter, [text]))["calls"] == [("now", "{}", "complete")]
+    assert found_again(tok, styles.names, None, chosen).calls == styles.calls
 
 
 def test_styles_that_share_their_tags_are_told_apart_by_the_vocabulary(make_tok):

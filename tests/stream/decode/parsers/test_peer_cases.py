@@ -60,6 +60,15 @@ def dsml(block, *calls):
     return f"<｜DSML｜{block}>\n{invokes}</｜DSML｜{block}>"
 
 
+def spaced(text):
+    """The same as DeepSeek V4.1 writes it."""
+    return (
+        text.replace("｜DSML｜tool_calls", "｜DSML｜ calls")
+        .replace("｜DSML｜i", "｜DSML｜ i")
+        .replace("｜DSML｜p", "｜DSML｜ p")
+    )
+
+
 def xtml(*calls):
     """The tools of a message as Kimi K3 writes them."""
     inner = "".join(
@@ -150,6 +159,14 @@ CASES = [
     (None, "deepseek-v4", False, dsml("tool_calls", ("count", [("of", "false", "3")])).removeprefix("<｜DSML｜tool_calls>\n"), "", "", [COUNT]),
     ("think", "deepseek", True, '</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>count\n```json\n{"of": 3}```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', "", "", [COUNT]),
     ("think", "deepseek", True, 'Hm</think>So<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>count<｜tool▁sep｜>{"of": 3}<｜tool▁call▁end｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>', "Hm", "So", [COUNT, ("now", {})]),
+    (None, "deepseek-v4", False, dsml("tool_calls", ("count", [("of", "false", "3")])).replace(' string="false"', ""), "", "", [COUNT]),
+    ("think", "deepseek-v4.1", True, "Hm</think>So.\n\n" + spaced(dsml("tool_calls", ("count", [("of", "false", "3")]), ("look", [("at", "true", "Bern")]))), "Hm", "So.", [COUNT, LOOK]),
+    ("think", "deepseek-v4.1", True, "Hm\n\n" + spaced(dsml("tool_calls", ("now", []))), "Hm", "", [("now", {})]),
+    # GigaChat 3.5, IQuest Q1
+    ("think", "gigachat3.5", True, "Hm</think>So.\n" + dsml("tool_calls", ("look", [("at", "true", "Bern")]), ("count", [("of", "false", "3")])).replace("DSML", "GCML"), "Hm", "So.", [LOOK, COUNT]),
+    (None, "gigachat3.5", False, dsml("tool_calls", ("plan", [("steps", "false", '["a"]'), ("options", "false", '{"x": null}')])).replace("DSML", "GCML"), "", "", [("plan", {"steps": ["a"], "options": {"x": None}})]),
+    ("think", "iquest-q1", True, "Hm\n" + glm("look", ("at", " Bern ")).replace("tool_call", "iquest_tool_call"), "Hm", "", [("look", {"at": " Bern "})]),
+    (None, "iquest-q1", False, "So." + glm("now", between="").replace("tool_call", "iquest_tool_call"), "", "So.", [("now", {})]),
     # Kimi K2 and K3
     (None, "kimi-k2", False, "So. " + SECTION + kimi(("functions.count:0", '{"of": 3}'), ("functions.look:1", '{"at": "Bern"}')) + SECTION_END, "", "So.", [COUNT, LOOK]),
     (None, "kimi-k2", False, SECTION + kimi(("count:0 ", '{\n "of": 3\n} ')) + SECTION_END, "", "", [COUNT]),
@@ -160,6 +177,7 @@ CASES = [
     ("think", "kimi-k2", False, '<think>I need<|tool_call_begin|>functions.count:0<|tool_call_argument_begin|>{"of": 3}<|tool_call_begin|>functions.now:1<|tool_call_argument_begin|>{}', "I need", "", [COUNT, ("now", {})]),
     ("kimi-k3", "kimi-k3", True, "Hm<|close|>think<|sep|>" + RESPONSE.format("On it.") + xtml(("count", [("of", "number", "3")]), ("look", [("at", "string", "Bern")])), "Hm", "On it.", [COUNT, LOOK]),
     ("kimi-k3", "kimi-k3", False, RESPONSE.format("Use the response tag, then message me.") + "<|close|>message<|sep|>", "", "Use the response tag, then message me.", []),
+    ("kimi-k3", "kimi-k3", False, xtml(("look", [("at", "string", "&amp;"), ("a &amp; &quot;b&quot;", "string", "&quot;")])), "", "", [("look", {"at": "&amp;", 'a & "b"': "&quot;"})]),
     ("kimi-k3", "kimi-k3", True, "Still thinking", "Still thinking", "", []),
     # MiniMax
     ("minimax-m3", "minimax-m3", False, "</mm:think>It is.", "", "It is.", []),
@@ -179,6 +197,8 @@ CASES = [
     ("k2-v3", "k2-v3-json", False, '<ifm|tool_calls><ifm|tool_call>{"name": "count", "arguments": {"of": 3}}</ifm|tool_call></ifm|tool_calls>', "", "", [COUNT]),
     (None, "hunyuan-v3-preview", False, "<tool_calls>\n<tool_call>look<tool_sep>\n<arg_key>at</arg_key>\n<arg_value>Bern</arg_value>\n</tool_call>\n<tool_call>now<tool_sep></tool_call>\n</tool_calls>", "", "", [LOOK, ("now", {})]),
     ("hunyuan", "hunyuan-v3", False, "<think:opensource>Hm</think:opensource><tool_calls:opensource><tool_call:opensource>now<tool_sep:opensource></tool_call:opensource></tool_calls:opensource>", "Hm", "", [("now", {})]),
+    ("hunyuan", "hunyuan-v3", False, "<tool_calls:opensource><tool_call:opensource>count<arg_key:opensource>of</arg_key:opensource><arg_value:opensource>3</arg_value:opensource></tool_call:opensource></tool_calls:opensource>", "", "", [COUNT]),
+    (None, "hunyuan-v3-preview", False, "<tool_calls><tool_call>now</tool_call><tool_call>look<arg_key>at</arg_key><arg_value>Bern</arg_value></tool_call></tool_calls>", "", "", [("now", {}), LOOK]),
     # JSON in tags: Hermes, Qwen, ERNIE 4.5, Granite 4, Reka, MiMo
     (None, "hermes", False, "So.\n" + HERMES + "\n" + HERMES_2, "", "So.", [COUNT, LOOK]),
     ("think", "hermes", True, "Hm\n</think>\n\nSo." + HERMES.replace("\n</", "</"), "Hm", "So.", [COUNT]),

@@ -1,6 +1,7 @@
 """The conversation: answers, stops, failures and lost connections."""
 
 import asyncio
+import re
 
 import pytest
 from page_in_browser import Script, answer, chatting, connected, cut_connections, says, send, sockets
@@ -32,8 +33,9 @@ async def test_an_answer_grows_with_its_thinking_folded(browser):
         stats = answer(page).locator(".stats")
         await stats.wait_for()
         line = await stats.inner_text()
-        assert " tokens in · " in line and " thinking) · first token " in line and line.endswith(" tok/s")
-        assert (await details.locator("summary").inner_text()).startswith("Thought for ")
+        assert " tokens in · " in line and " out · first token " in line and line.endswith(" tok/s")
+        summary = await details.locator("summary").inner_text()
+        assert re.fullmatch(r"Thought for \d+\.\d s · \d+ tokens", summary)
 
         engine.parts = ("again", "<|im_end|>")
         await send(page, "And now?")

@@ -159,6 +159,14 @@ def test_reasoning_without_content_says_nothing():
     assert empty.messages() == create(input=[said]).messages() == [said]
 
 
+def test_a_refusal_can_be_sent_back():
+    refusal = {"type": "refusal", "refusal": "I had rather not."}
+    [_, message] = create(
+        input=[{"role": "user", "content": "q"}, {"role": "assistant", "content": [refusal]}]
+    ).messages()
+    assert message == {"role": "assistant", "content": "I had rather not."}
+
+
 def test_calls_and_what_they_gave_can_be_sent_back():
     request = create(
         input=[

@@ -1,0 +1,214 @@
+"""Exact mode for Unigram: SentencePiece's models, and HuggingFace's by words, as T5 and XLM-R have it.
+
+The text is normalized in its own place, character by character. A SentencePiece model gets all text between added tokens
+as one piece, whose sums go on from word to word; in HuggingFace's form each word is a piece. A warp goes through a piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode import _core
+from tokenweir.encode.components.added_tokens import own_control_texts
+from tokenweir.encode.components.normalize import charsmap_of
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.spec import Metaspace, Precompiled, SentencePieceNormalizer, WhitespaceSplit
+from tokenweir.encode.spec.parts import parts
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.batch import THREADS, Batch
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.exact import PIECE_BYTES, REASONS
+from tokenweir.gpu.shared import constants, fields
+from tokenweir.gpu.spacing import EACH, NOWHERE, SIGN, begin_texts, check_added, with_spaces
+from tokenweir.gpu.tables import SearchTables, paged
+
+_CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
+
+
+class UnigramBatch:
+    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+
+    Attributes:
+        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
+        max_bytes: Bytes of a piece, beyond which a document is left out.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
+        """Copy the tables to the device.
+
+        Args:
+            tokenizer: A Unigram tokenizer.
+            device: Where the kernels run.
+            max_bytes: See the attribute.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            ValueError: `max_bytes` is negative or too large.
+
+        """
+        if not 0 <= max_bytes < 1 << 30:
+            raise ValueError(f"max_bytes must be from 0 to {(1 << 30) - 1}, not {max_bytes}")
+        self.tokenizer = tokenizer
+        self.max_bytes = max_bytes
+        self._device = device
+        self._tables = _Tables(tokenizer, device)
+
+    def encode(
+        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
+    ) -> Encoded:
+        """Encode the documents of a batch; see `ExactBatch.encode`."""
+        tables, searches = self._tables, self._tables.added if parse_special else []
+        prefix = tables.form.prefix
+        text, offsets, guards = with_spaces(self._device, prefix, text, offsets, guards)
+        double = tables.sums == np.float64
+        scratch = [int(text.size), int(text.size) * (1 + double)]
+        batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=5 + len(searches[1:]), scratch=scratch)
+        if guards is not None and tables.guards_pieces:
+            batch.refuse_guarded(guards)
+        begins = batch.mark()
+        batch.find_added(searches, guards)
+        begin_texts(batch, prefix, begins)
+        normal, ends = self._device.empty(int(text.size), np.uint8), batch.bit_map()
+        of_batch = offsets, batch.n_documents
+        batch.launch(
+            "normalize_texts",
+            -(-batch.n_words // THREADS),
+            tables.characters,
+            text,
+            batch.n,
+            *of_batch,
+            begins,
+            batch.taken,
+            np.uint32(tables.form.rules),
+            batch.max_bytes,
+            normal,
+            ends,
+            batch.refusals,
+            batch.counters,
+        )
+        control = "kTaken" if guards is None else "kRefused"
+        starts, sums = batch.scratch
+        batch.launch(
+            "encode_unigram64" if double else "encode_unigram32",
+            -(-int(batch.n) // _CONSTANTS["kTile"]),
+            tables.model,
+            normal,
+            batch.n,
+            *of_batch,
+            ends,
+            np.uint32(_CONSTANTS[control if parse_special else "kLeftOut"]),
+            batch.max_bytes,
+            sums.view(tables.sums),
+            self._device.zeros(int(batch.n), np.uint32),
+            starts,
+            batch.ids,
+            batch.tokens,
+            batch.refusals,
+            batch.counters,
+        )
+        return batch.collect(REASONS)
+
+
+class Form(NamedTuple):
+    """How text is brought into the form that the model wants.
+
+    Attributes:
+        charsmap: The character map's file; empty: characters stay.
+        huggingface: The map is applied as HuggingFace does it, and any white space is a space.
+        rules: Bits of `Rule` of kernels/normalize.cu.
+        prefix: `Prefix` of kernels/spaces.cu.
+        user_defined: Pieces that are taken as they are.
+
+    """
+
+    charsmap: bytes
+    huggingface: bool
+    rules: int
+    prefix: int
+    user_defined: tuple[str, ...] = ()
+
+
+def form_of(tokenizer: Tokenizer) -> Form:
+    """The form of a tokenizer's text.
+
+    Raises:
+        UnsupportedTokenizerError: Its components do something else.
+
+    """
+    spec, words = tokenizer.spec, _NORMAL["kCollapses"] | _NORMAL["kWords"]
+    match list(parts(spec.normalizer)), list(parts(spec.pre_tokenizer)):
+        case [SentencePieceNormalizer(escape_whitespaces=True, suffix=False) as text], [] if (
+            text.add_dummy_prefix or not text.remove_extra_whitespaces
+        ):
+            rules = _NORMAL["kCollapses"] * text.remove_extra_whitespaces
+            return Form(text.charsmap, False, rules, EACH if text.add_dummy_prefix else NOWHERE, text.user_defined)
+        case [], [WhitespaceSplit(), Metaspace(replacement="\u2581", prepend_scheme="always")]:
+            return Form(b"", True, words, EACH)
+        case [Precompiled(charsmap)], [WhitespaceSplit(), Metaspace(replacement="\u2581", prepend_scheme="always")]:
+            return Form(charsmap_of(charsmap), True, words, EACH)
+        case _:
+            raise UnsupportedTokenizerError(
+                f"exact mode: {spec.normalizer!r:.200} and {spec.pre_tokenizer!r:.200} before Unigram"
+            )
+
+
+class _Tables(SearchTables):
+    """The tables of the added tokens, of characters, and of the model.
+
+    Attributes:
+        form: How text is normalized.
+        characters: `CharacterMap`.
+        model: `UnigramTables`.
+        sums: The type of the model's scores and their sums.
+        guards_pieces: User text must not become some of the model's own pieces.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
+        super().__init__(tokenizer, device)
+        self.form = form_of(tokenizer)
+        if tokenizer.core.normalized.tokens:
+            raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before Unigram")
+        check_added(self.form.prefix, [content for search in self.searches for content, _, _ in search.tokens])
+        self.guards_pieces = bool(own_control_texts(tokenizer.spec.model, tokenizer.added_tokens))
+        entries = _core.device_characters(self.form.charsmap, self.form.huggingface)
+        _check_user_defined(entries, self.form.user_defined)
+        pages, index = paged(entries.reshape(-1, 256))
+        self.characters = self._struct(fields("normalize.cu", "CharacterMap"), {"index": index, "pages": pages})
+        model = tokenizer.core.model
+        if not isinstance(model, _core.HuggingFaceUnigram | _core.SentencePieceUnigram):
+            raise UnsupportedTokenizerError(f"exact mode: the model is not Unigram: {tokenizer.spec.model!r:.60}")
+        try:
+            units, root, scores, byte_ids, control, unknown = _core.device_unigram(model)
+        except UnsupportedTokenizerError as error:
+            raise UnsupportedTokenizerError(f"exact mode: {error}") from None
+        self.sums = scores.dtype
+        self.model = self._struct(
+            fields("unigram.cu", "UnigramTables"),
+            {
+                "units": units,
+                "scores": scores,
+                "byte_ids": byte_ids,
+                "control": control,
+                "root": root,
+                "n_ids": len(scores) - 1,
+                "unknown": unknown,
+            },
+        )
+
+
+def _check_user_defined(entries: NDArray[np.uint32], pieces: Iterable[str]) -> None:
+    """Refuse user-defined pieces with a character that normalizing would change elsewhere."""
+    for piece in pieces:
+        for character in piece.replace(SIGN, ""):
+            itself = character.encode().ljust(4, b"\xff")
+            if character == " " or entries[ord(character)] != int.from_bytes(itself, "little"):
+                raise UnsupportedTokenizerError(
+                    f"exact mode: the user-defined piece {piece!r:.60}, which would be normalized elsewhere"
+                )

@@ -1,0 +1,163 @@
+"""The format of Inkling: messages, each of a kind, split as they come.
+
+    <|message_model|><|content_thinking|>...<|end_message|><|message_model|><|content_text|>...<|end_message|>
+    <|message_model|>NAME<|content_invoke_tool_json|>{"name": ..., "args": {...}}<|end_message|>
+
+The facts are those of vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup, since
+the call has it too. `ToolParser` reads the call. A kind of its own is a call whose arguments are text; it stays answer, as
+in vLLM. So does text that stands outside of a message, or where a kind should come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    Passage,
+    Piece,
+    Saved,
+    check_channel,
+    markup,
+    parts_by_marks,
+    plain,
+)
+from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.stream.events import Channel
+from tokenweir.templates.reasoning_styles import INKLING
+
+START = "<|message_model|>"
+THINKING, CALL = "<|content_thinking|>", "<|content_invoke_tool_json|>"
+TEXTS = ("<|content_text|>", "<|content_invoke_tool_text|>", "<|content_tool_error|>")
+ENDS = ("<|end_message|>", "<|content_model_end_sampling|>")
+MARKS = (START, THINKING, CALL, *TEXTS, *ENDS)
+
+_HEADER = re.compile(r"\s*[\w.-]*\s*")
+_BODY = Passage("<")
+
+
+class Inkling(Saved):
+    """Splits text into thinking, answer and tool calls. A `Splitter`.
+
+    The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
+
+    """
+
+    __slots__ = ("_ahead", "_channel", "_held", "_state", "_thinking", "_tools")
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        "_state": Literal["header", "body", "call"],
+        "_held": str,
+        "_ahead": str,
+        "_channel": Channel,
+        "_tools": ToolParser,
+    }
+
+    def __init__(
+        self,
+        schemas: Tools | ToolSchemas = (),
+        before: Iterable[str] | None = ("",),
+        *,
+        thinking: Channel = Channel.REASONING,
+    ) -> None:
+        """Start where the prompt ends.
+
+        Args:
+            schemas: The tools of the request, which may say of what type an argument is.
+            before: The prompt's text after its last `<|message_model|>`, in parts; None if it has none.
+            thinking: The channel of messages that are thinking.
+
+        """
+        self._thinking = thinking
+        self._state = "body" if before is None else "header"
+        self._held = ""  # the text of a header
+        self._ahead = ""
+        self._channel = ANSWER
+        self._tools = ToolParser(INKLING, schemas)
+        for text in before or ():
+            self.feed(text)
+        self._held = ""  # none of that is of the answer
+
+    @property
+    def channel(self) -> Channel:
+        """What the next text belongs to."""
+        return self._tools.channel if self._state == "call" else self._channel
+
+    @property
+    def held(self) -> str:
+        """The text of a header or of a call, or what may be the beginning of markup."""
+        return self._held + self._tools.held + self._ahead
+
+    @property
+    def passage(self) -> Passage | None:
+        """The text of a message, up to the character that all markup begins with."""
+        return _BODY if self._state == "body" and not self._ahead else None
+
+    def cross(self, tag: str) -> None:
+        """Refuse, since its passages name no tags."""
+        raise ValueError(f"no passage names {tag!r}")
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take more text; give what is final. The joined sources are the text itself."""
+        out: list[Piece] = []
+        parts, self._ahead = parts_by_marks(self._ahead + text, MARKS)
+        for part, is_mark in parts:
+            if is_mark:
+                self._mark(part, out)
+            else:
+                self._text(part, out)
+        return out
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows."""
+        out: list[Piece] = []
+        if self._ahead:
+            ahead, self._ahead = self._ahead, ""
+            self._text(ahead, out)
+        self._end_message(out)
+        return out
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        super().restore(state)
+        check_channel(self._channel)
+
+    def _text(self, text: str, out: list[Piece]) -> None:
+        """Take text without markup."""
+        if self._state == "call":
+            out += self._tools.feed(text)
+        elif self._state == "body":
+            out.append(plain(text, self._channel))
+        else:
+            self._held += text
+            if len(self._held) > MAX_HEADER or not _HEADER.fullmatch(self._held):
+                self._end_message(out)
+
+    def _mark(self, mark: str, out: list[Piece]) -> None:
+        """Take a piece of markup."""
+        if mark not in (START, *ENDS) and self._held:  # the name of a function
+            out.append(markup(self._held))
+            self._held = ""
+        self._end_message(out)
+        if mark == CALL:
+            self._state = "call"
+            out += self._tools.feed(mark)
+            return
+        out.append(markup(mark))
+        if mark == START:
+            self._state = "header"
+        elif mark == THINKING:
+            self._channel = self._thinking
+
+    def _end_message(self, out: list[Piece]) -> None:
+        """End the message or header before some markup, whole or not."""
+        if self._state == "call":
+            out += self._tools.finish()
+        elif self._held:
+            out.append(plain(self._held, ANSWER))
+            self._held = ""
+        self._state, self._channel = "body", ANSWER
