@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal, NamedTuple, assert_never
 
 from tokenweir.encode import _core
@@ -90,7 +91,8 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         TokenizerFileError: For a value that no component can have.
 
     """
-    by_characters = isinstance(next(parts(pre_tokenizer), None), WhitespaceSplit | BertPreTokenizer)
+    first, second, *more = (*islice(parts(pre_tokenizer), 3), None, None)
+    by_characters = isinstance(first, WhitespaceSplit | BertPreTokenizer) and isinstance(second, Metaspace | None)
     stages = _checked(parts(pre_tokenizer))
     spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
     alphabet: Alphabet = "letters" if spelled else "text"
@@ -116,7 +118,9 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         else:
             isolates = False
         core.append(stage)
-    return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet, by_characters, isolates)
+    return PreTokenization(
+        _core.PreTokenizer(core), tuple(automata), alphabet, by_characters and not any(more), isolates
+    )
 
 
 def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:

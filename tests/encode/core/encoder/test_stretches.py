@@ -58,6 +58,12 @@ PRE_TOKENIZERS = {
         "type": "Sequence",
         "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Digits", "individual_digits": True}],
     },
+    "runs of digits": {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "BertPreTokenizer"}, {"type": "Digits", "individual_digits": False}],
+    },
+    "runs of others": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Whitespace"}]},
+    "BERT and metaspace": {"type": "Sequence", "pretokenizers": [{"type": "BertPreTokenizer"}, METASPACE]},
     "first only": {
         "type": "Sequence",
         "pretokenizers": [{"type": "WhitespaceSplit"}, METASPACE | {"prepend_scheme": "first"}],
