@@ -892,6 +892,13 @@ class DeviceContents:
 def split_pairs(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
     """The fields `near`, `others` and `others_shift` of a model's `SplitPairs` (core/models/split_pairs.h)."""
 
+def byte_pairs(
+    model: Bpe,
+) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
+    """The fields of a model's `BytePairs` (core/models/byte_pairs.h); None where it has none, or takes tokens whole that merging
+    does not make.
+    """
+
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
     """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""
 

@@ -53,12 +53,14 @@ class EngineError(TokenweirError, RuntimeError):
         kind: "unsupported" if it cannot do what is asked of it; "refused" if a server refuses the request, and would
             again; "overloaded" if it has no room at the moment; "unreachable" if it does not answer, or the connection
             breaks; "timeout" if it takes too long; "failed" for everything else.
+        option: The field of `Sampling` that it cannot honour, if that is what is wrong.
 
     """
 
-    def __init__(self, message: str, *, kind: EngineFailure = "failed") -> None:
+    def __init__(self, message: str, *, kind: EngineFailure = "failed", option: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.option = option
 
 
 class ContextLengthError(TokenweirError, ValueError):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import Batch
+from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.shared import constants
@@ -106,11 +106,13 @@ class ExactBatch(MergingBatch):
 
         """
         tables, searches = self._tables, self._tables.added if parse_special else []
-        bit_maps = 3 + len(searches[1:]) + len(tables.cuts)
+        bit_maps = 4 + len(searches[1:]) + len(tables.cuts)
         batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps)
         batch.find_added(searches, guards)
         for stage in tables.cuts:
             batch.cut(stage)
+        if tables.giants is not None:
+            batch.cut_giants(tables.giants)
         batch.encode(tables.bpe)
         batch.merge(tables.bpe, self._workers, self._far)
         return batch.collect(REASONS)
@@ -144,6 +146,12 @@ class Passage(Batch):
             self.refusals,
             self.counters,
         )
+
+    def cut_giants(self, pairs: Any) -> None:
+        """Cut giant pieces where no merge crosses."""
+        begins, self.begins = self.begins, self.bit_map()
+        by_words = pairs, self.text, self.n, begins, self.taken, self.begins
+        self.launch("cut_giants", -(-self.n_words // THREADS), *by_words)
 
     def encode(self, bpe: Any) -> None:
         """Encode the pieces that a look-up or a thread can; the others wait."""

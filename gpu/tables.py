@@ -27,6 +27,7 @@ MAX_CLASSES = _CUT["kNoClass"]
 MAX_CELLS = _CUT["kMaxCells"]
 """Entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
 
+_NEARBY = constants("giants.cu")["kNearby"]
 _NO_ID = constants("encode.cu")["kNone"]
 
 
@@ -65,6 +66,7 @@ class ModelTables(SearchTables):
 
     Attributes:
         bpe: `DeviceBpe`.
+        longest: Bytes of the longest token.
 
     """
 
@@ -93,6 +95,7 @@ class ModelTables(SearchTables):
             tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
         except UnsupportedTokenizerError as error:
             raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
+        self.longest = int(tables.lengths.max(initial=0))
         missing = np.flatnonzero(tables.byte_ids == _NO_ID)
         if missing.size and any_bytes:
             raise UnsupportedTokenizerError(f"{self._mode}: a vocabulary without a token for byte {missing[0]}")
@@ -128,6 +131,7 @@ class ExactTables(ModelTables):
 
     Attributes:
         cuts: `CutTables`, one for each stage.
+        giants: `BytePairs`; None where giant pieces cannot be cut.
 
     """
 
@@ -150,9 +154,16 @@ class ExactTables(ModelTables):
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
+        self.giants = self._byte_pairs(tokenizer.core.model)
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
+
+    def _byte_pairs(self, model: _core.Model) -> Any:
+        if not isinstance(model, _core.Bpe) or self.longest > _NEARBY or (found := _core.byte_pairs(model)) is None:
+            return None
+        names = fields("giants.cu", "BytePairs")
+        return self._struct(names, dict(zip(names, found, strict=True)))
 
     def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
         _check(automaton)

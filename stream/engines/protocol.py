@@ -78,12 +78,12 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
         supports: The fields that it honours, besides `ENDS`; `extra` stands for all of its keys.
 
     Raises:
-        EngineError: Names the field and its value; its `kind` is "unsupported".
+        EngineError: Names the field and its value; its `kind` is "unsupported" and its `option` the field.
 
     """
     for name, value in sampling.given().items():
         if name not in ENDS and name not in supports and NEUTRAL.get(name) != value:
-            raise EngineError(f"{engine} cannot honour {name}={value!r}", kind="unsupported")
+            raise EngineError(f"{engine} cannot honour {name}={value!r:.80}", kind="unsupported", option=name)
 
 
 class EngineStep(Struct, frozen=True):

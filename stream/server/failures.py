@@ -29,7 +29,7 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
         case TemplateError() | TextError():
             return RequestError(str(failure), code="invalid_prompt")
         case EngineError(kind="unsupported"):
-            return RequestError(str(failure), code="unsupported_parameter")
+            return RequestError(str(failure), code="unsupported_parameter", param=failure.option)
         case _:
             pass
     logger.error(

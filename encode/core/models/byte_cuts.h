@@ -19,13 +19,14 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "models/byte_pairs.h"
 #include "vocabulary/hash_table.h"
 
 namespace tokenweir {
 
 class ByteCuts {
  public:
-  static constexpr uint32_t kCharacters = 0x10000;  // others are never cut beside
+  static constexpr uint32_t kCharacters = BytePairs::kCharacters;
 
   ByteCuts() = default;
 
@@ -45,7 +46,7 @@ class ByteCuts {
       const Side side{{reinterpret_cast<const char*>(at), length},
                       length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
       if (before.character != kNone && side.character != kNone)
-        pairs_.insert(hash(before.character, side.character));
+        pairs_.insert(BytePairs::hash(before.character, side.character));
       else if (!before.bytes.empty())
         partly_.emplace_back(before, side);
       before = side;
@@ -80,11 +81,15 @@ class ByteCuts {
   }
 
   // Whether nothing joins two characters that stand side by side.
-  bool may_cut(uint32_t left, uint32_t right) const {
-    if ((left | right) < 0x80 || (left | right) >= kCharacters) return false;
-    const size_t bit = ends_[left] * width_ + begins_[right];
-    return !((joined_[bit / 64] >> bit % 64 & 1) | pairs_.may_have(hash(left, right)));  // both at once, without a branch
+  bool may_cut(uint32_t left, uint32_t right) const { return view().may_cut(left, right); }
+
+  BytePairs view() const {
+    return {ends_.data(), begins_.data(), joined_.data(), width_, pairs_.words().data(), pairs_.shift()};
   }
+  const SharedArray<uint16_t>& ends() const { return ends_; }
+  const SharedArray<uint16_t>& begins() const { return begins_; }
+  const SharedArray<uint64_t>& joined() const { return joined_; }
+  const SharedArray<uint64_t>& pairs() const { return pairs_.words(); }
 
   template <class Visit>
   void fields(Visit& visit) {
@@ -165,8 +170,6 @@ class ByteCuts {
     std::map<Side, size_t> numbers_;
     size_t count_ = 1;
   };
-
-  static uint64_t hash(uint32_t left, uint32_t right) { return mix(uint64_t{left} << 21 | right); }
 
   Filter pairs_;
   std::vector<std::pair<Side, Side>> partly_;  // sides of which one is a part at least; until `close`

@@ -73,6 +73,16 @@ void bind_device(nb::module_& m) {
     return nb::make_tuple(to_numpy(near), to_numpy(model.cuts()->others()), pairs.others_shift);
   }, "model"_a);
 
+  m.def("byte_pairs", [](const Bpe& model) -> nb::object {
+    if (!model.parts()) return nb::none();
+    if (model.takes_tokens_whole())
+      for (uint32_t id = 0; id < model.tokens().size(); id++)
+        if (model.takes_whole(id) && !model.merges_to(id)) return nb::none();
+    const ByteCuts& cuts = *model.parts();
+    return nb::make_tuple(to_numpy(cuts.ends()), to_numpy(cuts.begins()), to_numpy(cuts.joined()), cuts.view().width,
+                          to_numpy(cuts.pairs()), cuts.view().pairs_shift);
+  }, "model"_a);
+
   m.def("device_trie", [](const WordPiece& model) {
     return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());
   }, "model"_a);

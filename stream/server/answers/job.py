@@ -13,7 +13,7 @@ from anyio import to_thread
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine, Sampling, refuse_unsupported
 from tokenweir.stream.pipeline.cancellable import Deltas
@@ -30,7 +30,7 @@ from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Meter
 from tokenweir.stream.server.wire.chat import ChatRequest
-from tokenweir.stream.server.wire.compaction import question
+from tokenweir.stream.server.wire.compaction import MOST_TOKENS, question
 from tokenweir.stream.server.wire.completions import CompletionRequest
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage
@@ -50,7 +50,8 @@ class Job(Struct, frozen=True, kw_only=True):
 
     Attributes:
         model: The engine's name.
-        sampling: How to generate; without `max_tokens`, as much as the server and the engine's context allow.
+        sampling: How to generate; without `max_tokens`, as much as the server and the engine's context allow, and
+        most_tokens: at most so much.
         messages: A conversation to answer; or
         prompt: a text or its ids to go on with, where thinking and calls stay in the text.
         template_kwargs: Variables for the template.
@@ -60,12 +61,14 @@ class Job(Struct, frozen=True, kw_only=True):
         forced: The engine is held to a list of calls; see `Engines.heard`.
         alignment: Whether deltas say how their ids go with their text.
         decoding: More options of `ChatDecoder`.
+        names: What the request calls fields of `Sampling` that it has by other names.
         generate: False ends the answer before it begins: the prompt is made, and no engine is asked.
 
     """
 
     model: str
     sampling: Sampling
+    most_tokens: int | None = None
     messages: list[ChatMessage] | None = None
     prompt: str | list[int] | None = None
     template_kwargs: dict[str, Any] = {}
@@ -75,6 +78,7 @@ class Job(Struct, frozen=True, kw_only=True):
     forced: bool = False
     alignment: bool = False
     decoding: dict[str, Any] = {}
+    names: dict[str, str] = {}
     generate: bool = True
 
 
@@ -90,6 +94,7 @@ def chat_job(asked: ChatRequest, model: str) -> Job:
         parallel_tool_calls=asked.parallel_tool_calls,
         alignment=asked.logprobs,
         decoding=asked.decoding(),
+        names={"json_schema": "response_format"},
     )
 
 
@@ -115,13 +120,15 @@ def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessa
         tool_choice=to_builtins(asked.tool_choice),
         parallel_tool_calls=asked.parallel_tool_calls,
         alignment=asked.logprobs or bool(asked.return_token_ids),
+        names={"json_schema": "text.format"},
         generate=asked.generate is not False,
     )
 
 
 def compact_job(asked: ResponseCompact, model: str, conversation: list[ChatMessage]) -> Job:
     """The job of a conversation's summary."""
-    return Job(model=model, messages=_system(asked) + question(conversation), sampling=Sampling())
+    messages = _system(asked) + question(conversation)
+    return Job(model=model, messages=messages, sampling=Sampling(), most_tokens=MOST_TOKENS)
 
 
 def _system(asked: InputFields) -> list[ChatMessage]:
@@ -170,7 +177,11 @@ class Engines:
         """Render, encode, generate and decode, as a context in which the deltas arrive; see `Answer`."""
         engine, job = self._engines[job.model], self.heard(job)
         if (supports := getattr(engine, "supports", None)) is not None:
-            refuse_unsupported(job.model, job.sampling, supports)
+            try:
+                refuse_unsupported(job.model, job.sampling, supports)
+            except EngineError as error:
+                field = job.names.get(error.option or "", error.option)
+                raise RequestError(str(error), code="unsupported_parameter", param=field) from error
         prompt_ids = await self.prompt_ids(job)
         sampling = self.limited(job, len(prompt_ids))
         meter.start()
@@ -212,6 +223,7 @@ class Engines:
         if sampling.max_tokens is not None:
             return sampling
         limit, size = self._limits.max_output_tokens, self.context_size(job.model)
+        limit = limit if job.most_tokens is None else min(limit, job.most_tokens)
         left = limit if size is None else min(limit, size - prompt_tokens)
         return replace(sampling, max_tokens=max(1, left))
 

@@ -40,6 +40,9 @@ T = TypeVar("T")
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """What engines say of an answer that ended well; any other word is passed on."""
 
+UNREAD = [{"role": "user", "content": ""}]
+"""Stands for the messages of a request, of which only the options matter here."""
+
 
 class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of `POST /v1/chat/completions/derender`."""
@@ -144,7 +147,7 @@ class Derenderer:
             return Asked(served, self._engines.decoding(Job(model=served, sampling=Sampling(), messages=[])))
         try:
             fields, rest = split(request, ChatEngineFields)
-            asked = parse_chat(rest | {"messages": []}, max_items=self._service.limits.max_items)
+            asked = parse_chat(rest | {"messages": UNREAD}, max_items=self._service.limits.max_items)
             job = self._engines.heard(chat_job(asked, served))
             options = self._engines.decoding(job) | ends_of(job.sampling)
         except RequestError as error:

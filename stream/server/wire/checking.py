@@ -120,7 +120,10 @@ def located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestErr
     text = str(error)
     message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
     if not found:
-        return RequestError(text)
+        missing = re.fullmatch(r"Object missing required field `(\w+)`", text)
+        if missing is None:
+            return RequestError(text)
+        return RequestError(f"{missing[1]} is missing", code="missing_required_parameter", param=missing[1])
     param = path.removesuffix("`").removeprefix(".")
     value: Any = event
     for key, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", param):

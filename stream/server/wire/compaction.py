@@ -27,6 +27,9 @@ ASK = (
     "what is still to be done, and every name and number that matters for it. Write nothing else."
 )
 
+MOST_TOKENS = 2048
+"""Of a summary and the thinking before it: one that is longer is cut, since small models may never come to an end."""
+
 
 class Said(Struct, frozen=True, forbid_unknown_fields=True):
     """A message of a conversation that was made shorter."""

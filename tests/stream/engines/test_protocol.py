@@ -36,7 +36,7 @@ def test_an_unsupported_field_is_named_with_its_value(name):
     with pytest.raises(EngineError) as refusal:
         refuse_unsupported("a toy", sampling, set(ASKED) - {name})
     assert str(refusal.value) == f"a toy cannot honour {name}={ASKED[name]!r}"
-    assert refusal.value.kind == "unsupported"
+    assert (refusal.value.kind, refusal.value.option) == ("unsupported", name)
 
 
 def test_what_changes_nothing_and_what_the_decoder_enforces_is_accepted():

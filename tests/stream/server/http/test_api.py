@@ -160,6 +160,8 @@ async def test_what_is_wrong_is_named():
             (400, "invalid_value", "max_tokens", {"max_tokens": 9000}),
             (400, "unsupported_parameter", "chat_template_kwargs.chat_template", {"extra_body": TEMPLATE}),
             (400, "too_many_items", "messages", {"messages": HI * 2049}),
+            (400, "invalid_value", "messages", {"messages": []}),
+            (400, "missing_required_parameter", "messages", {"extra_body": {"messages": None}}),
         ]:
             for stream in (False, True):
                 with pytest.raises(openai.APIStatusError) as caught:
@@ -316,8 +318,15 @@ async def test_what_does_not_fit_into_the_context():
                 await ask
             assert caught.value.code == "context_length_exceeded"
         assert (await http.get("/v1/models")).json()["data"][0]["max_model_len"] == 50
-        with pytest.raises(openai.BadRequestError, match="default cannot honour frequency_penalty=1"):
+        with pytest.raises(openai.BadRequestError, match="default cannot honour frequency_penalty=1") as caught:
             await client.chat.completions.create(model="default", messages=HI, frequency_penalty=1)
+        assert caught.value.param == "frequency_penalty"
+        with pytest.raises(openai.BadRequestError, match="cannot honour json_schema") as caught:
+            await client.chat.completions.create(model="default", messages=HI, response_format={"type": "json_object"})
+        assert caught.value.param == "response_format"
+        with pytest.raises(openai.BadRequestError, match="cannot honour json_schema") as caught:
+            await client.responses.create(model="default", input="hi", text={"format": {"type": "json_object"}})
+        assert caught.value.param == "text.format"
 
 
 # --- completions ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 import httpx
 import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError
-from serving import Script, client_of, eventually, serving
+from serving import Endless, Script, client_of, eventually, serving
+
+from tokenweir.stream.server.wire.compaction import MOST_TOKENS
 
 pytestmark = pytest.mark.asyncio
 
@@ -49,6 +51,16 @@ async def test_an_engine_that_fails_or_says_nothing_is_an_error():
         async with serving(engine) as server, client_of(server) as client:
             with pytest.raises(InternalServerError):
                 await client.responses.compact(model="default", input="hi")
+
+
+async def test_a_summary_without_an_end_is_cut():
+    async with serving(Endless()) as server, client_of(server) as client:
+        compact = await client.responses.compact(model="default", input="hi")
+        assert compact.usage.output_tokens == MOST_TOKENS
+        short = await client.responses.create(
+            model="default", input=[compact.output[0].model_dump()], max_output_tokens=1
+        )
+    assert short.usage.input_tokens > 1000
 
 
 async def test_a_client_that_leaves_stops_the_engine():

@@ -150,7 +150,7 @@ CHOICE = {"index": 0, "token_ids": [5], "finish_reason": "stop"}
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({}, None),
+        ({}, "generate_response"),
         ({"generate_response": {"choices": [CHOICE | {"token_ids": None}]}}, "generate_response.choices[0].token_ids"),
         ({"generate_response": {"choices": [CHOICE | {"token_ids": [BAD]}]}}, "generate_response.choices[0].token_ids"),
         (

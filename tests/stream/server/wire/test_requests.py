@@ -132,7 +132,7 @@ def test_resume():
     )
     event = '{"type":"response.resume","response_id":"resp_1","starting_after":7}'
     assert parse_event(event).starting_after == 7
-    with pytest.raises(RequestError, match="missing required field `response_id`"):
+    with pytest.raises(RequestError, match="response_id is missing"):
         parse_event('{"type":"response.resume"}')
 
 

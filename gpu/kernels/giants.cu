@@ -1,0 +1,48 @@
+// Giant pieces of byte-level BPE, cut where no merge crosses: otherwise each would keep a block busy while all others wait.
+//
+// A run of Chinese can be cut almost anywhere, a run of ASCII letters nowhere. Only places that are far from both ends of
+// their piece are cut, so that what is short stays whole: a vocabulary may take that as one token, whatever merging makes.
+#include "characters.cuh"
+#include "documents.cuh"
+#include "models/byte_pairs.h"
+
+namespace tokenweir::giants {
+
+constexpr uint32_t kNearby = 1024;  // bytes on both sides of a cut, without the end of a piece; no token is longer
+
+// Whether no piece begins or ends near the bytes of a word.
+__device__ inline bool is_far_inside(const uint32_t* pieces, uint32_t word, uint32_t n_words) {
+  constexpr uint32_t kWords = kNearby / 32;
+  if (pieces[word] || word < kWords || word + kWords >= n_words) return false;
+  for (uint32_t i = 1; i <= kWords; i++)
+    if (pieces[word - i] | pieces[word + i]) return false;
+  return true;
+}
+
+}  // namespace tokenweir::giants
+
+// out: `pieces` and the cuts. A thread a word.
+extern "C" __global__ void cut_giants(const tokenweir::BytePairs* tables, const uint8_t* text, uint32_t n,
+                                      const uint32_t* pieces, const uint32_t* taken, uint32_t* out) {
+  using namespace tokenweir;
+  const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x, n_words = (n + 31) / 32;
+  if (word >= n_words) return;
+  uint32_t found = pieces[word];
+  if (giants::is_far_inside(pieces, word, n_words)) {
+    const BytePairs pairs = *tables;
+    for (uint32_t place = word * 32; place < word * 32 + 32; place++) {
+      uint32_t c = text[place], before = place, length;
+      if (utf8_continues(text[place]) || has_bit(taken, place)) continue;
+      if (c >= 0x80 && multibyte_at(text, n, place, c) == kNotUtf8) continue;
+      do before--;
+      while (utf8_continues(text[before]));
+      uint32_t last = text[before];
+      if (last >= 0x80) {
+        length = multibyte_at(text, n, before, last);
+        if (length == kNotUtf8 || before + length != place) continue;
+      }
+      if (pairs.may_cut(last, c)) found |= 1u << place % 32;
+    }
+  }
+  out[word] = found;
+}
