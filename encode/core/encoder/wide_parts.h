@@ -87,7 +87,7 @@ class WideParts {
       part.key = WordKey::of(part.p, part.n, text_end - part.p >= 16);
       if (guarded_) part.key.high |= WordKey::kGuarded;
       part.hash = part.key.hash();
-      seen_.words.prefetch(part.hash);
+      seen_.words.prefetch(seen_.words.place(part.hash));
     }
     return b;
   }
