@@ -76,7 +76,6 @@ class ChatTemplate:
         special_tokens: Template variables such as `bos_token`, and their text.
         control_tokens: The control tokens known to the template.
         variables: The variables that the template reads, `messages` and the special tokens included.
-        content_format: `"parts"` if the template loops over content parts, else `"string"`.
         marks_generation: The source says by `{% generation %}` what a model generates.
 
     """
@@ -121,7 +120,6 @@ class ChatTemplate:
         )
         self._compiled = CompiledTemplate(source, f"chat template {name!r}", self.special_tokens)
         self.variables = self._compiled.variables
-        self.content_format: Literal["parts", "string"] = "parts" if self._compiled.iterates_over_content else "string"
         self.marks_generation = self._compiled.marks_generation
         characters: frozenset[str] = frozenset()
         known = control_tokens is not None
@@ -195,6 +193,30 @@ class ChatTemplate:
         options.setdefault("special_tokens", tokenizer.spec.special_roles)
         options.setdefault("control_tokens", tokenizer.control_texts)
         return cls(source, name=name, **options)
+
+    @cached_property
+    def content_format(self) -> Literal["parts", "string"]:
+        """`"parts"` if the template loops over content parts, else `"string"`."""
+        if not self._compiled.iterates_over_content:
+            return "string"
+        # It may loop over the content of another role, and take a user's for a string.
+        part = {"type": "text", "text": "?"}
+        variables = {
+            "add_generation_prompt": True,
+            "strftime_now": self._clock().strftime,
+            "tools": None,
+            "documents": None,
+        }
+
+        def shown(content: str | list[dict[str, str]]) -> str | None:
+            try:
+                return self._compiled.render([{"role": "user", "content": content}], variables)
+            except TemplateError:
+                return None
+
+        parts, string = shown([part]), shown("?")
+        refused = string is not None and (parts is None or str(part) in parts)
+        return "string" if refused else "parts"
 
     @cached_property
     def reasoning(self) -> str | None:

@@ -162,8 +162,10 @@ class ChatEnvironment(ImmutableSandboxedEnvironment):
             return Namespace(**kwargs)
         elif kind is LoopContext:  # loop(children) of a recursive loop
             args = (limits.counted(args[0]), *args[1:])
-        elif kind is Macro:
-            return context.call(function, *args, **kwargs)  # whose text has been joined within the limits
+        elif kind is Macro:  # which takes what `Context.call` would give it, and joins its text within the limits
+            for scope in _SCOPES:
+                kwargs.pop(scope, None)
+            return function(context.eval_ctx, *args, **kwargs)
         elif isinstance(subject := getattr(function, "__self__", None), str):  # of Markup, which are Python's
             limits.check_call(function.__name__, subject, args, kwargs)
         elif isinstance(wrapped := getattr(function, "__wrapped__", None), BuiltinMethodType):
@@ -271,12 +273,13 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     first = 1 if hasattr(function, "jinja_pass_arg") else 0
     alone = first + 1 if name != "join" else 0
     lazy, shallow, by_item = name in _LAZY_FILTERS, name in _SHALLOW_FILTERS, name in _ITEM_FILTERS
+    is_json = name == "tojson"  # whose options change nothing about a text that would make it long
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
         subject = given = args[first]
-        if type(subject) is str and len(subject) < _SHORT and len(args) == alone and not kwargs:
-            return function(*args)  # a short text, or a list of its characters
+        if type(subject) is str and len(subject) < _SHORT and len(args) == alone and (is_json or not kwargs):
+            return function(*args, **kwargs)  # a short text, or a list of its characters
         if isinstance(subject, Iterator) or (lazy and isinstance(subject, Collection)):
             subject = limits.counted(subject)
         elif isinstance(subject, Collection):
@@ -320,4 +323,9 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
+    if ensure_ascii is False and indent is None and separators is None and sort_keys is False:
+        return _plain_json(value)
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+_plain_json = json.JSONEncoder(ensure_ascii=False).encode  # which `json.dumps` would make anew for each value

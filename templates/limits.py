@@ -118,6 +118,9 @@ def check_branches(branches: int, names: int) -> None:
 
 def join(pieces: Iterable[str]) -> str:
     """Like `"".join(pieces)`, but stops at `MAX_LENGTH` characters instead of collecting more."""
+    if type(pieces) is list and len(pieces) < _PIECES:  # a macro's
+        _check_length(sum(map(len, pieces)))
+        return text_made("".join(pieces))
     parts: list[str] = []
     length = 0
     ahead = iter(pieces)

@@ -224,7 +224,10 @@ STYLES: dict[str, ReasoningStyle] = {
             "<|plamo:begin_",
             "<|plamo:end_",
             ":plamo|>",
-            enders=("<|plamo:begin_tool_requests:plamo|>",),
+            opens_at="anywhere",
+            unmatched_closer="drop",
+            repeated_opener="drop",
+            token_enders=("<|plamo:begin_tool_requests:plamo|>", "<|plamo:begin_tool_request:plamo|>"),
         ),
         _pair(
             "hunyuan",

@@ -150,7 +150,8 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
 class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """Calls as in a programming language: `name(key=value)` in Python's, `call:name{key:value}` in Gemma's.
 
-    `stream/decode/parsers/literal_block.py` reads them. A block holds one call or several; in `[...]` if `lists` is true.
+    `stream/decode/parsers/literal_block.py` reads them; with the grammar "typed literals", `typed_literal_block.py`, which gives
+    arguments the types that the tools' schemas declare. A block holds one call or several; in `[...]` if `lists` is true.
 
     Attributes:
         prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
@@ -159,6 +160,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
         quotes: What stands round a string.
         escapes: Whether a backslash in a string is one of Python's escapes.
         words: Whether a value that is no literal is a string, rather than an error.
+        quotes_all: Whether all values are quoted, so that what stands in quotes need not be a string.
 
     """
 
@@ -169,6 +171,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     quotes: tuple[str, ...] = ('"', "'")
     escapes: bool = True
     words: bool = False
+    quotes_all: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -241,6 +241,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         LiteralStyle(
             name="gemma4",
+            grammar="typed literals",
             opens=("<|tool_call>",),
             closes="<tool_call|>",
             prefixes=("call:", ":"),  # some models of the family leave the word out (vLLM's gemma4.py)
@@ -252,9 +253,11 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<|tool_call>", "<tool_call|>"),
             others=('<|"|>',),
         ),
-        # vLLM's functiongemma_tool_parser.py.
+        # vLLM's functiongemma_tool_parser.py and template, which quotes numbers like strings.
         LiteralStyle(
             name="functiongemma",
+            grammar="typed literals",
+            quotes_all=True,
             opens=("<start_function_call>",),
             closes="<end_function_call>",
             prefixes=("call:",),
@@ -318,7 +321,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         ToolStyle(
             name="plamo3",
-            opens=("<|plamo:begin_tool_requests:plamo|>",),
+            opens=("<|plamo:begin_tool_requests:plamo|>", "<|plamo:begin_tool_request:plamo|>"),
             closes="<|plamo:end_tool_requests:plamo|>",
             call_opens="<|plamo:begin_tool_request:plamo|>",
             call_closes="<|plamo:end_tool_request:plamo|>",

@@ -14,7 +14,7 @@ from tokenweir.templates.tool_styles import TOOL_STYLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "styles.md"
-GRAMMARS = {"json": "JSON", "parameters": "tagged parameters", "literals": "literals"}
+GRAMMARS = {"json": "JSON", "parameters": "tagged parameters", "literals": "literals", "typed literals": "literals"}
 
 
 def code(text):

@@ -216,6 +216,14 @@ def test_other_templates_get_one_string():
     assert template.render([{"role": "assistant", "content": None}]).text == "None"  # as in transformers
 
 
+@pytest.mark.parametrize("written", ["{{ m.content }}", "{{ '' + m.content }}"])
+def test_templates_that_loop_over_another_content_get_one_string(written):
+    other = "{% if m.role == 'tool' %}{% for c in m.content %}{{ c }}{% endfor %}{% else %}" + written + "{% endif %}"
+    template = ChatTemplate("{% for m in messages %}" + other + "{% endfor %}")
+    assert template.content_format == "string"
+    assert template.render(PARTS).text == "a\nb"
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [

@@ -273,8 +273,7 @@ class LiteralBlock(SteppedBlock):
         self._hold_back(text, place, end)
         if found is None:
             return end
-        value = json_of_word(self._word) or (quoted(self._word) if self._style.words else None)
-        if value is None:
+        if (value := self._meant(self._word)) is None:
             return self._break(f"{self._word!r:.80} is no value", end, out)
         out.append(Piece(self._undecided.take(), TOOL_CALL, value, call=self.call))
         self._state = "after"
@@ -346,6 +345,9 @@ class LiteralBlock(SteppedBlock):
     def _string(self, text: str, out: list[Piece]) -> None:
         for run, json in escaped_runs(text):
             self._give(run, json, out)
+
+    def _meant(self, word: str) -> str | None:
+        return json_of_word(word) or (quoted(word) if self._style.words else None)
 
     def _closer(self) -> str:
         return self._style.brackets[1] if self._stack[-1] == "a" else _BRACKETS[self._stack[-1]]

@@ -143,7 +143,7 @@ class ParameterBlock(SteppedBlock):
         end = self._hold_back(text, place, end)
         if mark:
             name = self._unescaped(self._name.strip())
-            if not _NAME.fullmatch(name):
+            if not (name if self._style.entities else _NAME.fullmatch(name)):
                 return self._release(f"{name!r:.80} is no name of a function", end, out)
             self._name = name
             if mark in style.name_ends:

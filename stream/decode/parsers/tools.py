@@ -32,11 +32,17 @@ from tokenweir.stream.decode.parsers.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import tool_style_of
 
-BLOCKS: dict[str, type[Block]] = {"json": JsonBlock, "literals": LiteralBlock, "parameters": ParameterBlock}
+BLOCKS: dict[str, type[Block]] = {
+    "json": JsonBlock,
+    "literals": LiteralBlock,
+    "typed literals": TypedLiteralBlock,
+    "parameters": ParameterBlock,
+}
 """What reads a block of calls, by a style's `grammar`."""
 
 

@@ -136,6 +136,11 @@ CASES = [
     (None, "qwen3-coder", False, xml("weigh", ("mass", "1e3"), ("wet", "0")), "", "", [("weigh", {"mass": 1000.0, "wet": False})]),
     (None, "qwen3-coder", False, xml("weigh", ("mass", "heavy"), ("wet", "maybe")), "", "", [("weigh", {"mass": "heavy", "wet": "maybe"})]),
     (None, "qwen3-coder", False, xml("plan", ("steps", "['a', \"b's\"]"), ("options", "{'x': None, \"y\": (1, True)}")), "", "", [("plan", {"steps": ["a", "b's"], "options": {"x": None, "y": [1, True]}})]),
+    (None, "qwen3-coder", False, xml("weigh", ("mass", "9007199254740993"), ("wet", "false")), "", "", [("weigh", {"mass": 9007199254740993, "wet": False})]),
+    (None, "minimax-m2", False, '<minimax:tool_call><invoke name="label"><parameter name="text">null</parameter><parameter name="any">[1,2]</parameter></invoke></minimax:tool_call>', "", "", [("label", {"text": None, "any": "[1,2]"})]),
+    (None, "step3", False, '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="look"><steptml:parameter name="at">if a < b:\n  c</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', "", "", [("look", {"at": "if a < b:\n  c"})]),
+    (None, "hermes", False, '<tool_call>\n{"name": "now"}\n</tool_call>\n' + HERMES, "", "", [("now", {}), COUNT]),
+    (None, "nemotron", False, "<TOOLCALL>[1, 2]</TOOLCALL>", "", "<TOOLCALL>[1, 2]</TOOLCALL>", []),
     # GLM, Spark 2.5 and Ling 3
     ("think", "glm", True, "I must.\n" + glm("look", ("at", "Bern")), "I must.", "", [LOOK]),
     ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
@@ -178,6 +183,7 @@ CASES = [
     ("kimi-k3", "kimi-k3", True, "Hm<|close|>think<|sep|>" + RESPONSE.format("On it.") + xtml(("count", [("of", "number", "3")]), ("look", [("at", "string", "Bern")])), "Hm", "On it.", [COUNT, LOOK]),
     ("kimi-k3", "kimi-k3", False, RESPONSE.format("Use the response tag, then message me.") + "<|close|>message<|sep|>", "", "Use the response tag, then message me.", []),
     ("kimi-k3", "kimi-k3", False, xtml(("look", [("at", "string", "&amp;"), ("a &amp; &quot;b&quot;", "string", "&quot;")])), "", "", [("look", {"at": "&amp;", 'a & "b"': "&quot;"})]),
+    (None, "kimi-k3", False, xtml(("a&lt &quot;b&quot;", [("x<y", "number", "1")])), "", "<|close|>message<|sep|>", [('a&lt "b"', {"x<y": 1})]),
     ("kimi-k3", "kimi-k3", True, "Still thinking", "Still thinking", "", []),
     # MiniMax
     ("minimax-m3", "minimax-m3", False, "</mm:think>It is.", "", "It is.", []),
@@ -225,12 +231,20 @@ CASES = [
     ("gemma4", "gemma4", False, '<|channel>thought\nHm<channel|>So.<|tool_call>call:plan{steps:[<|"|>a<|"|>,<|"|>b<|"|>],options:{x:{y:-2.5e3}}}<tool_call|><|tool_call>call:now{}<tool_call|>', "Hm", "So.", [("plan", {"steps": ["a", "b"], "options": {"x": {"y": -2500.0}}}), ("now", {})]),
     (None, "gemma4", False, 'See: <|tool_call>:look{at:<|"|>Bern<|"|>}<tool_call|>', "", "See:", [LOOK]),
     (None, "gemma4", False, '<|tool_call>:now{}<tool_call|><|tool_call>call:count{of:3}<tool_call|>', "", "", [("now", {}), COUNT]),
+    (None, "gemma4", False, "<|tool_call>call:look{at:90210}<tool_call|><|tool_call>call:label{text:null,any:5}<tool_call|>", "", "", [("look", {"at": "90210"}), ("label", {"text": None, "any": 5})]),
+    (None, "gemma4", False, "<|tool_call>call:weigh{wet:1,mass:2.0}<tool_call|><|tool_call>call:plan{steps:[1,true],options:{x:1}}<tool_call|>", "", "", [("weigh", {"wet": True, "mass": 2.0}), ("plan", {"steps": [1, True], "options": {"x": 1}})]),
+    # PLaMo 3's tokens are markup wherever they stand; a request may come without the list's beginning
+    ("plamo3", "plamo3", False, "So.<|plamo:end_think:plamo|> It <|plamo:begin_think:plamo|>Hm<|plamo:end_think:plamo|>is.", "Hm", "So. It is.", []),
+    ("plamo3", "plamo3", True, 'Hm<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>count<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>{"of": 3}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>', "Hm", "", [COUNT]),
     # literals, and forms of older models
     (None, "pythonic", False, "[count(of=3), look(at='Martha\\'s \"V\"')]", "", "", [COUNT, ("look", {"at": 'Martha\'s "V"'})]),
     (None, "pythonic", False, "<|python_start|>[plan(steps=(), options={'a': {'b': None}})]<|python_end|>", "", "", [("plan", {"steps": [], "options": {"a": {"b": None}}})]),
     (None, "olmo3", False, "<function_calls>count(of=-3)\nnow()</function_calls>", "", "", [("count", {"of": -3}), ("now", {})]),
     (None, "lfm2", False, "<|tool_call_start|>[count(of=007), now(from='x')]<|tool_call_end|>", "", "", [("count", {"of": 7}), ("now", {"from": "x"})]),
     (None, "functiongemma", False, "<start_function_call>call:look{at:<escape>Bern<escape>}<end_function_call>", "", "", [LOOK]),
+    (None, "functiongemma", False, "<start_function_call>call:count{of:<escape>3<escape>}<end_function_call>", "", "", [COUNT]),
+    (None, "functiongemma", False, "<start_function_call>call:look{at:<escape>3<escape>}<end_function_call><start_function_call>call:now{by:<escape>[1]<escape>,of:<escape>a, b<escape>}<end_function_call>", "", "", [("look", {"at": "3"}), ("now", {"by": [1], "of": "a, b"})]),
+    (None, "functiongemma", False, "<start_function_call>call:weigh{wet:<escape>True<escape>,mass:<escape>heavy<escape>}<end_function_call>", "", "", [("weigh", {"wet": True, "mass": "heavy"})]),
     (None, "step3", False, 'So.<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="count"><steptml:parameter name="of">3</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', "", "So.", [COUNT]),
     (None, "internlm", False, 'So.<|action_start|><|plugin|>\n{"name": "count", "parameters": {"of": 3}}<|action_end|>', "", "So.", [COUNT]),
     (None, "longcat", False, '<longcat_tool_call>{"name": "count", "arguments": {"of": 3}}</longcat_tool_call>', "", "", [COUNT]),
@@ -262,8 +276,6 @@ MODEL_WROTE = (
     "a parser tells what the model wrote: which functions and arguments the request allows is for the caller to check"
 )
 SCHEMA_LESS = "a parameter without a declared type is JSON if its text is JSON"
-QUOTED = "what stands in quotes is a string, and goes out as it comes"
-CLOSED = "arguments that have closed are whole, whatever is missing of the markup behind them"
 NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
 
 # As above, with what others expect and the reason.
@@ -272,6 +284,24 @@ ON_PURPOSE = [
      ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm[/THINK]", [("now", {}), COUNT]), INSIDE_THINKING),
     ("think", "hermes", True, f"Say {HERMES} hm\n</think>\n\n{HERMES_2}",
      (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm\n</think>", [COUNT, LOOK]), INSIDE_THINKING),
+    ("think", "qwen3-coder", True, "Hm</think>So.</think> It is.",
+     ("Hm", "So. It is.", []), ("Hm", "So.</think> It is.", []), KEPT),
+    ("think", "deepseek-v4", False, "</think>It is.", ("", "It is.", []), ("", "</think>It is.", []), KEPT),
+    ("cohere", "cohere", True, "<|END_THINKING|><|START_RESPONSE|>It <co>is</co: 0:[1]>.<|END_RESPONSE|>",
+     ("", "It is.", []), ("", "It <co>is</co: 0:[1]>.", []), KEPT),
+    (None, "minimax-m3", False, m3(("now", "")) + "Done.", ("", "", [("now", {})]), ("", "Done.", [("now", {})]), KEPT),
+    (None, "deepseek-v3.2", False, dsml("function_calls", ("look", [("arguments", "false", '{"at": "Bern"}')])),
+     ("", "", [LOOK]), ("", "", [("look", {"arguments": {"at": "Bern"}})]), MODEL_WROTE),
+    (None, "minimax-m2", False, '<minimax:tool_call><invoke name="draw"></invoke></minimax:tool_call>',
+     ("", "", []), ("", "", [("draw", {})]), MODEL_WROTE),
+    ("muse", "muse", False, ' to=f<|message|><atem:function_calls><atem:invoke name="now.now"></atem:invoke></atem:function_calls>',
+     ("", "", [("now", {})]), ("", "", [("now.now", {})]), MODEL_WROTE),
+    (None, "gemma4", False, "<|tool_call>call:now{of:3}<tool_call|>",
+     ("", "", [("now", {"of": "3"})]), ("", "", [("now", {"of": 3})]), SCHEMA_LESS),
+    ("muse", "muse", False, " to=developer<|message|>A note.<|eom|><|start|>assistant to=user<|message|>So.<|eot|>",
+     ("", "So.", []), ("", "A note.So.", []), KEPT),
+    ("think", "qwen3-coder", False, xml("count", ("of", "none")), ("", "", [("count", {"of": None})]),
+     ("", "", [("count", {"of": "none"})]), STAYS),
     (None, "kimi-k2", False, SECTION + kimi(("0", '{"at": "Bern"}')) + SECTION_END,
      ("", "", [LOOK]), ("", SECTION + kimi(("0", '{"at": "Bern"}')), []), NO_NAME),
 ]  # fmt: skip
