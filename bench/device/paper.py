@@ -90,7 +90,7 @@ def table1(bench: Bench) -> Numbers:
 
 
 def claims(bench: Bench) -> Numbers:
-    """What BlockBPE claims (H100, two Xeon 8470, GPT-2's vocabulary) beside what is measured here: 1024 strings of 4096 bytes
+    """What BlockBPE claims (H100, Xeon 8470, GPT-2's vocabulary) beside what is measured here: 1024 strings of 4096 bytes
     of War and Peace, end to end; a library's number is that of its threads. Memory is what CuPy's pool has taken, for
     which the paper has no figure.
     """
