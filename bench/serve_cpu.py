@@ -1,12 +1,12 @@
-"""What a token costs one worker, measured in CPU time by a clock that is set by hand: for machines that do other work too.
+"""One worker under load by a clock that only its own work and its pauses move: for machines that do other work too.
 
-    python bench/serve_cpu.py [--streams 400 1000] [--rounds 3] [--write]
+    python bench/serve_cpu.py [--streams 400 1000] [--seconds 4] [--rounds 3] [--servers NAME ...] [--write]
 
-The servers of `bench/serve.py`, which says what they do. On a busy machine they would fall behind, and send fewer and longer
-frames than on a free one, so that neither costs nor delays could be compared. Here the time of tokenweir's frames is that
-of the schedule: 20 streams' worth of tokens in a millisecond of it, as fast as the server can. The clients read all that
-comes and look at none of it. Servers take turns; of each the least of all rounds is shown. Prints a table; --write puts it
-into bench/RESULTS.md.
+The servers of `bench/serve.py`, which says what they do and what is late. On a busy machine they would fall behind, and send
+fewer and longer frames than on a free one, so that neither costs nor delays could be compared. Here the clock of a server's
+process is the CPU time that its event loop has taken and the time for which it had nothing to do; while others have the
+core, it stands still. When a frame is late is seen at the transport, so the way to the client is left out. Servers take
+turns; of each the round with the least CPU time is shown. Prints a table; --write puts it into bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -22,76 +22,121 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from serve import RATE, SERVERS, TOKEN, _Stream, handshake, masked
+REAL = time.monotonic
+
+
+class Clock:
+    """The time of one thread's work and pauses, once it is `own`; before that, everybody's."""
+
+    def __init__(self) -> None:
+        self.own = False
+        self.iterations = 0
+        self._ahead = 0.0
+        self._cost = 0.0
+        started = time.thread_time()
+        for _ in range(10_000):
+            self()
+        self._cost = (time.thread_time() - started) / 10_000  # of asking, which is more than that of the usual clock
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        self._ahead -= self._cost
+        return time.thread_time() + self._ahead if self.own else REAL()
+
+    def begin(self) -> None:
+        """Be the thread's own from now on."""
+        self._ahead = REAL() - time.thread_time()
+        self.own = True
+
+    def pass_by(self, seconds: float) -> None:
+        """Let time pass in which nothing was done; what was done and does not count, is negative."""
+        self._ahead += seconds
+
+
+class Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+    """Lets the clock go on while the event loop waits."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> Any:
+        self._clock.iterations += 1
+        begun = REAL()
+        ready = super().select(timeout)
+        if self._clock.own and timeout:
+            self._clock.pass_by(min(timeout, REAL() - begun) if ready else timeout)
+        return ready
+
+
+CLOCK = Clock()
+if "--be" in sys.argv:
+    time.monotonic = CLOCK  # before the packages take it
+
+from serve import DELTA, RATE, SERVERS, TOKEN, WARM_UP, Load, StepEngine, handshake, masked
 from shared.report import machine, publish, table
 
-STEPS = 1000 // RATE
-"""Milliseconds of the schedule between two tokens of a stream; each has the streams of one phase."""
-TOKENS = 8
-"""Tokens of a stream in one round."""
+
+class Written:
+    """Compares what a server writes with the schedule."""
+
+    def __init__(self) -> None:
+        self.load = Load()
+        self._streams: dict[Any, list[float]] = {}  # by transport: the time of the first token, and tokens so far
+        self._heads: dict[Any, bytes] = {}
+        transport = asyncio.selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
+        write = transport.write
+
+        def look_and_write(connection: Any, data: bytes) -> None:
+            self._look(connection, data)
+            write(connection, data)
+
+        transport.write = look_and_write
+
+    def _look(self, connection: Any, data: bytes) -> None:
+        if (found := DELTA.search(data)) is None:
+            return
+        now, begun = CLOCK(), time.thread_time()
+        stream = self._streams.get(connection)
+        if stream is None:
+            head = self._heads[connection] = self._heads.get(connection, b"") + found[1]
+            if b"|" in head:
+                first, _, text = head.partition(b"|")
+                self._streams[connection] = [float(first), len(text) // len(TOKEN)]
+                self.load.begun += 1
+        else:
+            count = len(found[1]) // len(TOKEN)
+            if self.load.measuring:
+                self.load.late.append(now - (stream[0] + stream[1] / RATE))
+                self.load.tokens += count
+            stream[1] += count
+        CLOCK.pass_by(begun - time.thread_time())
 
 
-class Schedule:
-    """An engine that is stepped by hand, and the clock of its schedule."""
-
-    def __init__(self, ids: list[int]) -> None:
-        self.now = time.monotonic()
-        self.streams = 0
-        self._ids = ids
-        self._phases: list[list[_Stream]] = [[] for _ in range(STEPS)]
-        self._calls: dict[float, list[Callable[[], object]]] = defaultdict(list)
-
-    def call_at(self, when: float, call: Callable[[], object]) -> None:
-        """Call a function at a time of the schedule."""
-        self._calls[when].append(call)
-
-    async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
-        """Give a token for each step."""
-        stream = _Stream()
-        self._phases[self.streams % STEPS].append(stream)
-        self.streams += 1
-        while True:
-            yield self._ids * (stream.take() or await stream.wait())
-
-    async def go_on(self) -> None:
-        """Let 20 ms pass: a token for each stream."""
-        for phase in self._phases:
-            self.now += 0.001
-            for when in [when for when in self._calls if when <= self.now]:
-                for call in self._calls.pop(when):
-                    call()
-            for stream in phase:
-                stream.step()
-            await asyncio.sleep(0)  # the streams' tasks are woken
-            await asyncio.sleep(0)  # and run
-
-
-async def be_server(name: str, streams: int, rounds: int) -> None:
-    """Serve that many streams, and print the CPU seconds of a token."""
+async def be_server(name: str, streams: int, seconds: float) -> None:
+    """Serve that many streams, and print what `measure` gives."""
     from tokenweir import Tokenizer
-    from tokenweir.stream.server.answers import batch
-    from tokenweir.stream.server.answers.pacer import Pacer
 
-    schedule = Schedule(Tokenizer.default().encode(TOKEN))
-    batch.monotonic = lambda: schedule.now  # type: ignore[attr-defined]
-    Pacer.call_at = lambda self, when, call: schedule.call_at(when, call)  # type: ignore[method-assign]
-    serving = asyncio.create_task(SERVERS[name].run(schedule, streams))  # type: ignore[arg-type]
-    while schedule.streams < streams:  # noqa: ASYNC110
+    written = Written()
+    load = written.load
+    engine = StepEngine(10**9, Tokenizer.default().encode)
+    serving = asyncio.create_task(SERVERS[name].run(engine, streams))
+    while load.begun < streams:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
-    await asyncio.sleep(0.5)
     gc.freeze()
-    best = float("inf")
-    for _ in range(rounds):
-        begun = time.process_time()
-        for _ in range(TOKENS):
-            await schedule.go_on()
-        best = min(best, (time.process_time() - begun) / TOKENS / streams)
-    print(best, flush=True)
-    serving.cancel()
+    CLOCK.begin()
+    await asyncio.sleep(WARM_UP)
+    load.measuring = True
+    begun, cpu, turns = CLOCK(), time.thread_time(), CLOCK.iterations
+    await asyncio.sleep(seconds)
+    took, cpu, turns = CLOCK() - begun, time.thread_time() - cpu, CLOCK.iterations - turns
+    late = sorted(load.late)
+    frames = len(late)
+    seen = [cpu / took, cpu / load.tokens, frames / load.tokens, late[frames // 2], late[frames * 99 // 100]]
+    print(json.dumps([*seen, turns / load.tokens]), flush=True)
+    await serving  # until the process is killed
 
 
 def drain(port: int, streams: int, stopped: threading.Event) -> None:
@@ -109,16 +154,17 @@ def drain(port: int, streams: int, stopped: threading.Event) -> None:
             key.fileobj.recv(1 << 16)  # type: ignore[union-attr]
 
 
-def measure(name: str, streams: int, rounds: int) -> float:
-    """The CPU seconds that a token costs a server."""
-    command = [sys.executable, __file__, "--be", name, "--streams", str(streams), "--rounds", str(4 * rounds)]
+def measure(name: str, streams: int, seconds: float) -> list[float]:
+    """CPU, CPU seconds a token, frames a token, late p50 and p99, and loop iterations a token."""
+    command = [sys.executable, __file__, "--be", name, "--streams", str(streams), "--seconds", str(seconds)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     stopped = threading.Event()
     clients = threading.Thread(target=drain, args=(int(process.stdout.readline()), streams, stopped))
     clients.start()
     try:
-        return float(process.stdout.readline())
+        seen: list[float] = json.loads(process.stdout.readline())
+        return seen
     finally:
         stopped.set()
         clients.join()
@@ -126,27 +172,49 @@ def measure(name: str, streams: int, rounds: int) -> float:
         process.wait()
 
 
+HEADER = [
+    "streams",
+    "server",
+    "CPU",
+    "µs a token",
+    "frames a token",
+    "late p50, ms",
+    "late p99, ms",
+    "iterations a token",
+]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--streams", type=int, nargs="+", default=[400, 1000])
+    parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=["tokenweir", "bare"])
     parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
     parser.add_argument("--be", choices=SERVERS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be:
-        asyncio.run(be_server(options.be, options.streams[0], options.rounds))
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(Selector(CLOCK))) as runner:
+            runner.run(be_server(options.be, options.streams[0], options.seconds))
         return
     rows = []
     for streams in options.streams:
-        least = {"tokenweir": float("inf"), "bare": float("inf")}
+        seen: dict[str, list[list[float]]] = {name: [] for name in options.servers}
         for _ in range(options.rounds):
-            for name, so_far in least.items():
-                least[name] = min(so_far, measure(name, streams, options.rounds))
-        own, bare = (1e6 * cost for cost in least.values())
-        rows.append([str(streams), f"{own:.1f}", f"{bare:.1f}", f"{own / bare:.2f}"])
-        print("  ".join(rows[-1]), flush=True)
-    header = ["streams", "tokenweir, µs of CPU a token", "bare websockets, µs of CPU a token", "ratio"]
-    publish("serve-cpu", f"{machine()}, load average {os.getloadavg()[0]:.1f}.\n\n{table(header, rows)}", options.write)
+            for name, so_far in seen.items():
+                so_far.append(measure(name, streams, options.seconds))
+        for name, rounds in seen.items():
+            cpu, token, frames, half, most, turns = min(rounds, key=lambda one: one[1])
+            row = [
+                f"{100 * cpu:.0f} %",
+                f"{1e6 * token:.1f}",
+                f"{frames:.2f}",
+                f"{1e3 * half:.1f}",
+                f"{1e3 * most:.1f}",
+            ]
+            rows.append([str(streams), SERVERS[name].name, *row, f"{turns:.2f}"])
+            print("  ".join(rows[-1]), flush=True)
+    publish("serve-cpu", f"{machine()}, load average {os.getloadavg()[0]:.1f}.\n\n{table(HEADER, rows)}", options.write)
 
 
 if __name__ == "__main__":

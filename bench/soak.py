@@ -1,6 +1,6 @@
 """A server that is never left in peace: random requests, random faults, and what is left of them afterwards.
 
-    python bench/soak.py [--minutes 30] [--actions 10] [--seed 0] [--write]
+    python bench/soak.py [--minutes 30] [--actions 10] [--seed 0] [--spans] [--write]
 
 The server runs in a process of its own, with small limits, so that every one of them is reached. Its engine draws for each
 request what it does: it answers, slowly or at once; fails, panics or gives ids that do not exist; swallows its
@@ -9,8 +9,9 @@ interface, read to the end or leave in mid-answer with or without a word, cancel
 request, garbage, or pings without end. Answers that must be whole are compared with what they must be.
 
 Once a minute the clients pause until the server is idle. Then it says how many tasks, file descriptors and Python objects
-it has, and how much memory. Ends with an error if an answer was wrong, the server died, or something was left. --write
-puts the table into bench/RESULTS.md.
+it has, and how much memory. Ends with an error if an answer was wrong, the server died, or something was left. With --spans
+OpenTelemetry's SDK records every answer, and none of its spans may be open then. --write puts the table into
+bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -102,12 +103,34 @@ class Faulty:
 KINDS = ["slow", "slow", "slow", "fail", "panic", "exit", "cancel", "foreign", "greedy", "empty", "hang", "stubborn"]
 
 
-async def be_server(seed: int) -> None:
+def record_spans() -> Counter[str]:
+    """Have OpenTelemetry record the spans of answers; how many have begun and ended."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+
+    counts: Counter[str] = Counter()
+
+    class Count(SpanProcessor):
+        def on_start(self, span: Span, parent_context: Any = None) -> None:
+            counts["begun"] += 1
+
+        def on_end(self, span: ReadableSpan) -> None:
+            counts["ended"] += 1
+            counts["failed"] += not span.status.is_ok
+
+    provider = TracerProvider()
+    provider.add_span_processor(Count())
+    trace.set_tracer_provider(provider)
+    return counts
+
+
+async def be_server(seed: int, spans: bool) -> None:
     """Serve until SIGTERM; SIGUSR1 has it say what it holds."""
     from tokenweir import Limits, Tokenizer, serve
     from tokenweir.stream.server.answers.generation import abandoned
 
     logging.basicConfig(level=logging.CRITICAL)
+    recorded = record_spans() if spans else Counter()
     tokenizer = Tokenizer.default()
     ids, end = tokenizer.encode(WORDS, add_special_tokens=False), min(tokenizer.eos_ids)
     engines = {"good": Faulty(ids, end, None), "faulty": Faulty(ids, end, Random(seed))}
@@ -137,6 +160,9 @@ async def be_server(seed: int) -> None:
                 "fds": len(os.listdir("/proc/self/fd")) - 1,
                 "objects": len(gc.get_objects()),
                 "memory": int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6,
+                "spans": recorded["begun"],
+                "open": recorded["begun"] - recorded["ended"],
+                "failed": recorded["failed"],
             }
             print(json.dumps(held), flush=True)
 
@@ -350,10 +376,10 @@ async def idle(process: subprocess.Popen[str]) -> dict[str, float]:
             raise SystemExit(f"the server does not become idle: {held}")
 
 
-async def soak(minutes: float, actions: float, seed: int) -> str:
+async def soak(minutes: float, actions: float, seed: int, spans: bool) -> str:
     """Act for so long; the table of what was left."""
     random = Random(seed)
-    command = [sys.executable, __file__, "--be", str(seed)]
+    command = [sys.executable, __file__, "--be", str(seed), *["--spans"] * spans]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
     try:
         assert process.stdout is not None
@@ -372,6 +398,10 @@ async def soak(minutes: float, actions: float, seed: int) -> str:
                     raise result
             await clients.rest()
             held = await idle(process)
+            if held["open"]:
+                raise SystemExit(
+                    f"of {held['spans']:.0f} spans {held['open']:.0f} are open although nothing is at work"
+                )
             at = time.monotonic() - begun
             done = sum(clients.done.values())
             row = [f"{at / 60:.0f}", str(done), str(clients.refused)]
@@ -385,6 +415,8 @@ async def soak(minutes: float, actions: float, seed: int) -> str:
         if code := process.wait(30):
             raise SystemExit(f"the server ended with {code}")
         kinds = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sorted(clients.done.items()))
+        if spans:
+            kinds += f". {held['spans']:.0f} spans were recorded, {held['failed']:.0f} of them of failures; none was left open"
         shown = [rows[round(number * (len(rows) - 1) / 6)] for number in range(7)] if len(rows) > 7 else rows
         return f"{machine()}, seed {seed}. What clients did: {kinds}.\n\n{table(HEADER, shown)}"
     finally:
@@ -399,13 +431,14 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--actions", type=float, default=10.0, help="a second")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--spans", action="store_true", help="record OpenTelemetry's spans")
     parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
     parser.add_argument("--be", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be is not None:
-        asyncio.run(be_server(options.be))
+        asyncio.run(be_server(options.be, options.spans))
     else:
-        text = asyncio.run(soak(options.minutes, options.actions, options.seed))
+        text = asyncio.run(soak(options.minutes, options.actions, options.seed, options.spans))
         print(text)
         if options.write:
             write_between(ROOT / "bench" / "RESULTS.md", "soak", text)

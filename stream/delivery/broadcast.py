@@ -272,8 +272,13 @@ class Subscription(Generic[T]):
         if self._cut is not None:
             raise self._cut
         if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
-            items = list(broadcast._take_waiting()) if broadcast._waiting else []
-            replay.skip(len(items))  # nobody else can ask for them
+            items: list[T] = []
+            if waiting := broadcast._waiting:  # `_take_waiting`, written out, since this is done for every frame
+                broadcast._waiting, broadcast._bytes, broadcast._begun = [], 0, True
+                if broadcast._emptied.event is not None:
+                    broadcast._emptied.fire()
+                items += broadcast._make(waiting)
+                replay.first = replay.next = replay.next + len(items)  # nobody else can ask for them
         else:
             broadcast.seal()
             try:

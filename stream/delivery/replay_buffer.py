@@ -50,11 +50,6 @@ class ReplayBuffer(Generic[T]):
             self.bytes += size
             self.next += 1
 
-    def skip(self, count: int) -> None:
-        """Count so many items that everybody has already; there must be none that is kept."""
-        self.first += count
-        self.next += count
-
     def check(self, number: int) -> None:
         """Refuse a number from which `since` cannot go on.
 

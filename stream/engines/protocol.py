@@ -83,7 +83,7 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
     """
     for name, value in sampling.given().items():
         if name not in ENDS and name not in supports and NEUTRAL.get(name) != value:
-            raise EngineError(f"{engine} cannot honour {name}={value!r}", kind="unsupported", option=name)
+            raise EngineError(f"{engine} cannot honour {name}={value!r:.80}", kind="unsupported", option=name)
 
 
 class EngineStep(Struct, frozen=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 _MAY_BE_ZERO = (
     "send_interval",
-    "send_interval_per_stream",
+    "max_send_interval",
     "drain_timeout",
     "handover_timeout",
     "resume_grace",
@@ -42,9 +42,9 @@ class Limits:
         idle_timeout: Seconds without a message of the client and without a response until a socket is closed with code
             1000.
         send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged,
-            up to 1,024 tokens.
-        send_interval_per_stream: What every running stream adds to that, so that a full server sends fewer and longer
-            events; 0.1 s at most altogether.
+            up to 1,024 tokens. With 0 nothing waits for another token, however busy the server is.
+        max_send_interval: The same when the event loop has no time left: the busier it is, the fewer and longer are its
+            events. No less than `send_interval`.
         heartbeat: Seconds between two signs of life: heartbeats to a browser, comments in a stream that is silent.
         drain_timeout: Seconds that answers in flight get to end once the server is closing.
         handover_timeout: The same for a worker whose place another one has taken.
@@ -73,7 +73,7 @@ class Limits:
     stall_timeout: float = 30.0
     idle_timeout: float = 3600.0
     send_interval: float = 0.01
-    send_interval_per_stream: float = 0.00006
+    max_send_interval: float = 0.1
     heartbeat: float = 15.0
     drain_timeout: float = 10.0
     handover_timeout: float = 600.0

@@ -96,6 +96,9 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **options)
         self._application = self.app
         self.app = self._answer
+        self._over = (
+            False  # a close frame has come or gone, or the connection is lost; asking the transport costs a call
+        )
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         await self._application(scope, receive, send)
@@ -109,6 +112,18 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             extensions["tokenweir.abort"] = self.transport.abort
             extensions["tokenweir.send"] = self.send_now
 
+    def handle_close(self, event: Any) -> None:
+        self._over = True
+        super().handle_close(event)
+
+    def shutdown(self) -> None:
+        self._over = True
+        super().shutdown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over = True
+        super().connection_lost(exc)
+
     def send_now(self, data: bytes) -> Awaitable[None] | None:
         """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
 
@@ -116,7 +131,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             What to await before the next one, if the buffer is full.
 
         """
-        if self.close_sent or self.transport.is_closing():
+        if self.close_sent or self._over:
             return None
         size = len(data)
         if size < 126:

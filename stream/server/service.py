@@ -28,7 +28,6 @@ T = TypeVar("T")
 
 DEFAULT = "default"
 """The name that always means the first model."""
-MAX_INTERVAL = 0.1
 CLOSE_GRACE = 1.0
 """Seconds that an engine gets to stop when the server closes."""
 
@@ -86,11 +85,10 @@ class Service:
         self.worker = ""
         self.elsewhere: Elsewhere | None = None
         self.draining = False
-        self.pacer = Pacer()
+        self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval)
         self.turns = Turns()
         self._answer = answer
         self._running: dict[Generation[Any], str] = {}  # and their models
-        self._pace()
 
     def counts(self) -> Counts:
         """What was counted up to now."""
@@ -155,7 +153,8 @@ class Service:
         def end() -> None:
             free()
             del self._running[generation]
-            self._pace()
+            if not self._running:
+                self.pacer.stop()
             on_end()
 
         generation = Generation(
@@ -171,14 +170,8 @@ class Service:
             grace=grace,
         )
         self._running[generation] = job.model
-        self._pace()
+        self.pacer.start()
         return generation
-
-    def _pace(self) -> None:
-        """A stream has begun or ended."""
-        limits = self.limits
-        adaptive = limits.send_interval + limits.send_interval_per_stream * len(self._running)
-        self.pacer.interval = max(limits.send_interval, min(MAX_INTERVAL, adaptive))
 
     async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:
         """Stop all that is in flight, and wait until it has ended or was abandoned, and for `also`."""

@@ -168,3 +168,12 @@ def test_what_cannot_start_says_so_once(args, code, text):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code
     assert done.stderr.count(text) == 1 and "Traceback" not in done.stderr
+
+
+def test_a_worker_that_dies_before_it_answers_ends_the_server(tmp_path):
+    """A program without `if __name__ == "__main__"` cannot be run again for its workers: each ends at once."""
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nfrom tokenweir.cli import main\nsys.exit(main())\n")
+    command = [sys.executable, str(program), "serve", "--port=0", "--workers=2", "--engine=ngram"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "if __name__ == '__main__':" in done.stderr

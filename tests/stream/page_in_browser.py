@@ -44,7 +44,9 @@ class Script:
 async def chatting(browser, engine, *, script="", **options):
     """The page, open in a fresh context; it collects the errors and the log messages that it causes."""
     changed = {
-        name: options.pop(name) for name in ("heartbeat", "resume_grace", "max_output_tokens") if name in options
+        name: options.pop(name)
+        for name in ("heartbeat", "resume_grace", "max_output_tokens", "max_message_bytes")
+        if name in options
     }
     limits = Limits(drain_timeout=0.2, send_interval=0, **changed)
     engines = engine if isinstance(engine, dict) else {"demo": engine}

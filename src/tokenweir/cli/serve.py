@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -146,6 +147,8 @@ def serve(
     if isinstance(served.engine, NgramEngine):
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
     gpu = load_gpu_encoder(served.tokenizer, device)
+
+    gc.freeze()  # what is loaded stays; else the collector would go through all of it while answers wait
 
     async def run() -> None:
         async with (

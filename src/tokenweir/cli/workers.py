@@ -137,12 +137,14 @@ class _Worker:
     def _told(self) -> None:
         asyncio.get_running_loop().remove_reader(self._pipe.fileno())
         try:
-            self.about.set_result(self._pipe.recv())
+            self.about.set_result(self._pipe.recv() if self._pipe.poll() else None)
         except (EOFError, OSError):
             self.about.set_result(None)
 
     def _over(self) -> None:
         asyncio.get_running_loop().remove_reader(self.process.sentinel)
+        if not self.about.done():  # a pipe is not read any more once it is closed
+            self._told()
         self.process.join()
         self._pipe.close()
         self.ended.set_result(None)

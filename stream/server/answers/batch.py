@@ -17,7 +17,7 @@ from tokenweir.stream.pipeline.cancellable import Deltas
 from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.monitoring.metrics import Meter
 
-PATIENCE = 0.25
+PATIENCE = 0.75
 """The part of an interval for which what is due waits for the next token."""
 MOST_KEPT = 1024
 """Ids, or deltas, that wait for no interval."""
@@ -59,8 +59,7 @@ class Batch:
             self._deltas = [*before, *deltas]
         if now < self._due and len(self._ids) + len(self._deltas) < MOST_KEPT:
             if not self._timed:
-                self._timed = True
-                self._pacer.call_at(self._due + PATIENCE * self._pacer.interval, self._time)
+                self._wait()
         else:
             self._send(now)
 
@@ -77,16 +76,30 @@ class Batch:
         return deltas
 
     def _send(self, now: float) -> None:
-        deltas = self.rest()
+        deltas: Sequence[Delta] = self._deltas
+        if ids := self._ids:  # `rest`, written out, since this is done for every frame
+            self._ids = []
+            given = self._part.feed(ids)
+            deltas = [*deltas, *given] if deltas else given
+        self._deltas = []
         if self._part.ended:  # the engine is closed before anybody is told
-            self._deltas = deltas
+            self._deltas = [*deltas]
             return
         self._due = now + self._pacer.interval
         if deltas:
             self._give(deltas)
 
+    def _wait(self) -> None:
+        self._timed = True
+        self._pacer.call_at(self._due + PATIENCE * self._pacer.interval, self._time)
+
     def _time(self) -> None:
         self._timed = False
-        self._send(monotonic())
+        if not (self._ids or self._deltas):
+            return
+        if (now := monotonic()) < self._due:  # what the timer was for has gone; this came after it
+            self._wait()
+            return
+        self._send(now)
         if self._part.ended:
             self._answer.cancel()

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, thread_time
 
 TICK = 0.004
 """Seconds within which calls share a timer; how late one may be."""
+LOOK = 0.05
+"""Seconds between two looks at the load."""
+EASY = 0.55
+"""The load up to which events go as often as they may."""
+SHARE = 0.2
+"""What a look counts for beside those before it: one in five."""
 
 
 class Pacer:
-    """Calls functions when they are due, or a few milliseconds later: a thousand streams need no thousand timers.
+    """Says how long the events of a stream may wait, by the load of the event loop; and calls what is due.
 
-    It belongs to one event loop.
+    The load is the share of its time in which the loop's thread works. Up to `EASY` the interval is the shortest one, with
+    no time left it is the longest; so streams wait for each other no longer than the server needs. A loop that is late for
+    another reason, since other processes have the core, counts as one that works.
+
+    It belongs to one event loop. A thousand streams need no thousand timers: calls may come a few milliseconds late.
+
+    Args:
+        least: Seconds between two events of a stream while the loop has time; with 0 nothing ever waits.
+        most: The same when it has none.
 
     Attributes:
-        interval: Seconds between two events of a stream, at the present load.
+        interval: The same at the present load.
 
     """
 
-    def __init__(self, interval: float = 0.0) -> None:
-        self.interval = interval
+    def __init__(self, least: float = 0.0, most: float = 0.0) -> None:
+        self.interval = least
+        self._least = least
+        self._most = max(least, most) if least else 0.0
         self._ticks: dict[int, list[Callable[[], object]]] = {}
+        self._looking: asyncio.TimerHandle | None = None
+        self._looked = self._worked = 0.0
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
         """Call a function, which must not raise, at a time of `time.monotonic`."""
@@ -37,3 +55,29 @@ class Pacer:
     def _fire(self, tick: int) -> None:
         for call in self._ticks.pop(tick):
             call()
+
+    def start(self) -> None:
+        """Look at the load from now on, until `stop`."""
+        if self._looking is None:
+            self._look_later()
+
+    def stop(self) -> None:
+        """Nothing is to be sent: the loop may sleep."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self.interval = self._least
+
+    def see(self, load: float) -> None:
+        """Take a look into account; `load` is above 1 if the loop was late as well."""
+        busy = min(1.0, max(0.0, (load - EASY) / (1 - EASY)))
+        self.interval += SHARE * (self._least + busy * (self._most - self._least) - self.interval)
+
+    def _look(self) -> None:
+        took, worked = monotonic() - self._looked, thread_time() - self._worked
+        self.see((worked + max(0.0, took - LOOK)) / took)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self._looked, self._worked = monotonic(), thread_time()
+        self._looking = asyncio.get_running_loop().call_later(LOOK, self._look)

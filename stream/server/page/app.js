@@ -28,7 +28,7 @@ const connection = new Connection({
     if (models.some((model) => model.id === chosen)) select.value = chosen;
   },
   open: () => chat.resume(),
-  lost: () => chat.lost(),
+  lost: (code) => chat.lost({ code }),
   event: (event) => chat.receive(event),
 });
 

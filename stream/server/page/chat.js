@@ -7,6 +7,7 @@ import { followEnd } from "./follow.js";
 import { asked } from "./settings.js";
 import { showTokens } from "./tokens.js";
 
+const TOO_LONG = 1009; // the code with which a socket is closed after a message that is too long
 const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
 
 const log = $("#log"), hint = $(".hint");
@@ -55,9 +56,10 @@ export class Chat {
     else this.lost({ whole: true });
   }
 
-  /** The connection was lost: an answer that has begun goes on once it is back. */
-  lost({ whole = false } = {}) {
-    if (this.busy && (whole || !this.#answer.id)) this.#end({ error: "the connection was lost" });
+  /** The connection was lost, or closed with a code: an answer that has begun goes on once it is back. */
+  lost({ whole = false, code } = {}) {
+    const error = code === TOO_LONG ? "the conversation is too long for this server" : "the connection was lost";
+    if (this.busy && (whole || !this.#answer.id)) this.#end({ error });
   }
 
   /** The connection is back. */

@@ -9,7 +9,7 @@ export class Connection {
   #retry = 500;
 
   /**
-   * `on` has `state(kind, text)`, `models(list)`, `keyWanted(wanted)`, `open()`, `event(event)` and `lost()`.
+   * `on` has `state(kind, text)`, `models(list)`, `keyWanted(wanted)`, `open()`, `event(event)` and `lost(code)`.
    */
   constructor(on) {
     this.on = on;
@@ -53,14 +53,14 @@ export class Connection {
     };
     opening.onclose = (event) => {
       if (opened && this.#socket !== opening) return; // given up already
-      this.#lost();
+      this.#lost(event.code);
       this.#again(!opened ? "refused by the server" : event.reason || "connection lost");
     };
   }
 
-  #lost() {
+  #lost(code) {
     this.#socket = null;
-    this.on.lost();
+    this.on.lost(code);
   }
 
   #again(why) {

@@ -20,6 +20,9 @@ from tokenweir.stream.server.wire.messages import ChatMessage
 from tokenweir.stream.server.wire.requests import Stop, effort_kwargs
 
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
+MOST_BIASES = 1024
+"""Entries of `logit_bias`: as many as vLLM's sampler has room for. One for each token of a vocabulary would keep the event
+loop for a tenth of a second."""
 
 
 class StreamOptions(Struct, frozen=True):
@@ -44,7 +47,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     frequency_penalty: Penalty | None = None
     presence_penalty: Penalty | None = None
     repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
-    logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] = {}
+    logit_bias: Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=MOST_BIASES)] = {}
     seed: int | None = None
     stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
     stop_token_ids: Annotated[list[int], Meta(max_length=64)] = []

@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import struct
 import threading
 
 import httpx
 import pytest
-from serving import TOK, Script, fetch, say, serving, socket_to, until
+from serving import TOK, Endless, Script, fetch, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
 from tokenweir.stream.server.http.endpoints import Endpoints
+from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.protocols import MOST_HEAD
+from tokenweir.stream.server.wire.chat import MOST_BIASES
 
 POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -126,3 +129,55 @@ async def test_one_wrong_id_among_many_is_refused(bad):
         size = Tokenizer.default().vocab_size
         reply = await http.post("/v1/completions", json={"prompt": [5] * 1000 + [size]})
         assert reply.status_code == 400 and f"id {size} is outside" in reply.json()["error"]["message"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+async def test_a_bias_for_half_a_vocabulary_is_refused(path):
+    asked = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {"prompt": "hi"}
+    engine = Script("fine", "<|im_end|>")
+    engine.supports = {"logit_bias"}
+    async with (
+        serving(engine) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
+    ):
+        bias = {str(key): 1 for key in range(MOST_BIASES)}
+        assert (await http.post(path, json=asked | {"logit_bias": bias})).status_code == 200
+        assert len(engine.sampling.logit_bias) == MOST_BIASES
+        reply = await http.post(path, json=asked | {"logit_bias": bias | {"70000": 1}})
+        error = reply.json()["error"]
+        assert (reply.status_code, error["param"]) == (400, "logit_bias")
+        assert f"length <= {MOST_BIASES}" in error["message"] and len(error["message"]) < 200
+
+
+def frames(sent):
+    """The opcodes of the frames that a server has sent."""
+    while sent:
+        opcode, size, head = sent[0] & 15, sent[1], 2
+        if size > 125:
+            head = 4 if size == 126 else 10
+            size = int.from_bytes(sent[2:head])
+        yield opcode
+        sent = sent[head + size :]
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_sent_behind_the_goodbye():
+    key = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    handshake = f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\n{key}Sec-WebSocket-Version: 13\r\n\r\n"
+    request = json.dumps({"type": "response.create", "input": "hi"}).encode()
+    engine = Endless()
+    async with serving(engine, limits=Limits(max_output_tokens=10**9, drain_timeout=0.2)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(20):
+            writer.write(handshake.encode())
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(bytes([0x81, 0x80 | len(request), 0, 0, 0, 0]) + request)
+            seen = await reader.read(1 << 16)
+            while len(seen) < 1 << 18:
+                seen += await reader.read(1 << 16)
+            writer.write(bytes([0x88, 0x82, 0, 0, 0, 0]) + struct.pack("!H", 1000))
+            seen += await reader.read()
+        writer.close()
+    opcodes = [*frames(seen)]
+    assert opcodes[-1] == 8 and set(opcodes[:-1]) == {1}

@@ -325,11 +325,8 @@ async def test_lesson_46_a_reader_that_stalls_costs_little_and_is_closed_by_name
     async with serving(engine, limits=limits) as server:
         websocket = await socket_to(server, sock=small_socket(server), max_queue=1)
         await say(websocket)
-        await eventually(lambda: engine.given)
-        await asyncio.sleep(0.25)  # reads nothing
-        given = engine.given
-        await eventually(lambda: engine.closed)
-        assert engine.given == given < 100_000
+        await eventually(lambda: engine.closed)  # nothing is read
+        assert 0 < engine.given < 100_000
         with pytest.raises(ConnectionClosed) as closed:
             async with asyncio.timeout(10):
                 while True:

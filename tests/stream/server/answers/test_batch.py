@@ -165,6 +165,35 @@ async def test_what_comes_too_early_goes_with_the_next_that_may(monkeypatch):
         assert stream.texts[-1] == "f"
 
 
+async def test_a_timer_that_finds_nothing_does_not_put_off_the_next_frame(monkeypatch):
+    async with streaming(monkeypatch) as stream:
+        engine, clock = stream.engine, stream.clock
+        await engine.give("a")
+        await engine.give("b")  # sets the timer
+        clock.go_on(INTERVAL)
+        await engine.give("c")
+        assert stream.texts == ["a", "bc"]
+        clock.go_on(INTERVAL * PATIENCE)  # its time; there is nothing left to do
+        clock.go_on(INTERVAL * (1 - PATIENCE))  # an interval since the last frame
+        await engine.give("d")
+        assert stream.texts == ["a", "bc", "d"]
+
+
+async def test_a_timer_that_comes_too_early_for_what_it_finds_waits_once_more(monkeypatch):
+    async with streaming(monkeypatch) as stream:
+        engine, clock = stream.engine, stream.clock
+        await engine.give("a")
+        await engine.give("b")
+        clock.go_on(INTERVAL)
+        await engine.give("c")
+        await engine.give("d")  # after that frame, and before the timer of the last one
+        clock.go_on(INTERVAL * PATIENCE)
+        assert stream.texts == ["a", "bc"]
+        [(when, _)] = clock.calls
+        clock.go_on(when - clock.now)
+        assert stream.texts == ["a", "bc", "d"]
+
+
 @pytest.mark.parametrize("end", [None, EngineStep([], finish_reason="length")])
 async def test_the_end_waits_for_no_interval(monkeypatch, end):
     async with streaming(monkeypatch) as stream:

@@ -1,11 +1,13 @@
-"""Calls that share a timer."""
+"""Calls that share a timer, and an interval that grows with the load."""
 
 import asyncio
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
-from tokenweir.stream.server.answers.pacer import Pacer
+from tokenweir.stream.server.answers import pacer as pacer_module
+from tokenweir.stream.server.answers.pacer import EASY, LOOK, Pacer
 
 pytestmark = pytest.mark.anyio
 
@@ -40,3 +42,74 @@ async def test_many_calls_are_few_timers(monkeypatch):
         await done.wait()
     pacer.call_at(due, done.set)  # a time that is over
     assert len(timers) == 2
+
+
+def settled(pacer, load):
+    """The interval after a while at one load."""
+    for _ in range(200):
+        pacer.see(load)
+    return pacer.interval
+
+
+def test_the_interval_grows_with_the_load_between_its_bounds():
+    pacer = Pacer(0.01, 0.1)
+    assert pacer.interval == 0.01
+    assert settled(pacer, 0.0) == settled(pacer, EASY) == pytest.approx(0.01)
+    loads = [EASY + part * (1 - EASY) / 10 for part in range(11)]
+    intervals = [settled(pacer, load) for load in loads]
+    assert intervals == pytest.approx([0.01 + 0.009 * part for part in range(11)])
+    assert settled(pacer, 3.0) == pytest.approx(0.1)
+
+
+def test_one_look_is_not_the_last_word():
+    pacer = Pacer(0.01, 0.1)
+    pacer.see(1.0)
+    assert 0.01 < pacer.interval < 0.05
+
+
+def test_without_a_shortest_interval_there_is_none():
+    assert settled(Pacer(0.0, 0.1), 3.0) == 0.0
+
+
+def test_a_longest_interval_below_the_shortest_is_none():
+    assert settled(Pacer(0.2, 0.1), 1.0) == 0.2
+
+
+class Loop:
+    """What a pacer sees of an event loop: when it asked to look, and how the time goes by."""
+
+    def __init__(self, monkeypatch):
+        self.now = self.worked = 0.0
+        self.timers = []
+        monkeypatch.setattr(pacer_module, "monotonic", lambda: self.now)
+        monkeypatch.setattr(pacer_module, "thread_time", lambda: self.worked)
+        monkeypatch.setattr(pacer_module, "asyncio", SimpleNamespace(get_running_loop=lambda: self))
+
+    def call_later(self, delay, call):
+        self.timers.append((self.now + delay, call))
+        return self
+
+    def cancel(self):
+        self.timers.clear()
+
+    def go_on(self, work, late=0.0):
+        [(when, call)] = self.timers
+        self.timers.clear()
+        self.now, self.worked = when + late, self.worked + work
+        call()
+
+
+@pytest.mark.parametrize(
+    ("work", "late", "busy"),
+    [(0.3 * LOOK, 0.0, False), (0.95 * LOOK, 0.0, True), (0.3 * LOOK, LOOK, True)],
+    ids=["idle", "working", "kept from working"],
+)
+def test_the_load_is_what_the_loop_works_and_what_it_is_late(monkeypatch, work, late, busy):
+    loop, pacer = Loop(monkeypatch), Pacer(0.01, 0.1)
+    pacer.start()
+    pacer.start()  # a second stream; one look is enough
+    for _ in range(100):
+        loop.go_on(work, late)
+    assert (pacer.interval > 0.02) is busy
+    pacer.stop()
+    assert loop.timers == [] and pacer.interval == 0.01
