@@ -621,42 +621,52 @@ class AnswerText:
 class Passage:
     """Text that a splitter need not see at once, because it knows what comes of it.
 
-    That is text without any of the characters `until`, which `scanner` takes too without being done or wrong. If it
+    That is text without any of the characters `until`, or white space; which `scanner` takes too without being done or wrong. If it
     were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or, where it is
     `held`, as no piece at all. It is fed later, together with the text after it.
 
-    A splitter may also name tags with which thinking begins or ends, and which are cut out. They count wherever they
-    begin behind such text. Of one that ids end, `cross` is told; neither it nor the text before it is ever fed. Other
-    text that begins like a tag is fed.
+    A splitter may also name tags, which count wherever they begin behind such text: those with which thinking begins or
+    ends, those that begin a block of calls, and those that end one. Of one that ids end, `cross` is told; neither it nor
+    the text before it is ever fed. Other text that begins like a tag is fed. The tag that begins a block is held, since
+    it comes back with the pieces of the block; the others are cut out, with the text that was held before them.
     """
 
     def __init__(
         self,
-        until: str,
+        until: str | None,
         scanner: JsonValue | None = None,
         held: bool = False,
         tags: Sequence[str] = (),
         line_tags: Sequence[str] = (),
+        openers: Sequence[str] = (),
+        closers: Sequence[str] = (),
         bare: bool = False,
     ) -> None:
         """Describe the text.
 
         Args:
-            until: The characters at which something can begin that concerns the splitter, the tags' first ones included.
+            until: The characters at which something can begin that concerns the splitter, the tags' first ones included;
+                None for all but white space.
             scanner: What follows the text; the decoder copies it.
             held: The splitter holds such text back, and up to `MAX_PASSED` bytes more of it.
-            tags: The tags that count anywhere.
+            tags: The tags of thinking that count anywhere.
             line_tags: Those that count first on their line but for white space.
+            openers: The tags that begin a block of calls.
+            closers: The tags that end one.
             bare: Only white space has come on the line so far.
 
         """
 
     @property
-    def until(self) -> str: ...
+    def until(self) -> str | None: ...
     @property
     def tags(self) -> list[str]: ...
     @property
     def line_tags(self) -> list[str]: ...
+    @property
+    def openers(self) -> list[str]: ...
+    @property
+    def closers(self) -> list[str]: ...
     @property
     def bare(self) -> bool: ...
     @property
@@ -717,8 +727,8 @@ class Detokenizer:
         Returns:
             The text that goes out, and the ids that go with it; the place of the first id that was not taken; and what
             the last one gives, with whether that is a tag. It is the text behind what has gone out, with all that has
-            passed before and was not given; or the tag of the passage that it ends, which is cut out: `answer` has it
-            back with all that has passed. None if all ids have passed, or if the next one ends the answer or is none that
+            passed before and was not given; or the tag of the passage that it ends: `answer` has back
+            all that has passed, and the tag if that is cut out. None if all ids have passed, or if the next one ends the answer or is none that
             `feed` takes.
 
         """

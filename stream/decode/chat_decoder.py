@@ -22,7 +22,7 @@ from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, settings_of
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
@@ -324,11 +324,15 @@ class ChatDecoder:
             self._settle()
 
     def _cross(self, tag: str) -> None:
-        """Go on behind a tag that the core has cut out."""
+        """Go on behind a tag that the core has found."""
         splitter = self._splitter
         assert splitter is not None
         splitter.cross(tag)
-        self._router.cross(splitter.channel)
+        channel = splitter.channel
+        if channel is TOOL_CALL:  # nothing goes out, nor passes
+            self._fast.close()
+            return
+        self._router.cross(channel)
         if self._limits.any:
             self._check_budget()
         self._open(True)
@@ -392,8 +396,11 @@ class ChatDecoder:
 
     def _deliver(self) -> list[Delta]:
         """Give the deltas that have been made, one of neighbours on one channel."""
-        out, self._router.out = self._router.out, []
+        self._bare = self._plain and not self.finished
+        out = self._router.out
+        if not out:
+            return []
+        self._router.out = []
         if len(out) > 1:
             out = merge(out)
-        self._bare = self._plain and not self.finished
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]

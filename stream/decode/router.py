@@ -132,8 +132,8 @@ class Router(Saved):
         return True
 
     def cross(self, channel: Channel) -> None:
-        """Go on behind a tag of thinking that the core has cut out."""
-        self._at = channel
+        """Go on behind a tag that the core has cut out."""
+        self._at, self.malformed = channel, None
         self.enter(channel)
 
     def release(self) -> None:

@@ -53,9 +53,7 @@ class HuggingFace:
             file["pre_tokenizer"]
         ):  # no other token stands for the byte
             kept.update(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-        model = _without(control, file["model"], kept)
-        plain = file | {"added_tokens": [], "post_processor": None, "model": model, "padding": None, "truncation": None}
-        self.plain = tokenizers.Tokenizer.from_str(json.dumps(plain))
+        self.plain = _plain(self.tokenizer, file, control, kept)
         self.ids = sorted(self.tokenizer.get_vocab(with_added_tokens=True).values())
         self.added_ids = self.tokenizer.get_added_tokens_decoder().keys()
         self.special_tokens = [token.content for token in self.tokenizer.get_added_tokens_decoder().values()]
@@ -78,6 +76,21 @@ class HuggingFace:
         return self.tokenizer.decode_batch([list(ids) for ids in batch], skip_special_tokens=skip_special_tokens)
 
 
+def _plain(
+    tok: tokenizers.Tokenizer, file: dict[str, Any], control: AbstractSet[int], kept: AbstractSet[str | None]
+) -> tokenizers.Tokenizer:
+    """The tokenizer without added tokens, and without the tokens of the model that we do not find in plain text."""
+    names = {token for token, i in tok.get_vocab(with_added_tokens=False).items() if i in control} - kept
+    if names or isinstance(file["model"]["vocab"], list):
+        changed = {"added_tokens": [], "post_processor": None, "model": _without(control, file["model"], kept)}
+        return tokenizers.Tokenizer.from_str(json.dumps(file | changed | {"padding": None, "truncation": None}))
+    plain = tokenizers.Tokenizer(tok.model)  # the same model, which takes seconds to read once more
+    for part in ("normalizer", "pre_tokenizer", "decoder"):
+        if file.get(part) is not None:
+            setattr(plain, part, getattr(tok, part))
+    return plain
+
+
 def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet[str | None]) -> dict[str, Any]:
     """The model without the tokens that the library finds in plain text and we do not: nothing is spelled like them."""
     unfindable = "\U0010fffe{}\U0010fffe".format
@@ -88,10 +101,15 @@ def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet
     names = {token for token, i in vocab.items() if i in control and token not in kept}
     model = model | {"vocab": {unfindable(i) if token in names else token: i for token, i in vocab.items()}}
     if "merges" in model:
-        merges = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
         prefix = len(model.get("continuing_subword_prefix") or "")
-        model["merges"] = [[a, b] for a, b in merges if names.isdisjoint((a, b, a + b[prefix:]))]
+        model["merges"] = [merge for merge in model["merges"] if not _makes(merge, names, prefix)]
     return model
+
+
+def _makes(merge: str | list[str], names: AbstractSet[str], prefix: int) -> bool:
+    """Whether a merge has one of some tokens, or makes it."""
+    left, right = merge.split(" ") if isinstance(merge, str) else merge
+    return left in names or right in names or left + right[prefix:] in names
 
 
 class OpenAI:

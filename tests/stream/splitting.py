@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import plain
+from tokenweir.stream.decode.parsers.base import markup, plain
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 
@@ -39,7 +39,7 @@ def split_calls(style, text, tools=()):
 
 def passes(passage, text):
     """Whether a text may pass."""
-    if passage is None or not set(passage.until).isdisjoint(text):
+    if passage is None or (set(text) - set(" \t\r\n") if passage.until is None else set(text) & set(passage.until)):
         return False
     if passage.scanner is None:
         return True
@@ -54,6 +54,9 @@ def check_passing(make, words, disturbance):
         passage, channel, held = splitter.passage, splitter.channel, splitter.held
         branch, restored = splitter.copy(), make()
         restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(splitter.state())))
+        if passage is not None:
+            for tag in (*passage.tags, *passage.openers, *passage.closers):
+                check_crossing(splitter, tag, disturbance)
         pieces = splitter.feed(word)
         if passes(passage, word):
             assert splitter.held == (held + word if passage.held else held)
@@ -62,6 +65,20 @@ def check_passing(make, words, disturbance):
         assert (restored.channel, restored.held) == (splitter.channel, splitter.held)
         branch.feed(disturbance)
         branch.finish()
+
+
+def check_crossing(splitter, tag, after):
+    """Check that a tag which the passage names does the same whether the splitter is told of it or fed with it."""
+    told_of, fed = splitter.copy(), splitter.copy()
+    begins_block = tag in splitter.passage.openers
+    told_of.cross(tag)
+    assert joined(fed.feed(tag)) == ([] if begins_block else [markup(splitter.held + tag)])
+    assert fed.held == (tag if begins_block else "")
+    assert (told_of.channel, told_of.held) == (fed.channel, fed.held)
+    for text in ("\n", after):
+        assert told_of.feed(text) == fed.feed(text)
+        assert told_of.channel == fed.channel
+    assert told_of.finish() == fed.finish()
 
 
 def piece_of(text, channel, call):

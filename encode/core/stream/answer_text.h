@@ -93,16 +93,21 @@ class AnswerText {
   // text that has passed before it does not come back. What the stops have held goes out, at the end of `sent`.
   void cross(size_t length, std::string& sent) {
     ahead_ = 0;
-    if (search_) {
-      std::string held;
-      release(held);
-      let_go(held);
-      sent += held;
-    }
+    end_search(sent);
     const bool closes = thinks_;
     think(true);
     drop(length);
     think(!closes);
+  }
+
+  // A tag comes with which a block of calls begins. The text that has passed before it does not come back; the tag does.
+  void keep_back() { ahead_ = 0; }
+
+  // A tag comes with which a block of calls ends. It is cut out, with all text that has not come back. What the stops have
+  // held goes out, at the end of `sent`.
+  void drop_rest(std::string& sent) {
+    end_search(sent);
+    drop(pending_.end() - back_);
   }
 
   // Takes back text to go out; appends to `sent` what is final, for `let_go`.
@@ -192,6 +197,15 @@ class AnswerText {
  private:
   void count() {
     if (++count_ == min_tokens_) floor_ = pending_.end();
+  }
+
+  // Lets go what the stops have held, at the end of `sent`: none reaches over markup.
+  void end_search(std::string& sent) {
+    if (!search_) return;
+    std::string held;
+    release(held);
+    let_go(held);
+    sent += held;
   }
 
   // Counts text that comes back; returns how many bytes of it have passed before.

@@ -3,8 +3,8 @@
 // An id's text goes to whoever splits it into answer, thinking and tool calls; what that makes of it comes back to the
 // `AnswerText`. Most ids cannot concern the splitter: a `Passage` says which. Their text passes: it goes out, or is
 // held, at once. It is given to the splitter together with the next text that does concern it; what comes back of it
-// has gone out before, and is left out then. A tag that the passage knows is cut out here, and only named; neither it nor
-// what has passed before it is given.
+// has gone out before, and is left out then. A tag that the passage knows is only named; neither it nor what has passed
+// before it is given. A tag of thinking, or one that ends a block of calls, is cut out here.
 #pragma once
 
 #include <algorithm>
@@ -54,24 +54,28 @@ struct AnswerRules {
   }
 };
 
-// Text that a splitter need not see at once: none of the bytes `until`. A JSON value may follow it, and must go on.
+// Text that a splitter need not see at once: none of the characters `until`, or nothing but white space. A JSON value may
+// follow it, and must go on.
 class Passage {
  public:
-  // What a text is to the tags: none of them, the beginning of one, or one.
-  enum class Match { kNone, kBeginning, kWhole };
+  // What a text is to the tags: none of them, the beginning of one, a tag of thinking, or one that begins or ends a block
+  // of calls.
+  enum class Match { kNone, kBeginning, kTag, kOpener, kCloser };
 
-  // The `tags` count wherever they stand, the `line_tags` first on their line but for white space. The text begins
-  // behind nothing but white space on its line, or not. Of other characters with the same first byte as one of `until`
-  // the text does not pass either.
-  Passage(std::string chars, bool is_held, std::vector<std::string> all_tags, std::vector<std::string> all_line_tags,
-          bool is_bare)
-      : until(std::move(chars)),
-        held(is_held),
-        tags(std::move(all_tags)),
-        line_tags(std::move(all_line_tags)),
-        bare(is_bare) {
-    for (size_t at = 0; at < until.size(); at += utf8_length(static_cast<uint8_t>(until[at])))
-      stops_[static_cast<uint8_t>(until[at])] = true;
+  // The tags of an answer.
+  struct Tags {
+    std::vector<std::string> anywhere, line;   // of thinking; `line` counts first on its line but for white space
+    std::vector<std::string> openers, closers;  // of blocks of calls
+  };
+
+  // The text begins behind nothing but white space on its line, or not. Of other characters with the same first byte as
+  // one of `until` the text does not pass either. Without `until` it is white space.
+  Passage(std::optional<std::string> chars, bool is_held, Tags all_tags, bool is_bare)
+      : until(std::move(chars)), held(is_held), tags(std::move(all_tags)), bare(is_bare) {
+    stops_.fill(!until);
+    for (const char space : std::string_view(" \t\r\n")) stops_[static_cast<uint8_t>(space)] = false;
+    for (size_t at = 0; until && at < until->size(); at += utf8_length(static_cast<uint8_t>((*until)[at])))
+      stops_[static_cast<uint8_t>((*until)[at])] = true;
   }
 
   bool takes(std::string_view text) const {
@@ -80,20 +84,22 @@ class Passage {
 
   // Matches `text` behind the text that has passed, which comes in two parts.
   Match match(std::string_view text, std::string_view passed, std::string_view more) const {
-    const Match found = match_one(tags, text);
-    if (found != Match::kNone || line_tags.empty() || !bare_after(more, bare_after(passed, bare))) return found;
-    return match_one(line_tags, text);
+    Match found = match_one(tags.anywhere, text, Match::kTag);
+    if (found == Match::kNone) found = match_one(tags.openers, text, Match::kOpener);
+    if (found == Match::kNone) found = match_one(tags.closers, text, Match::kCloser);
+    if (found != Match::kNone || tags.line.empty() || !bare_after(more, bare_after(passed, bare))) return found;
+    return match_one(tags.line, text, Match::kTag);
   }
 
-  const std::string until;
+  const std::optional<std::string> until;
   const bool held;  // it is held back, rather than sent
-  const std::vector<std::string> tags, line_tags;
+  const Tags tags;
   const bool bare;
 
  private:
-  static Match match_one(const std::vector<std::string>& any_of, std::string_view text) {
+  static Match match_one(const std::vector<std::string>& any_of, std::string_view text, Match whole) {
     for (const std::string& tag : any_of)
-      if (tag.compare(0, text.size(), text) == 0) return tag.size() == text.size() ? Match::kWhole : Match::kBeginning;
+      if (tag.compare(0, text.size(), text) == 0) return tag.size() == text.size() ? whole : Match::kBeginning;
     return Match::kNone;
   }
 
@@ -105,7 +111,7 @@ class Passage {
     return (line != std::string_view::npos || before) && last.find_first_not_of(" \t\r\n") == std::string_view::npos;
   }
 
-  std::array<bool, 256> stops_{};  // the first bytes of `until`
+  std::array<bool, 256> stops_;  // the bytes that end it
 };
 
 template <class Id>
@@ -127,8 +133,8 @@ class Detokenizer {
   }
 
   // Takes ids from `place` on, before `end`, as long as their text passes, and one more. Its text is given as `next`
-  // behind the text that has passed and was not given; or `next` becomes the tag that it ends, which is cut out. Returns
-  // the place behind the last one, and which of these it was. It ends early before an id that ends the answer, and before what is no id.
+  // behind the text that has passed and was not given; or `next` becomes the tag that it ends. Returns the place behind
+  // the last one, and which of these it was. It ends early before an id that ends the answer, and before what is no id.
   // `id_at(i)` gives an id's number, -1 for what is none, and `keep(i)` the id. `sent` becomes what goes out.
   template <class IdAt, class Keep>
   std::pair<size_t, Fed> feed(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& sent,
@@ -137,6 +143,7 @@ class Detokenizer {
     const bool passing = passage_ != nullptr, keeps = passing && passage_->held, search = answer_.searches() && !keeps;
     const size_t most = keeps ? kMostHeld : kMostUnseen;
     Fed fed = Fed::kPassed;
+    Passage::Match match = Passage::Match::kNone;
     for (; place < end && fed == Fed::kPassed; place++) {
       const int64_t id = id_at(place);
       if (id < 0 || static_cast<uint64_t>(id) >= state_.tokens().size()) break;
@@ -156,16 +163,15 @@ class Detokenizer {
       if (passes) continue;
       tag_ += text;
       sent.resize(before);
-      const Passage::Match match = may ? passage_->match(tag_, unseen_, sent) : Passage::Match::kNone;
-      if (match == Passage::Match::kNone) fed = Fed::kGiven;
-      if (match == Passage::Match::kWhole) fed = Fed::kTag;
+      match = may ? passage_->match(tag_, unseen_, sent) : Passage::Match::kNone;
+      if (match != Passage::Match::kBeginning) fed = match == Passage::Match::kNone ? Fed::kGiven : Fed::kTag;
     }
     if (!sent.empty()) pass(sent, held, keeps);
     if (fed == Fed::kGiven) next = unseen();
     if (fed == Fed::kTag) {
       next = std::exchange(tag_, {});
       unseen_.clear();
-      answer_.cross(next.size(), sent);
+      cross(match, next.size(), sent);
     }
     return {place, fed};
   }
@@ -232,6 +238,12 @@ class Detokenizer {
   }
 
   void add(Id id, size_t length) { answer_.add(std::move(id), length, state_.calm() || state_.pending() == 0); }
+
+  void cross(Passage::Match tag, size_t length, std::string& sent) {
+    if (tag == Passage::Match::kTag) answer_.cross(length, sent);
+    if (tag == Passage::Match::kOpener) answer_.keep_back();
+    if (tag == Passage::Match::kCloser) answer_.drop_rest(sent);
+  }
 
   // Lets text pass behind what the stops have held. `text` becomes what goes out.
   void pass(std::string& text, std::string_view held, bool keeps) {

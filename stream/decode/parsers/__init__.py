@@ -8,8 +8,9 @@ Another style, if it differs in its markup only, is a row of a table: `templates
 `templates/tool_styles.py` for calls. `ToolParser` finds the opening text of a block of calls; what reads the block is
 named by the style's `grammar`. To add calls that are written in another way than JSON:
 
-1. Write a class that reads one block (`base.Block`), in a file of its own here. `JsonBlock` is the model. It is made with
-   the style, the opening text, the number of the last call, and the schemas of the request's tools by function name.
+1. Write a class that reads blocks (`base.Block`), in a file of its own here. `JsonBlock` is the model. It is made once for
+   an answer, with the style and the schemas of the request's tools by function name; `begin(opener, call)` begins a
+   block, with its opening text and the number of the last call.
 2. `feed(text, out)` adds pieces to `out` and returns the text behind the block, once it is `done`. For each call, first
    a piece with the name: `Piece(source, TOOL_CALL, "", name, call)`. Then pieces with JSON text of the arguments, in any
    parts: `Piece(source, TOOL_CALL, json_text, call=call)`; the text need not be the source. Last
@@ -20,7 +21,8 @@ named by the style's `grammar`. To add calls that are written in another way tha
    what `msgspec` reads and writes; a text that grows part by part while it is held is a `HeldText`.
 4. Optionally, let text pass (`passage`): inside of a string value, say, everything up to `<` or to what JSON must escape.
    The core then takes such ids without asking, several times as fast. None is always right. A splitter whose passage names
-   tags is told of each by `cross`, when the core has cut it out; blocks name none.
+   tags is told of each by `cross`, when the core has found it. A block names no others than those that end it, and
+   `ToolParser` ends it then; `SteppedBlock` has the passage for that.
 5. Put the class into `tools.BLOCKS` under the grammar's name, and rows into `TOOL_STYLES`. Fields that only this grammar
    needs may stand in a subclass of `ToolStyle`.
 

@@ -80,7 +80,7 @@ class Splitter(Protocol):
         ...
 
     def cross(self, tag: str) -> None:
-        """Go on behind a whole tag that `passage` named and that was cut out; text that has passed before it is not fed."""
+        """Go on behind a whole tag that `passage` named; neither it nor text that has passed before it is fed."""
         ...
 
     def finish(self) -> list[Piece]:
@@ -106,10 +106,9 @@ class Splitter(Protocol):
 
 
 class Block(Protocol):
-    """Reads one block of tool calls, from behind its opening text to its end, for `ToolParser`.
+    """Reads blocks of tool calls, one after the other, each from behind its opening text to its end, for `ToolParser`.
 
-    It is made with the style, the opening text (empty for a block without one), the number of the last call before it,
-    from -1, and the request's tools.
+    It is made once for an answer, with the style and the request's tools.
 
     Attributes:
         call: The number of the call whose name was given last.
@@ -118,7 +117,17 @@ class Block(Protocol):
 
     call: int
 
-    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None: ...
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None: ...
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block, whatever came before.
+
+        Args:
+            opener: The opening text, which is held; empty for a block without one.
+            call: The number of the last call, from -1.
+
+        """
+        ...
 
     @property
     def done(self) -> bool:
@@ -141,7 +150,10 @@ class Block(Protocol):
 
     @property
     def passage(self) -> Passage | None:
-        """As in `Splitter`; the channel is that of calls, or the answer if the block has broken."""
+        """As in `Splitter`; the channel is that of calls, or the answer if the block has broken.
+
+        It may name `closers`: what ends the block, with nothing but markup held before it. The block is not told of one.
+        """
         ...
 
     def feed(self, text: str, out: list[Piece]) -> str:
@@ -161,7 +173,7 @@ class Block(Protocol):
         ...
 
     def restore(self, state: Any) -> None:
-        """As in `Splitter`, of a block made with any opening text and number."""
+        """As in `Splitter`."""
         ...
 
 

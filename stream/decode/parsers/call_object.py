@@ -70,11 +70,15 @@ class CallObject(Saved):
             argument_keys: The keys that the arguments may have.
 
         """
+        self._name_keys, self._argument_keys = name_keys, argument_keys
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin another object."""
         self.name = ""
         self.begun = self.done = False
         self.error: str | None = None
         self.foreign = False  # before the name comes a key that no call has
-        self._name_keys, self._argument_keys = name_keys, argument_keys
         self._expect = "{"
         self._kind = "other"  # what is inside: a "key", the "name", the "arguments" or something "other"
         self._kept = ""  # the text of a key, until its value has begun, or of a name

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import ANSWER, Passage, Piece
+from tokenweir.stream.decode.parsers.base import ANSWER, TOOL_CALL, Passage, Piece
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -27,11 +27,13 @@ class ThinkingAndTools:
 
     """
 
-    __slots__ = ("_calls", "_reasoning", "_tools", "channel", "passage")
+    __slots__ = ("_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
         self._tools = tools
+        # The opening texts that the passage may name: no tag begins with one, nor one with a tag.
+        self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
         self._calls: Passage | None  # what passes for the parser of the calls
         self.channel: Channel
         self.passage: Passage | None
@@ -43,8 +45,18 @@ class ThinkingAndTools:
         return self._tools.held + self._reasoning.held
 
     def cross(self, tag: str) -> None:
-        """Go on behind a whole tag that `passage` named, which is one of the thinking."""
-        self._reasoning.cross(tag)
+        """Go on behind a whole tag that `passage` named: one of the thinking, or one that begins or ends a block."""
+        tools = self._tools
+        if tag in self._openers and not tools.in_block:
+            tools.cross(tag)
+            self.channel, self.passage = TOOL_CALL, None
+            return
+        if tools.in_block:
+            tools.cross(tag)
+            self._calls = tools.passage
+            self._reasoning.see(tag)
+        else:
+            self._reasoning.cross(tag)
         self._look_at_thinking()
 
     def feed(self, text: str) -> list[Piece]:
@@ -101,7 +113,7 @@ class ThinkingAndTools:
         self.channel = self._reasoning.channel
         self.passage = self._reasoning.passage
         if self.passage is not None and self.channel is ANSWER:
-            self.passage = _both(self.passage, self._calls) if self._calls is not None else None
+            self.passage = _both(self.passage, self._calls, self._openers) if self._calls is not None else None
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Send the pieces of answer to the parser of the calls."""
@@ -115,9 +127,9 @@ class ThinkingAndTools:
 
 
 @cache
-def _both(thinking: Passage, calls: Passage) -> Passage:
-    """Say what passes for both."""
-    until = "".join(sorted({*thinking.until, *calls.until}))
+def _both(thinking: Passage, calls: Passage, openers: tuple[str, ...]) -> Passage:
+    """Say what passes for both, neither of which lets white space only pass."""
+    until = "".join(sorted({*(thinking.until or ""), *(calls.until or "")}))
     if calls.bare:  # the parser of the calls must see text before a tag, since that decides whether a block may begin
-        return Passage(until)
-    return Passage(until, tags=thinking.tags, line_tags=thinking.line_tags, bare=thinking.bare)
+        return Passage(until, openers=openers)
+    return Passage(until, tags=thinking.tags, line_tags=thinking.line_tags, openers=openers, bare=thinking.bare)

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
-    MAX_PASSED,
     TOOL_CALL,
     Passage,
     Piece,
@@ -38,7 +37,7 @@ _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 
 
 class JsonBlock(SteppedBlock):
-    """Splits the text of one block. A `Block`.
+    """Splits the text of blocks. A `Block`.
 
     The states: "opened", where a call or the list of them must begin; "header" and "arguments", or "object", which are
     a call; "between", after one; "text", JSON that is no call; "broken", up to where a block that has broken may end;
@@ -49,11 +48,9 @@ class JsonBlock(SteppedBlock):
         "_after_mark",
         "_begun",
         "_early",
-        "_functions",
         "_head",
         "_in_list",
         "_object",
-        "_style",
         "_tagged",
         "_value",
     )
@@ -70,28 +67,29 @@ class JsonBlock(SteppedBlock):
         "_value": JsonValue,
     }
 
-    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
-        """Begin after the opening text.
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Read blocks of a style.
 
         Args:
             style: How the model writes calls.
-            opener: The opening text, empty where an object opens the block by itself.
-            call: The number of the last call before the block.
             schemas: The request's tools. What may be no call is one only if it names one of them; none are known if
                 this is empty.
 
         """
-        self._style = style
-        self._functions = schemas.keys()
-        super().__init__(opener, call, "opened")
+        self._early = HeldText()  # arguments that came before the name
+        self._object = CallObject(style.name_keys, style.argument_keys)
+        self._value = JsonValue()
+        super().__init__(style, schemas)
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block; the opening text is empty where an object opens it by itself."""
+        super().begin(opener, call)
+        style = self._style
         self._tagged = bool(opener) and opener not in style.doubtful
         self._head = 0  # where in what is undecided a header begins
-        self._early = HeldText()  # arguments that came before the name
         self._begun = False  # the name of the call that is being read has gone out
         self._in_list = False
         self._after_mark = opener == style.call_opens != ""  # the text before a call has come
-        self._object = CallObject(style.name_keys, style.argument_keys)
-        self._value = JsonValue()
 
     @property
     def passage(self) -> Passage | None:
@@ -100,6 +98,8 @@ class JsonBlock(SteppedBlock):
             return Passage("", self._value)
         if self._state == "object":
             return self._object.passage(not self._begun) if self._begun or self._room(MAX_HELD) else None
+        if self._state == "between" and not self._in_list:
+            return self._end_passage(MAX_HELD)
         if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
             return _HEADER if self._style.call_opens else _HEADER_TO_SPACE
         return None
@@ -108,10 +108,6 @@ class JsonBlock(SteppedBlock):
     def broken(self) -> bool:
         """Whether what comes next goes out as answer."""
         return self._state in ("broken", "text")
-
-    def _room(self, most: int) -> bool:
-        """Whether all text that may pass can be held, at a character a byte."""
-        return self._undecided.length + MAX_PASSED <= most
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could make a call of it."""
@@ -174,9 +170,11 @@ class JsonBlock(SteppedBlock):
             return end
         if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, and no call
             return self._release("", place, out)
-        self._begun, self._early = False, HeldText()
+        self._begun = False
+        self._early.replace("")
         if char == "{" and (style.objects or self._in_list):
-            self._state, self._object = "object", CallObject(style.name_keys, style.argument_keys)
+            self._state = "object"
+            self._object.begin()
             return place
         if style.lists and char in "[]" and self._in_list == (char == "]"):
             self._in_list = char == "["
@@ -363,7 +361,7 @@ class JsonBlock(SteppedBlock):
         """Tell whether an object that may be no call is none, as far as it has come."""
         if call.foreign or call.error is not None or (call.done and not call.begun):
             return True
-        return bool(call.name and self._functions) and call.name not in self._functions
+        return bool(call.name and self._schemas) and call.name not in self._schemas
 
     def _pass_over(self, place: int, out: list[Piece]) -> int:
         """Give the JSON as answer that what was held begins, to its end: objects in it are no calls either."""

@@ -43,7 +43,7 @@ _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 
 
 class LiteralBlock(SteppedBlock):
-    """Splits the text of one block. A `Block`.
+    """Splits the text of blocks. A `Block`.
 
     The states: "opened", where a call or the list of them must begin; "name"; "first", where the first argument or the
     end of the arguments must begin, before the name has gone out; "key", "assigns", "value", "text" (a string), "word"
@@ -56,10 +56,8 @@ class LiteralBlock(SteppedBlock):
         "_is_key",
         "_name",
         "_quote",
-        "_schemas",
         "_separates",
         "_stack",
-        "_style",
         "_word",
     )
 
@@ -78,8 +76,10 @@ class LiteralBlock(SteppedBlock):
         "_word": str,
     }
 
-    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
-        """Begin after the opening text.
+    _style: LiteralStyle
+
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Read blocks of a style.
 
         Raises:
             TypeError: The style says nothing of literals.
@@ -87,9 +87,11 @@ class LiteralBlock(SteppedBlock):
         """
         if not isinstance(style, LiteralStyle):
             raise TypeError(f"tool style {style.name!r} is no LiteralStyle")
-        self._style = style
-        self._schemas = schemas
-        super().__init__(opener, call, "opened")
+        super().__init__(style, schemas)
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block."""
+        super().begin(opener, call)
         self._bare = not opener
         self._in_list = False
         self._name = ""
@@ -101,8 +103,8 @@ class LiteralBlock(SteppedBlock):
 
     @property
     def passage(self) -> Passage | None:
-        """Always None: all text is looked at as it comes."""
-        return None
+        """White space where the block may end; all other text is looked at as it comes."""
+        return self._end_passage() if self._state == "between" and not self._in_list else None
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could end the call."""

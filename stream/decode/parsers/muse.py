@@ -111,8 +111,8 @@ class Muse(Saved):
         return _BODY if self._state == "body" else None
 
     def cross(self, tag: str) -> None:
-        """Refuse, since its passages name no tags."""
-        raise ValueError(f"no passage names {tag!r}")
+        """Go on behind a tag that begins or ends the calls of a message."""
+        self._tools.cross(tag)
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""

@@ -39,7 +39,7 @@ _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # what a JSON string has to e
 
 
 class ParameterBlock(SteppedBlock):
-    """Splits the text of one block. A `Block`.
+    """Splits the text of blocks. A `Block`.
 
     The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "parameters", where a key
     or the end of the call must come; "key"; "unvalued", between a key and its value; "value begins", at what may stand
@@ -47,7 +47,7 @@ class ParameterBlock(SteppedBlock):
     after a call; "broken"; and "done".
     """
 
-    __slots__ = ("_closer", "_depth", "_empty", "_key", "_kind", "_name", "_opener", "_schemas", "_streams", "_style")
+    __slots__ = ("_closer", "_depth", "_empty", "_key", "_kind", "_name", "_opener", "_streams")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
@@ -75,8 +75,10 @@ class ParameterBlock(SteppedBlock):
         "_empty": bool,
     }
 
-    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
-        """Begin after the opening text, which may be that of a call itself.
+    _style: ParameterStyle
+
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Read blocks of a style.
 
         Raises:
             TypeError: The style has no tags.
@@ -84,9 +86,13 @@ class ParameterBlock(SteppedBlock):
         """
         if not isinstance(style, ParameterStyle):
             raise TypeError(f"tool style {style.name!r} is no ParameterStyle")
-        self._style = style
-        self._schemas = schemas
-        super().__init__(opener, call, "name" if opener == style.call_opens or not style.call_opens else "opened")
+        super().__init__(style, schemas)
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block; its opening text may be that of a call itself."""
+        super().begin(opener, call)
+        if opener == self._style.call_opens or not self._style.call_opens:
+            self._state = "name"
         self._name = ""  # of the function that is called
         self._key = ""  # of the parameter that is read
         self._closer = ""  # what ends the value
@@ -98,7 +104,9 @@ class ParameterBlock(SteppedBlock):
 
     @property
     def passage(self) -> Passage | None:
-        """The inside of a value: of a string, what is the same in JSON."""
+        """The inside of a value: of a string, what is the same in JSON. After a call, white space."""
+        if self._state == "between":
+            return self._end_passage()
         if self._ahead:
             return None
         if self._state == "text" and not self._undecided.length:

@@ -9,7 +9,7 @@ of a sentence, where an opener means nothing, a `<` goes out at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -114,6 +114,11 @@ class ReasoningParser(Saved):
     def waits(self) -> bool:
         """Whether a whole text is held that begins a call if a call's first character follows."""
         return bool(self._held) and self._held.startswith(self._callers)
+
+    def has_tags_like(self, texts: Iterable[str]) -> bool:
+        """Whether a tag that counts in the answer begins with one of some texts, or one of these with such a tag."""
+        tags = [rule.tag for rule in self._rules[ANSWER]]
+        return any(tag.startswith(text) or text.startswith(tag) for text in texts for tag in tags)
 
     def release(self) -> str:
         """Hand back the held text, as if it had not come."""

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from tokenweir.stream.decode.parsers.base import Piece, Saved, markup
+from tokenweir.stream.decode.parsers.base import MAX_PASSED, Passage, Piece, Saved, markup
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.text_buffer import HeldText
+from tokenweir.templates.tool_grammars import ToolStyle
 
 Step = Callable[[Any, str, int, list[Piece]], int]
 """A method that takes text from a place on, adds pieces to a list, and returns the place after what it took."""
 
 
 class SteppedBlock(Saved):
-    """A block that is read step by step. A class of this kind is a `Block`.
+    """Blocks that are read step by step. A class of this kind is a `Block`.
 
     Attributes:
         call: The number of the call whose name went out last.
 
     """
 
-    __slots__ = ("_ahead", "_reason", "_state", "_undecided", "call")
+    __slots__ = ("_ahead", "_before_end", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
 
     STEPS: ClassVar[Mapping[str, Step]]
     """The step of each state but "done"; in "broken", what is left of the block goes out as answer."""
@@ -28,10 +30,24 @@ class SteppedBlock(Saved):
     HELD: ClassVar[dict[str, Any]] = {"_undecided": HeldText, "_ahead": str, "_reason": str, "call": int}
     """What every block of this kind saves, beside its state."""
 
-    def __init__(self, opener: str, call: int, state: str) -> None:
-        """Begin behind the opening text, in a state; `call` is the number of the last call before the block."""
-        self._state = state
-        self._undecided = HeldText(opener)  # looked at and not given: what is not yet known for what it is
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Read blocks of a style.
+
+        Args:
+            style: How the model writes calls.
+            schemas: The request's tools; none are known if this is empty.
+
+        """
+        self._style = style
+        self._schemas = schemas
+        self._before_end = _before_end(style)
+        self._undecided = HeldText()  # looked at and not given: what is not yet known for what it is
+        self.begin("", -1)
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block."""
+        self._state = "opened"
+        self._undecided.replace(opener)
         self._ahead = ""  # not looked at yet: the beginning of what may become markup
         self._reason = ""  # why the block has broken
         self.call = call
@@ -64,6 +80,14 @@ class SteppedBlock(Saved):
             place = self.STEPS[self._state](self, text, place, out)
         return text[place:]
 
+    def _end_passage(self, most: int | None = None) -> Passage | None:
+        """What may pass where the block may end: white space, of which all that is held must be at most so much."""
+        return None if self._ahead or not (most is None or self._room(most)) else self._before_end
+
+    def _room(self, most: int) -> bool:
+        """Whether all text that may pass can be held, at a character a byte."""
+        return self._undecided.length + MAX_PASSED <= most
+
     def _hold_back(self, text: str, place: int, end: int) -> int:
         """Hold text that has been looked at; return the place after it."""
         self._undecided.add(text[place:end])
@@ -78,3 +102,11 @@ class SteppedBlock(Saved):
         """Cut out the end of a block."""
         out.append(markup(self._undecided.take()))
         self._state = "done"
+
+
+def _before_end(style: ToolStyle) -> Passage | None:
+    """Say what may pass where only white space or other markup may come: white space, up to the text that ends a block."""
+    others = (*style.opens, style.call_opens, style.call_closes, *style.tails, *style.separators)
+    if not style.closes or any(mark.startswith(style.closes) for mark in others):
+        return None
+    return Passage(None, held=True, closers=(style.closes,))

@@ -15,12 +15,18 @@ class HeldText:
 
     __slots__ = ("_parts", "length")
 
+    _parts: list[str]
+    length: int
+
     def __init__(self, text: str = "") -> None:
-        self._parts = [text]
-        self.length = len(text)
+        self.replace(text)
 
     def __str__(self) -> str:
         return "".join(self._parts)
+
+    def replace(self, text: str) -> None:
+        """Hold this text only."""
+        self._parts, self.length = [text], len(text)
 
     def add(self, text: str) -> None:
         """Hold more text."""
@@ -39,8 +45,7 @@ class HeldText:
 
     def restore(self, state: object) -> None:
         """Hold a text in place of this one."""
-        self._parts = [msgspec.convert(state, str)]
-        self.length = len(self._parts[0])
+        self.replace(msgspec.convert(state, str))
 
     def copy(self) -> HeldText:
         """Return an independent copy."""

@@ -47,7 +47,12 @@ BLOCKS: dict[str, type[Block]] = {
 
 
 class ToolParser(Saved):
-    """Splits an answer's text into text and tool calls. A `Splitter`."""
+    """Splits an answer's text into text and tool calls. A `Splitter`.
+
+    Attributes:
+        in_block: Whether a block of calls has begun, and its end has not come.
+
+    """
 
     __slots__ = (
         "_ahead",
@@ -56,10 +61,9 @@ class ToolParser(Saved):
         "_block",
         "_call",
         "_ends",
-        "_new_block",
         "_passages",
-        "_schemas",
         "_style",
+        "in_block",
     )
 
     SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": str, "_call": int}
@@ -83,33 +87,37 @@ class ToolParser(Saved):
             raise ValueError(
                 f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
             )
-        self._new_block = BLOCKS[style.grammar]
-        self._schemas = tool_schemas_of(schemas)
+        self._block = BLOCKS[style.grammar](style, tool_schemas_of(schemas))
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
         self._passages = _passages(style)
         self._bare = bool(style.bare)  # only white space so far: a block may begin here without an opening text
         self._ahead = ""  # the beginning of what may become an opening text
-        self._block: Block | None = None
         self._call = -1  # the number of the last call
+        self.in_block = False
         if opener:
-            self._bare, self._block = False, self._new_block(style, opener, -1, self._schemas)
+            self._begin(opener)
             self._block.leave_opener()
+
+    @property
+    def openers(self) -> tuple[str, ...]:
+        """The texts that begin a block."""
+        return self._style.opens
 
     @property
     def channel(self) -> Channel:
         """What the next text belongs to."""
-        return ANSWER if self._block is None or self._block.broken else TOOL_CALL
+        return TOOL_CALL if self.in_block and not self._block.broken else ANSWER
 
     @property
     def held(self) -> str:
         """The text that may still be part of a call, or of its markup."""
-        return self._ahead if self._block is None else self._block.held
+        return self._block.held if self.in_block else self._ahead
 
     @property
     def passage(self) -> Passage | None:
         """Text without the characters that a block begins with; in a block, what this says."""
-        if self._block is not None:
+        if self.in_block:
             return self._block.passage
         return None if self._ahead else self._passages[self._bare]
 
@@ -118,57 +126,58 @@ class ToolParser(Saved):
         found = self._ends(text)
         return found.end() if found else len(text)
 
-    @property
-    def in_block(self) -> bool:
-        """Whether a block of calls has begun, and its end has not come."""
-        return self._block is not None
-
     def cross(self, tag: str) -> None:
-        """Refuse, since its passages name no tags."""
-        raise ValueError(f"no passage names {tag!r}")
+        """Go on behind a tag that begins a block, or the one that ends it."""
+        if self.in_block:
+            self._call, self.in_block = self._block.call, False
+        else:
+            self._begin(tag)
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
         out: list[Piece] = []
         while text:
-            text = self._split_answer(text, out) if self._block is None else self.feed_block(text, out)
+            text = self.feed_block(text, out) if self.in_block else self._split_answer(text, out)
         return out
 
     def feed_block(self, text: str, out: list[Piece]) -> str:
         """Take text of a block, which has begun; add what is final to `out`, and return the text after the block."""
-        assert self._block is not None
         text = self._block.feed(text, out)
         if self._block.done:
-            self._call, self._block = self._block.call, None
+            self._call, self.in_block = self._block.call, False
         return text
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could make a call of it."""
-        block, self._block = self._block, None
-        if block is not None:
-            self._call = block.call
-            return block.finish()
+        if self.in_block:
+            self._call, self.in_block = self._block.call, False
+            return self._block.finish()
         ahead, self._ahead = self._ahead, ""
         return [plain(ahead, ANSWER)] if ahead else []
 
     def copy(self) -> Self:
         """Return an independent parser in the same state."""
         other = super().copy()
-        other._block = self._block.copy() if self._block else None
+        other._block = self._block.copy()
         return other
 
     def state(self) -> Any:
         """Return the state as plain data."""
-        return [super().state(), self._block.state() if self._block else None]
+        return [super().state(), self._block.state() if self.in_block else None]
 
     def restore(self, state: Any) -> None:
         """Go on in a state that `state` gave."""
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
-        self._block = None
-        if block is not None:
-            self._block = self._new_block(self._style, "", self._call, self._schemas)
+        self.in_block = block is not None
+        if self.in_block:
+            self._block.begin("", self._call)
             self._block.restore(block)
+
+    def _begin(self, opener: str) -> None:
+        """Begin a block behind its opening text."""
+        self._bare, self.in_block = False, True
+        self._block.begin(opener, self._call)
 
     def _split_answer(self, text: str, out: list[Piece]) -> str:
         """Take text outside of blocks; return what comes after the next opening text."""
@@ -188,8 +197,7 @@ class ToolParser(Saved):
             self._bare = self._bare and not text[:at].strip()
             out.append(plain(text[:at], ANSWER))
         if opener or (bare and not partial):
-            self._bare = False
-            self._block = self._new_block(self._style, opener, self._call, self._schemas)
+            self._begin(opener)
             return text[at + len(opener) :]
         self._ahead = text[at:]
         return ""
@@ -200,6 +208,6 @@ def _passages(style: ToolStyle) -> tuple[Passage, Passage]:
     """Say what may pass outside of blocks: later in an answer, and where only white space has come."""
     starts = "".join(sorted({text[0] for text in style.opens}))
     if style.strewn:
-        anywhere = Passage(starts + style.bare)
+        anywhere = Passage(starts + style.bare, openers=style.opens)
         return anywhere, anywhere
-    return Passage(starts), Passage(starts + style.bare, bare=True)
+    return Passage(starts, openers=style.opens), Passage(starts + style.bare, openers=style.opens, bare=True)

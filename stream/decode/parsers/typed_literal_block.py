@@ -13,12 +13,10 @@ from typing import Any, ClassVar, Literal
 from tokenweir.stream.decode.parsers.base import TOOL_CALL, Piece, find_mark, mark_at
 from tokenweir.stream.decode.parsers.coercion import STRING, Types, json_of, parameter_types
 from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
-from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import ToolStyle
 
 
 class TypedLiteralBlock(LiteralBlock):
-    """Splits the text of one block. A `Block`, with one more state: "quoted", a value that goes out when it has closed."""
+    """Splits the text of blocks. A `Block`, with one more state: "quoted", a value that goes out when it has closed."""
 
     __slots__ = ("_key",)
 
@@ -28,9 +26,9 @@ class TypedLiteralBlock(LiteralBlock):
         "_key": str,
     }
 
-    def __init__(self, style: ToolStyle, opener: str, call: int, schemas: ToolSchemas) -> None:
-        """Begin after the opening text."""
-        super().__init__(style, opener, call, schemas)
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block."""
+        super().begin(opener, call)
         self._key = ""  # of the argument that is read
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from itertools import chain, pairwise
 
 import numpy as np
@@ -52,6 +53,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@cache
 def some_ids(tok):
     """Ids of texts that tags and stops are made of, and any ids at all."""
     texts = (
@@ -461,3 +463,11 @@ def test_a_copy_inside_arguments_goes_on_by_itself(think_tok):
         whole.feed(ids[:place])
         assert branch.feed(ids[place:]) == whole.feed(ids[place:])
         assert branch.finish() == whole.finish()
+
+
+def test_text_behind_a_broken_block_of_calls_is_an_answer_again(tok):
+    block = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>`{<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+    decoder = ChatDecoder(tok, tool_style="deepseek", stop=["end｜>\n"])
+    *_, answer, _ = merge([*decoder.feed(list(f"{block}\nSo.".encode())), *decoder.finish()])
+    assert (answer.text, answer.malformed) == ("\nSo.", None)
+    assert len(answer.token_ids) == len("<｜tool▁calls▁end｜>\nSo.".encode())

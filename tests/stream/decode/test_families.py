@@ -117,6 +117,7 @@ REAL = (
 TEXTS = [" a", "a", "don't.", "<think>", "</think>", "\n", "語", "👩", "é", "\ufffd", "  ", " b!", "<end>", "</s>"]
 
 
+@cache
 def some_ids(tok):
     """Ids of texts and of their bytes, control tokens, and any ids at all."""
     texts = [tok.encode(text, add_special_tokens=False) for text in TEXTS]

@@ -144,6 +144,42 @@ def test_what_waits_is_shown_if_it_is_asked_for(detok):
     assert detok.answer.send("text<") == ("<", [ord("<")])
 
 
+def test_a_tag_that_begins_a_block_is_named_and_comes_back(detok):
+    detok.let_pass(Passage("<", openers=["<call>"]))
+    assert detok.feed(list(b"text<call>"), 0) == ("text", list(b"text"), 10, ("<call>", True))
+    with pytest.raises(RuntimeError, match="not given"):
+        detok.answer.send("text<call>")
+    assert detok.answer.take("<call>") == list(b"<call>")
+    assert detok.answer.thinking == 0
+
+
+def test_a_tag_that_ends_a_block_is_cut_out_with_what_is_held_before_it(detok):
+    ids = list(b"\n \n</call>.")
+    detok.feed(ids, 0)  # the first is held by who splits, the others pass
+    detok.let_pass(Passage(None, held=True, closers=["</call>"]))
+    assert detok.feed(ids, 1) == ("", [], 10, ("</call>", True))
+    detok.let_pass(Passage(""))
+    assert detok.feed(ids, 10) == (".", ids, 11, None)
+    assert detok.answer.thinking == 0
+
+
+def test_what_a_stop_holds_goes_out_before_the_end_of_a_block(tok):
+    detok = _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
+    detok.answer.enter(True, False)
+    detok.let_pass(Passage(""))
+    assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])
+    detok.answer.send(detok.unseen())
+    detok.let_pass(Passage(None, held=True, closers=["</call>"]))
+    assert detok.feed(list(b" </call>z"), 0) == ("xy", list(b"xy"), 8, ("</call>", True))
+
+
+@pytest.mark.parametrize("text", ["a", "\u00a0", "\u3000", "\x0b"])
+def test_where_only_white_space_passes_it_is_that_of_json(detok, text):
+    detok.let_pass(Passage(None, held=True, closers=["</call>"]))
+    assert given(detok, " \t\r\n") is None
+    assert given(detok, text[:1]) is not None
+
+
 @pytest.mark.parametrize(
     ("before", "bare", "counts"),
     [

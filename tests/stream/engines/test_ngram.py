@@ -21,6 +21,7 @@ from tokenweir.stream.engines.ngram import draw, last_turn
 from tokenweir.stream.engines.ngram_table import DIALOGUE_WEIGHT, ORDER, default_table
 
 ROOT = Path(__file__).resolve().parents[3]
+ONE_LOOP = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # for what the ids say, which no event loop changes
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +188,7 @@ def test_draws_follow_the_options(sampling, expected):
     assert (drawn(**sampling)[np.array(expected) == 0] == 0).all()
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 async def test_a_seed_repeats_the_answer(engine, tok):
     ids = prompt(tok, "Tell me something about rivers and tokens.")
@@ -194,6 +196,7 @@ async def test_a_seed_repeats_the_answer(engine, tok):
     assert answers[0] == answers[2] != answers[1]
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 async def test_greedy_needs_no_seed(engine, tok):
     ids = prompt(tok, "What are you?")
@@ -251,6 +254,7 @@ def test_a_negative_delay():
 QUESTIONS = ("Hello", "Why is the sky blue?", "谢谢你", "🦦", "SELECT * FROM t;", "", "a" * 2000)
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[:10])
 async def test_anything_gets_an_answer_of_the_right_form(engine, tok, question):
@@ -273,6 +277,7 @@ async def test_anything_gets_an_answer_of_the_right_form(engine, tok, question):
     assert forms["thinking"] >= 6
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 async def test_no_thinking_after_a_closed_block_and_an_end_to_an_open_one(engine, tok):
     opening, closing = tok.token_to_id("<think>"), tok.token_to_id("</think>")
@@ -284,12 +289,14 @@ async def test_no_thinking_after_a_closed_block_and_an_end_to_an_open_one(engine
         assert opening not in opened
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 async def test_it_says_what_it_is(engine, tok):
     texts = [tok.decode(await answer(engine, prompt(tok, "Who are you?"), seed=seed)) for seed in range(10)]
     assert sum("n-gram" in text.split("</think>")[-1] for text in texts) >= 3
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 async def test_the_answer_depends_on_the_question(engine, tok):
     async def mentions(question, word):

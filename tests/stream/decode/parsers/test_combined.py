@@ -113,3 +113,12 @@ def test_every_cutting_gives_the_same_pieces(words, places, reasoning, tools, in
 @given(st.lists(st.sampled_from([*WORDS, "it is"]), max_size=10))
 def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(words):
     check_passing(both, words, "\n<think>{")
+
+
+def test_an_opening_text_is_named_unless_a_tag_begins_with_it():
+    after = both()
+    after.feed("some text")
+    assert after.passage.openers == ["<tool_call>"]
+    like = both(replace(ANYWHERE, openers=("<tool_call>think",), enders=(), token_enders=()))
+    like.feed("some text")
+    assert like.passage.openers == []
