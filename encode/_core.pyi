@@ -763,6 +763,7 @@ class Encoder:
         normalized: AddedTokens,
         own: AddedTokens,
         tokens: TokenBytes,
+        by_characters: bool = False,
     ) -> None:
         """Take the parts, and three sets of added tokens.
 
@@ -774,6 +775,7 @@ class Encoder:
             normalized: Tokens that are searched for in the normalized text.
             own: Control tokens that the model itself makes of text. It must not where they cover a guarded character.
             tokens: What every id stands for.
+            by_characters: Where the pre-tokenizer's pieces end is told by one character at a time.
 
         """
 

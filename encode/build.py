@@ -84,6 +84,7 @@ def build_core(
         normalized,
         _searchable((AddedToken(piece, id=0), piece) for piece in own_controls),
         tokens,
+        pre_tokenizer.by_characters,
     )
     return Core(encoder, model, tokens, pre_tokenizer, raw, normalized)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
+from operator import index
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from tokenweir.encode.encoded import Side
@@ -51,7 +52,7 @@ def chunks(
 ) -> Iterator[TextChunk]:
     """See `Tokenizer.chunks`."""
     room = _room(tokenizer, max_tokens, options, least=1)
-    if not 0 <= overlap < room:
+    if not 0 <= index(overlap) < room:
         raise ValueError(f"overlap must be from 0 to {room - 1} for max_tokens={max_tokens}, not {overlap}")
     return _chunks(tokenizer, text, max_tokens, room, overlap, options)
 
@@ -83,7 +84,7 @@ def _longest(
 def _room(tokenizer: Tokenizer, max_tokens: int, options: EncodeOptions, least: int) -> int:
     """How many ids the text's own may be, beside those that every text gets."""
     added = tokenizer.count("", **options)
-    if max_tokens < added + least:
+    if index(max_tokens) < added + least:
         raise ValueError(f"max_tokens must be at least {added + least}, not {max_tokens}")
     return max_tokens - added
 

@@ -562,6 +562,8 @@ class Tokenizer:
     def token_to_id(self, token: str | list[str] | tuple[str, ...]) -> int | None | list[int | None]:
         """The id of a token as its file spells it, None if there is none; of a list of tokens a list of them."""
         if not isinstance(token, str):
+            if isinstance(token, bytes) or not isinstance(token, Iterable):
+                raise TypeError(f"a token is a str, not {type(token).__name__}")
             return [self.token_to_id(each) for each in token]
         if (added := self._added_ids.get(token)) is not None:
             return added
@@ -581,7 +583,10 @@ class Tokenizer:
         A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes.
         """
         if not isinstance(token_id, int | np.integer):
-            return [self._names.get(each) for each in as_sequence(token_id)]
+            try:
+                return [self._names.get(each) for each in as_sequence(token_id)]
+            except TypeError:
+                raise not_ids(token_id) from None
         return self._names.get(token_id)
 
     @cached_property

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Literal, NamedTuple, assert_never
 
 from tokenweir.encode import _core
@@ -54,6 +55,7 @@ class PreTokenization(NamedTuple):
         alphabet: `bytes`: the model is to spell them in GPT-2's byte alphabet itself, as a byte-level model does
             (pieces may then begin and end inside a character). `letters`: they are spelled in it. `text`: no
             `ByteLevel` is there.
+        by_characters: Where pieces end is told by one character at a time: by white space and, for BERT, punctuation.
         isolates: It only cuts, and each match and each gap is a piece: pieces are the text, none of it left out.
 
     """
@@ -61,6 +63,7 @@ class PreTokenization(NamedTuple):
     core: _core.PreTokenizer
     automata: tuple[Automaton, ...]
     alphabet: Alphabet
+    by_characters: bool
     isolates: bool
 
 
@@ -88,6 +91,8 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         TokenizerFileError: For a value that no component can have.
 
     """
+    first, second, *more = (*islice(parts(pre_tokenizer), 3), None, None)
+    by_characters = isinstance(first, WhitespaceSplit | BertPreTokenizer) and isinstance(second, Metaspace | None)
     stages = _checked(parts(pre_tokenizer))
     spelled = [i for i, stage in enumerate(stages) if isinstance(stage, _core.Spell)]
     alphabet: Alphabet = "letters" if spelled else "text"
@@ -113,7 +118,9 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
         else:
             isolates = False
         core.append(stage)
-    return PreTokenization(_core.PreTokenizer(core), tuple(automata), alphabet, isolates)
+    return PreTokenization(
+        _core.PreTokenizer(core), tuple(automata), alphabet, by_characters and not any(more), isolates
+    )
 
 
 def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:

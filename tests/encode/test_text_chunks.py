@@ -127,4 +127,12 @@ def test_numbers_that_cannot_be():
         with pytest.raises(ValueError) as caught:
             call()
         assert str(caught.value) == message
+    for call in (
+        lambda: tok.truncate("text", 2.0),
+        lambda: tok.truncate("text", "2"),
+        lambda: tok.chunks("text", 2.5),
+        lambda: tok.chunks("text", 4, overlap=1.0),
+    ):
+        with pytest.raises(TypeError, match="object cannot be interpreted as an integer"):
+            call()
     assert list(tok.chunks("", 5)) == []

@@ -346,6 +346,26 @@ def test_names_and_ids(tok):
     assert repr(tok) == "Tokenizer(HuggingFace tokenizer.json, 279 ids, 4 added tokens)"
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda tok: tok.token_to_id(5), "a token is a str, not int"),
+        (lambda tok: tok.token_to_id(b"a"), "a token is a str, not bytes"),
+        (lambda tok: tok.token_to_id(["a", None]), "a token is a str, not NoneType"),
+        (lambda tok: tok.id_to_token(None), "ids must be a sequence of int, not NoneType"),
+        (lambda tok: tok.id_to_token(1.0), "ids must be a sequence of int, not float"),
+        (
+            lambda tok: tok.id_to_token([[1]]),
+            "ids[0] must be int, not list; decode_batch() takes the ids of many texts",
+        ),
+    ],
+)
+def test_what_is_no_name_and_no_id(tok, call, message):
+    with pytest.raises(TypeError) as caught:
+        call(tok)
+    assert str(caught.value) == message
+
+
 def test_names_of_a_rank_files_tokens():
     ranks = {bytes([byte]): byte for byte in range(256)} | {"é".encode(): 256, b"\xe4\xbd": 257}
     tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), added_tokens=(AddedToken("<s>", id=300),)))

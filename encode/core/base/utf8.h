@@ -47,6 +47,19 @@ TW_FN uint32_t utf8_decode(const uint8_t* p, uint32_t& length) {
   return utf8_decode_multibyte(p, length);
 }
 
+// Writes the bytes of the character `c`, which is below U+10000; returns their number, 3 at most.
+TW_FN uint32_t utf8_encode_basic(uint32_t c, uint8_t* out) {
+  if (c < 0x80) {
+    out[0] = static_cast<uint8_t>(c);
+    return 1;
+  }
+  const uint32_t length = c < 0x800 ? 2 : 3;
+  out[0] = static_cast<uint8_t>(length == 2 ? 0xC0 | c >> 6 : 0xE0 | c >> 12);
+  if (length == 3) out[1] = static_cast<uint8_t>(0x80 | (c >> 6 & 0x3F));
+  out[length - 1] = static_cast<uint8_t>(0x80 | (c & 0x3F));
+  return length;
+}
+
 // The number of bytes of the character `c` at the beginning of `n` > 0 bytes from elsewhere, or 0 if they are not UTF-8:
 // overlong forms, surrogates and what is past U+10FFFF are not.
 TW_FN uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c) {

@@ -13,6 +13,7 @@
 #include "encoder/added_tokens.h"
 #include "encoder/long_text.h"
 #include "encoder/piece_encoder.h"
+#include "encoder/stretches.h"
 #include "encoder/workspace.h"
 #include "models/model.h"
 #include "normalizers/normalizer.h"
@@ -31,15 +32,20 @@ struct EncodeOptions {
 class Encoder {
  public:
   // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer. `own` are control tokens that
-  // the model takes from text by itself.
+  // the model takes from text by itself. `by_characters`: where the pre-tokenizer's pieces end is told by one character at a
+  // time.
   Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
-          std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own)
+          std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own,
+          bool by_characters)
       : normalizer_(std::move(normalizer)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)),
         raw_(std::move(raw)),
         normalized_(std::move(normalized)),
-        own_(std::move(own)) {}
+        own_(std::move(own)) {
+    if (by_characters && normalizer_->parts_in_ascii() && !pre_tokenizer_->looks_at_beginning())
+      stretches_.emplace(*normalizer_, *pre_tokenizer_);
+  }
 
   WorkspacePool& pool() const { return pool_; }
 
@@ -98,6 +104,7 @@ class Encoder {
     Position position{begin, {}, {}};
     std::vector<size_t> guards;
     if (second || !own_.empty()) guards = guards_within(p, begin, end, options.guards);
+    if (!Spans && stretches_ && !second && guards.empty()) return encode_stretches(p, n, options, w);
     std::string normal;
     if (!normalizer_->keeps(p, n)) {
       const bool follow = Spans || pre_tokenizer_->looks_at_beginning();
@@ -115,6 +122,23 @@ class Encoder {
         p, n, guards, rest, [&](uint32_t id, size_t b, size_t e) {
           match<Spans>(id, position.original(b, e), {reinterpret_cast<const char*>(p) + b, e - b}, w);
         });
+  }
+
+  // A segment without a guard, in stretches from the text itself to ids.
+  void encode_stretches(const uint8_t* p, size_t n, const EncodeOptions& options, Workspace& w) const {
+    const bool guarded = is_guarded(options);
+    std::unique_ptr<SeenPieces>& seen = w.seen_stretches[guarded];
+    if (!seen) seen = std::make_unique<SeenPieces>();
+    const WholeWay way(*normalizer_, *pre_tokenizer_, *model_, guarded, w.pre_tokenizer);
+    PieceEncoder encode(way, false, *seen, w.model, w.ids);
+    const Frame frame{p, p + n, nullptr, p};
+    stretches_->each(p, p + n, [&](const uint8_t* b, const uint8_t* e) { encode(b, e, frame); });
+    encode.flush();
+  }
+
+  // Whether the model may yield no control token.
+  bool is_guarded(const EncodeOptions& options) const {
+    return model_->guards() && (!options.parse_special || !options.guards.empty());
   }
 
   // The guards in a segment, [begin, end) of a text of which `p` is the beginning of the segment, as offsets in what the
@@ -140,7 +164,7 @@ class Encoder {
   void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
               const EncodeOptions& options, Workspace& w) const {
     if (begin == end) return;
-    const bool guarded = model_->guards() && (!options.parse_special || !options.guards.empty());
+    const bool guarded = is_guarded(options);
     const size_t first = position.first(begin, end);
     const uint8_t* p = segment + begin;
     if constexpr (Spans) {
@@ -187,6 +211,7 @@ class Encoder {
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;
   std::shared_ptr<const Model> model_;
   AddedTokens raw_, normalized_, own_;
+  std::optional<const Stretches> stretches_;
   mutable WorkspacePool pool_;
 };
 

@@ -26,12 +26,15 @@ class PhraseCache {
   const int32_t* find(const uint8_t* p, size_t bytes, size_t& n) const {
     if (slots_.empty()) return nullptr;
     const uint64_t hash = hash_bytes(p, bytes);
-    const Slot& slot = slots_[place(hash)];
-    if (slot.tag != static_cast<uint32_t>(hash) || slot.bytes != bytes) return nullptr;
-    const int32_t* ids = words_.data() + slot.at;
-    if (std::memcmp(ids + slot.ids, p, bytes) != 0) return nullptr;
-    n = slot.ids;
-    return ids;
+    for (const size_t at : {place(hash), place(hash) ^ 1}) {
+      const Slot& slot = slots_[at];
+      if (slot.tag != static_cast<uint32_t>(hash) || slot.bytes != bytes) continue;
+      const int32_t* ids = words_.data() + slot.at;
+      if (std::memcmp(ids + slot.ids, p, bytes) != 0) continue;
+      n = slot.ids;
+      return ids;
+    }
+    return nullptr;
   }
 
   void insert(const uint8_t* p, size_t bytes, const int32_t* ids, size_t n) {
@@ -41,6 +44,7 @@ class PhraseCache {
     if (words_.size() + size > kWords || slots_.empty()) forget();
     if (++inserted_ > slots_.size() / 2 && slots_.size() < kMaxSlots) grow();
     Slot& slot = slots_[place(hash)];
+    if (slot.bytes) slots_[place(hash) ^ 1] = slot;
     slot = {static_cast<uint32_t>(hash), static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(words_.size()),
             static_cast<uint16_t>(bytes), static_cast<uint16_t>(n)};
     words_.insert(words_.end(), ids, ids + n);
@@ -57,6 +61,7 @@ class PhraseCache {
     uint16_t bytes = 0, ids = 0;  // no bytes: empty
   };
 
+  // A stretch is there or beside it, at the place with the last bit changed.
   size_t place(uint64_t hash) const { return hash >> 20 & (slots_.size() - 1); }
 
   void forget() {
@@ -68,8 +73,11 @@ class PhraseCache {
   void grow() {
     std::vector<Slot> old(slots_.size() * 4);
     old.swap(slots_);
-    for (const Slot& slot : old)
-      if (slot.bytes) slots_[place(uint64_t{slot.rest} << 32 | slot.tag)] = slot;
+    for (const Slot& slot : old) {
+      if (slot.bytes == 0) continue;
+      const size_t at = place(uint64_t{slot.rest} << 32 | slot.tag);
+      slots_[slots_[at].bytes ? at ^ 1 : at] = slot;
+    }
   }
 
   std::vector<Slot> slots_;

@@ -11,19 +11,13 @@
 
 #include "base/id_buffer.h"
 #include "base/utf8.h"
-#include "encoder/phrase_cache.h"
-#include "encoder/word_cache.h"
+#include "encoder/seen_pieces.h"
+#include "encoder/wide_parts.h"
 #include "encoder/word_table.h"
 #include "models/model.h"
 #include "pretokenizers/frame.h"
 
 namespace tokenweir {
-
-// What one thread has seen.
-struct SeenPieces {
-  WordCache words;
-  PhraseCache phrases;
-};
 
 class PieceEncoder {
  public:
@@ -96,8 +90,6 @@ class PieceEncoder {
   }
 
  private:
-  static constexpr size_t kMaxPhrase = 127;  // bytes of a piece that is kept as a phrase
-
   struct Piece {
     const uint8_t* p;
     size_t n;
@@ -106,7 +98,16 @@ class PieceEncoder {
 
   // The parts between split points.
   void add_parts(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-    for (const uint8_t* cut; b < e; b = cut) add(b, cut = cuts_->next(b, e), frame.end);
+    while (b < e) {
+      if (WideParts::begin_at(*b)) {
+        flush();
+        b = WideParts(model_, guarded_, seen_, scratch_, ids_).encode(b, e, frame.end);
+      } else {
+        const uint8_t* const cut = cuts_->next(b, e);
+        add(b, cut, frame.end);
+        b = cut;
+      }
+    }
   }
 
   // Some lines, up to a split point that the text there tells: a text that is met again with something before it or behind
@@ -147,7 +148,7 @@ class PieceEncoder {
 
   // Whether a piece may be kept among the phrases: one that can be cut is as fast without.
   bool is_phrase(const Piece& piece) const {
-    return piece.n <= kMaxPhrase && !guarded_ && !(parts_ && is_worth_cutting(piece));
+    return piece.n <= model_.longest_kept() && !guarded_ && !(parts_ && is_worth_cutting(piece));
   }
 
   // Whether a token that the table has is what its bytes become; `whole`: it is, whatever merging makes of them.
@@ -170,13 +171,13 @@ class PieceEncoder {
       else if (is_phrase(pieces_[i]))
         seen_.phrases.prefetch(pieces_[i].p, pieces_[i].n);
     }
-    if (!words_) return;
+    if (guarded_ || !model_.encodes_words()) return;
     const uint32_t flags = whole_ ? 0 : WordTable::kMade;
     uint16_t places[kWordsAtOnce];
     size_t n_words = 0;
     for (size_t k = 0; k < n; k++) {
       const size_t i = missing[k].piece;
-      const uint32_t token = words_->find(batch_.keys[i], batch_.hashes[i]);
+      const uint32_t token = words_ ? words_->find(batch_.keys[i], batch_.hashes[i]) : kNone;
       if (token != kNone && (token & flags) == flags) {
         made_[i][0] = static_cast<int32_t>(token & WordTable::kId);
         counts_[i] = 1;
@@ -210,7 +211,7 @@ class PieceEncoder {
       const uint32_t hash = batch_.hashes[i];
       std::copy(ids[k], ids[k] + WordBatch::kMaxIds, made_[i]);
       counts_[i] = counts[k];
-      const uint32_t token = whole_ ? kNone : words_->find(key, hash);
+      const uint32_t token = whole_ || !words_ ? kNone : words_->find(key, hash);
       if (token != kNone && !(token & WordTable::kUnmade))
         words_->settle(key, counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId));
       if (counts[k] > 0) seen_.words.insert(key, hash, ids[k], counts[k]);

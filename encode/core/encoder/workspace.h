@@ -23,6 +23,7 @@ namespace tokenweir {
 // Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
 struct Workspace {
   SeenPieces seen;
+  std::unique_ptr<SeenPieces> seen_stretches[2];  // of text before the normalizer, plain and guarded
   ModelScratch model;
   PreTokenizerScratch pre_tokenizer;
   IdBuffer ids;

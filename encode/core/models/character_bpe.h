@@ -23,6 +23,7 @@
 #include "vocabulary/character_ids.h"
 #include "vocabulary/hash_table.h"
 #include "models/merge.h"
+#include "models/merge_words.h"
 #include "vocabulary/merge_ids.h"
 #include "models/model.h"
 #include "base/quote.h"
@@ -85,6 +86,30 @@ class CharacterBpe : public Model {
 
   bool guards() const override { return guards_; }
   const SplitPoints* cuts() const override { return cuts_.get(); }
+
+  // Where there are cuts, every symbol is a character or a byte, wherever it stands.
+  bool encodes_words() const override { return cuts_ != nullptr; }
+
+  void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
+    MergingWord words[kWordsAtOnce];
+    PairTable::Search searches[kWordsAtOnce][MergingWord::kSymbols];
+    uint32_t sizes[kWordsAtOnce];
+    for (size_t i = 0; i < n; i++) {
+      sizes[i] = begin_word(parts[i], words[i].ids);
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(words[i].ids[k], words[i].ids[k + 1]);
+    }
+    for (size_t i = 0; i < n; i++) {
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].pairs[k] = pairs_.finish(searches[i][k]);
+      words[i].begin(std::max(sizes[i], 1u));
+    }
+    merge_words(pairs_, merged_.data(), words, n);
+    for (size_t i = 0; i < n; i++) {
+      int32_t ids[MergingWord::kSymbols] = {};
+      const uint32_t count = words[i].finish(ids);
+      std::copy(ids, ids + WordBatch::kMaxIds, out[i]);
+      counts[i] = sizes[i] > 0 && count <= WordBatch::kMaxIds ? count : 0;
+    }
+  }
 
   // What kernels need.
   const TokenList& tokens() const { return tokens_; }
@@ -169,6 +194,23 @@ class CharacterBpe : public Model {
       i += length;
     }
     push_unknown();
+    return count;
+  }
+
+  // Writes the symbols of a word and returns their number; 0 if a character is unknown or they are too many.
+  uint32_t begin_word(const Word& word, uint32_t* ids) const {
+    uint32_t count = 0;
+    ids[0] = 0;
+    for (uint32_t at = 0, length; at < word.n; at += length) {
+      const uint32_t id = character(utf8_decode(word.p + at, length));
+      const uint32_t more = id != kNone ? 1 : length;
+      if (count + more > MergingWord::kSymbols || (id == kNone && !falls_back(word.p + at, length, false))) return 0;
+      if (id != kNone)
+        ids[count] = id;
+      else
+        for (uint32_t k = 0; k < length; k++) ids[count + k] = bytes_[word.p[at + k]];
+      count += more;
+    }
     return count;
   }
 
@@ -264,6 +306,19 @@ class CharacterBpe : public Model {
       if (const uint32_t character = only_character(tokens_[id]); character != kNone && !control_[id])
         cuts_->know(character);
     for (const uint32_t id : merged_) cuts_->join(tokens_[id]);
+    for (uint32_t c = 0x80; c < AloneCharacters::kCharacters; c++) find_alone(c);
+  }
+
+  // Finds what a character beyond ASCII becomes where nothing joins it.
+  void find_alone(uint32_t c) {
+    const uint32_t id = character(c);
+    if (id != kNone && !control_[id]) return cuts_->set_alone(c, &id, 1);
+    if (id != kNone || !cuts_->anywhere()) return;
+    uint8_t bytes[3];
+    uint32_t ids[3];
+    const uint32_t n = utf8_encode_basic(c, bytes);
+    for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
+    cuts_->set_alone(c, ids, n);
   }
 
   TokenList tokens_;

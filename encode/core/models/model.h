@@ -91,9 +91,15 @@ class Model {
   // Appends the ids of a part of a piece, by merging alone.
   virtual void encode_part(const uint8_t*, size_t, ModelScratch&, IdBuffer&) const {}
 
+  // Whether it can do the following.
+  virtual bool encodes_words() const { return words() != nullptr; }
+
   // The same for at most kWordsAtOnce words at once. Of each that becomes at most WordBatch::kMaxIds ids it writes these to
   // `out` and their number to `counts`, else 0.
   virtual void encode_words(const Word*, size_t, int32_t (*)[WordBatch::kMaxIds], uint32_t*) const {}
+
+  // The bytes of the longest piece that is worth keeping with its ids.
+  virtual size_t longest_kept() const { return 127; }
 
   // Where pieces may be cut further without a change to their ids; null if nothing is known.
   virtual const SplitPoints* cuts() const { return nullptr; }

@@ -346,6 +346,19 @@ class SentencePieceBpe : public Model {
         cuts_->know(character);
     for (uint32_t id = 0; id < n_pieces_; id++)
       if (merges(id) || types_[id] == kUserDefined) cuts_->join(pieces[id]);
+    for (uint32_t c = 0x80; c < AloneCharacters::kCharacters; c++) find_alone(c);
+  }
+
+  // Finds what a character beyond ASCII becomes where nothing joins it.
+  void find_alone(uint32_t c) {
+    const uint32_t id = characters_.find(c);
+    if (id < n_pieces_ && types_[id] == kNormal && !control_[id]) return cuts_->set_alone(c, &id, 1);
+    if (id != kNone || !byte_fallback_) return;
+    uint8_t bytes[3];
+    uint32_t ids[3];
+    const uint32_t n = utf8_encode_basic(c, bytes);
+    for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
+    if (!begins_user_defined_[bytes[0]]) cuts_->set_alone(c, ids, n);
   }
 
   size_t n_pieces_;

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/alone_characters.h"
 #include "models/split_pairs.h"
 #include "vocabulary/character_ids.h"
 #include "vocabulary/hash_table.h"
@@ -42,13 +43,22 @@ class SplitPoints {
       if (is_known(other < 128 ? other : kSpace)) allow(own, other), allow(other, own);
   }
 
+  // What a character becomes by itself; it is known.
+  void set_alone(uint32_t character, const uint32_t* ids, size_t n) { alone_.set(character, ids, n); }
+
   // A token that text can become, or a part of one.
   void join(std::string_view token) {
+    alone_.join(token);
     uint32_t before = kNone;
     for_each_character(token, [&](uint32_t character, size_t, size_t) {
       if (before != kNone) join(before, character);
       before = character;
     });
+  }
+
+  // Whether a cut is safe between two characters side by side, whose entries in `alone()` are those.
+  bool may_cut(uint32_t left, uint64_t left_alone, uint32_t right, uint64_t right_alone) const {
+    return AloneCharacters::stay_apart(left_alone, right_alone) || view().may_cut(left, right);
   }
 
   // The first cut in [p, end) after `p`, or `end`.
@@ -66,13 +76,15 @@ class SplitPoints {
 
   SplitPairs view() const { return {near_[0], known_.empty() ? nullptr : known_.data(), others_.words().data(), others_.shift()}; }
 
+  const AloneCharacters& alone() const { return alone_; }
+
   // Whether every character is a symbol of its own.
   bool anywhere() const { return known_.empty(); }
   const SharedArray<uint64_t>& others() const { return others_.words(); }
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(near_, known_, others_);
+    visit(near_, known_, others_, alone_);
   }
 
  private:
@@ -97,6 +109,7 @@ class SplitPoints {
   uint64_t near_[kNear][3];      // by two characters, ASCII or U+2581: whether a cut between them is safe
   SharedArray<uint64_t> known_;  // by character; empty: all are
   Filter others_;                // pairs that stand in a token
+  AloneCharacters alone_;
 };
 
 }  // namespace tokenweir

@@ -40,6 +40,10 @@ class CharacterMap : public NormalizerStep {
     }
   }
 
+  bool parts_in_ascii() const override { return true; }
+  bool parts_at_space() const override { return true; }
+  bool isolates_chinese() const override { return isolates_chinese_; }
+
   bool keeps(const uint8_t* text, size_t n) const override {
     const uint8_t *p = text, *const end = text + n;
     while ((p = kept_.skip(p, end)) < end) {
@@ -108,6 +112,7 @@ class CharacterMap : public NormalizerStep {
         break;
       case Rule::BertChineseChars:
         set(kBertChinese, kSpaced);
+        isolates_chinese_ = true;
         break;
       case Rule::BertStripAccents:
         set(kBertAccents, result({}));
@@ -174,6 +179,14 @@ class CharacterMap : public NormalizerStep {
   ByteSet copied_;                     // the same, and ASCII that becomes other ASCII,
   std::array<char, 256> translation_;  // like this
   bool translates_ = false;
+  bool isolates_chinese_ = false;
 };
+
+// Whether BertNormalizer puts spaces around a character.
+inline bool is_bert_chinese(uint32_t c) {
+  for (const auto& range : normalization_tables::kBertChinese)
+    if (c <= range.last) return c >= range.first;
+  return false;
+}
 
 }  // namespace tokenweir

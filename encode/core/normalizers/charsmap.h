@@ -47,8 +47,11 @@ class Charsmap {
       const uint32_t node = base(0) ^ c;
       starts_[c] = label(units_[node]) == c;
       starts_in_ascii_[c] = starts_[c] && has_value(units_[node]);
-      for (uint32_t next = 1; starts_[c] && next < 0x80; next++)
-        starts_in_ascii_[c] |= label(units_[base(node) ^ next]) == next;
+      for (uint32_t next = 1; starts_[c] && next < 0x80; next++) {
+        const bool goes_on = label(units_[base(node) ^ next]) == next;
+        starts_in_ascii_[c] |= goes_on;
+        joins_ascii_ |= goes_on && c < 0x80 && c != '\r' && next != '\r';
+      }
     }
   }
 
@@ -60,6 +63,9 @@ class Charsmap {
 
   // Whether one does that may match if no byte above ASCII follows. (Letters begin rules with the marks they take.)
   bool starts_in_ascii(uint8_t byte) const { return starts_in_ascii_[byte]; }
+
+  // Whether a rule begins with two ASCII characters, none of them a carriage return.
+  bool joins_ascii() const { return joins_ascii_; }
 
   // sentencepiece: the longest rule that `text` begins with, of the 32 shortest.
   Rule longest(const uint8_t* text, size_t n) const {
@@ -210,7 +216,7 @@ class Charsmap {
   std::vector<uint32_t> units_;  // whole blocks of 256, since a base in a block leads only to units of that block
   std::string replacements_;
   size_t longest_replacement_ = 0;
-  bool starts_[256] = {}, starts_in_ascii_[256] = {};
+  bool starts_[256] = {}, starts_in_ascii_[256] = {}, joins_ascii_ = false;
 };
 
 }  // namespace tokenweir

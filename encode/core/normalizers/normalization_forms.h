@@ -183,6 +183,9 @@ class NormalForm : public NormalizerStep {
  public:
   NormalForm() : plain_(bytes_of([](uint32_t c) { return is_inert(Tables::properties(c)); })) {}
 
+  bool parts_in_ascii() const override { return true; }
+  bool parts_at_space() const override { return true; }
+
   bool keeps(const uint8_t* text, size_t n) const override {
     const Segment segment = next_unsettled(text, text + n);
     return segment.begin == segment.end;

@@ -33,6 +33,16 @@ class NormalizerStep {
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
                      Origin kind = Origin::kLibrary) const = 0;
 
+  // Whether text may be parted between two ASCII characters, none of them a carriage return, and the parts changed by
+  // themselves.
+  virtual bool parts_in_ascii() const { return false; }
+
+  // The same between a space and any other character.
+  virtual bool parts_at_space() const { return false; }
+
+  // Whether each character that `is_bert_chinese` tells gets a space on both sides, whatever stands beside it.
+  virtual bool isolates_chinese() const { return false; }
+
   // How many times as long a text may become by what a file says. (By Unicode's tables it is 11 at most.)
   virtual double growth() const { return 1; }
 };
@@ -53,6 +63,28 @@ class Normalizer {
     if (growth > kMaxGrowth)
       throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) +
                         " times as long");
+  }
+
+  bool parts_in_ascii() const {
+    return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->parts_in_ascii(); });
+  }
+
+  // Whether text may be parted before and behind each character that `is_bert_chinese` tells.
+  bool parts_at_chinese() const {
+    return !steps_.empty() && steps_[0]->isolates_chinese() &&
+           std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->parts_at_space(); });
+  }
+
+  // The ASCII character that an ASCII character becomes in every step by itself, or '\0' if in one it becomes another or
+  // several.
+  char ascii(char c) const {
+    for (const auto& step : steps_) {
+      std::string out;
+      step->apply(reinterpret_cast<const uint8_t*>(&c), 1, out, nullptr);
+      if (out.size() != 1 || static_cast<uint8_t>(out[0]) >= 0x80) return '\0';
+      c = out[0];
+    }
+    return c;
   }
 
   bool keeps(const uint8_t* text, size_t n) const {

@@ -31,6 +31,7 @@ class Precompiled : public NormalizerStep {
   }
 
   bool keeps(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
+  bool parts_in_ascii() const override { return !charsmap_.joins_ascii(); }
   double growth() const override { return charsmap_.growth(); }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {

@@ -78,12 +78,14 @@ void bind_encoder(nb::module_& m) {
           "__init__",
           [](PyEncoder* self, std::shared_ptr<Normalizer> normalizer, std::shared_ptr<PreTokenizer> pre_tokenizer,
              std::shared_ptr<Model> model, const AddedTokens& raw, const AddedTokens& normalized,
-             const AddedTokens& own, const PyTokenBytes& tokens) {
+             const AddedTokens& own, const PyTokenBytes& tokens, bool by_characters) {
             new (self) PyEncoder{
-                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized, own),
+                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized, own,
+                        by_characters),
                 ObjectCache(tokens.table.size())};
           },
-          "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a)
+          "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a,
+          "by_characters"_a = false)
       .def(
           "set_usual",
           [](PyEncoder& self, PyEncoder::Affix prefix, PyEncoder::Affix suffix) {

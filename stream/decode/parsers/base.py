@@ -263,30 +263,6 @@ def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
     return "", partial
 
 
-def parts_by_marks(text: str, marks: Iterable[str]) -> tuple[list[tuple[str, bool]], str]:
-    """Divide a text at some texts, all of which begin with `<`; one that is the beginning of another must come after it.
-
-    Returns:
-        The parts, each with whether it is a mark, and what is left at the end because it may become one.
-
-    """
-    parts: list[tuple[str, bool]] = []
-    place = 0
-    while place < len(text):
-        end = text.find("<", place)
-        end = len(text) if end < 0 else end
-        if end > place:
-            parts.append((text[place:end], False))
-        else:
-            mark, partial = mark_at(text, place, marks)
-            if partial:
-                return parts, text[place:]
-            end = place + (len(mark) or 1)
-            parts.append((text[place:end], bool(mark)))
-        place = end
-    return parts, ""
-
-
 def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
     """Find the first of some texts from a place on; none of them may be the beginning of another.
 

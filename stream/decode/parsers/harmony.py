@@ -22,14 +22,12 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
-    Saved,
-    check_channel,
     first_match,
     markup,
-    parts_by_marks,
     plain,
 )
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.events import Channel
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -47,7 +45,7 @@ _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
 
 
-class Harmony(Saved):
+class Harmony(MessageParser):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
     The states: "header"; "body", with its channel; "call" before its arguments, "arguments", and "called" after them;
@@ -56,10 +54,8 @@ class Harmony(Saved):
     """
 
     __slots__ = (
-        "_ahead",
         "_bodies",
         "_call",
-        "_channel",
         "_header",
         "_held",
         "_reason",
@@ -68,6 +64,7 @@ class Harmony(Saved):
         "_value",
     )
 
+    MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call", "arguments", "called", "after", "broken"],
         "_header": str,
@@ -88,12 +85,11 @@ class Harmony(Saved):
             thinking: The channel of messages on `analysis`.
 
         """
+        super().__init__()
         self._bodies = _BODIES | {"analysis": thinking}
         self._state = "body" if before is None else "header"
         self._header = ""  # what has been read of it, the part in the prompt included
         self._held = ""  # the part of it, and of a call without arguments yet, that has not been given
-        self._ahead = ""
-        self._channel = ANSWER
         self._recipient = self._reason = ""
         self._call = -1
         self._value = JsonValue()
@@ -124,31 +120,10 @@ class Harmony(Saved):
         """Refuse, since its passages name no tags."""
         raise ValueError(f"no passage names {tag!r}")
 
-    def feed(self, text: str) -> list[Piece]:
-        """Take more text; give what is final. The joined sources are the text itself."""
-        out: list[Piece] = []
-        parts, self._ahead = parts_by_marks(self._ahead + text, MARKS)
-        for part, is_mark in parts:
-            if is_mark:
-                self._mark(part, out)
-            else:
-                self._text(part, out)
-        return out
-
-    def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows."""
-        out: list[Piece] = []
-        if self._ahead:
-            ahead, self._ahead = self._ahead, ""
-            self._text(ahead, out)
+    def _end(self, out: list[Piece]) -> None:
+        """Give what is held: nothing follows."""
         if self._held:
             self._break(CUT_SHORT if self._state == "call" else "the answer ends inside a header", out)
-        return out
-
-    def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
-        super().restore(state)
-        check_channel(self._channel)
 
     # -- what comes in each state --------------------------------------------------------------------------------------
 

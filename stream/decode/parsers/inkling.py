@@ -18,13 +18,11 @@ from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     Passage,
     Piece,
-    Saved,
-    check_channel,
     markup,
-    parts_by_marks,
     plain,
 )
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -40,15 +38,16 @@ _HEADER = re.compile(r"\s*[\w.-]*\s*")
 _BODY = Passage("<")
 
 
-class Inkling(Saved):
+class Inkling(MessageParser):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
     The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
 
     """
 
-    __slots__ = ("_ahead", "_channel", "_held", "_state", "_thinking", "_tools")
+    __slots__ = ("_held", "_state", "_thinking", "_tools")
 
+    MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call"],
         "_held": str,
@@ -72,11 +71,10 @@ class Inkling(Saved):
             thinking: The channel of messages that are thinking.
 
         """
+        super().__init__()
         self._thinking = thinking
         self._state = "body" if before is None else "header"
         self._held = ""  # the text of a header
-        self._ahead = ""
-        self._channel = ANSWER
         self._tools = ToolParser(INKLING, schemas)
         for text in before or ():
             self.feed(text)
@@ -101,30 +99,9 @@ class Inkling(Saved):
         """Refuse, since its passages name no tags."""
         raise ValueError(f"no passage names {tag!r}")
 
-    def feed(self, text: str) -> list[Piece]:
-        """Take more text; give what is final. The joined sources are the text itself."""
-        out: list[Piece] = []
-        parts, self._ahead = parts_by_marks(self._ahead + text, MARKS)
-        for part, is_mark in parts:
-            if is_mark:
-                self._mark(part, out)
-            else:
-                self._text(part, out)
-        return out
-
-    def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows."""
-        out: list[Piece] = []
-        if self._ahead:
-            ahead, self._ahead = self._ahead, ""
-            self._text(ahead, out)
+    def _end(self, out: list[Piece]) -> None:
+        """Give what is held: nothing follows."""
         self._end_message(out)
-        return out
-
-    def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
-        super().restore(state)
-        check_channel(self._channel)
 
     def _text(self, text: str, out: list[Piece]) -> None:
         """Take text without markup."""

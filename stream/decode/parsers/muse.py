@@ -18,14 +18,12 @@ from tokenweir.stream.decode.parsers.base import (
     REASONING,
     Passage,
     Piece,
-    Saved,
-    check_channel,
     first_match,
     markup,
-    parts_by_marks,
     plain,
 )
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -44,7 +42,7 @@ _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
 
 
-class Muse(Saved):
+class Muse(MessageParser):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
     The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
@@ -52,8 +50,9 @@ class Muse(Saved):
 
     """
 
-    __slots__ = ("_ahead", "_bodies", "_channel", "_header", "_held", "_reason", "_state", "_tools")
+    __slots__ = ("_bodies", "_header", "_held", "_reason", "_state", "_tools")
 
+    MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call", "after", "broken"],
         "_header": str,
@@ -79,12 +78,11 @@ class Muse(Saved):
             thinking: The channel of messages to `self`.
 
         """
+        super().__init__()
         self._bodies = _BODIES | {"self": thinking}
         self._state = "body" if before is None else "header"
         self._header = ""  # what has been read of it, the part in the prompt included
         self._held = ""  # the part of it that has not been given
-        self._ahead = ""
-        self._channel = ANSWER
         self._reason = ""
         self._tools = ToolParser(MUSE, schemas)
         for text in before or ():
@@ -114,30 +112,9 @@ class Muse(Saved):
         """Go on behind a tag that begins or ends the calls of a message."""
         self._tools.cross(tag)
 
-    def feed(self, text: str) -> list[Piece]:
-        """Take more text; give what is final. The joined sources are the text itself."""
-        out: list[Piece] = []
-        parts, self._ahead = parts_by_marks(self._ahead + text, MARKS)
-        for part, is_mark in parts:
-            if is_mark:
-                self._mark(part, out)
-            else:
-                self._text(part, out)
-        return out
-
-    def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows."""
-        out: list[Piece] = []
-        if self._ahead:
-            ahead, self._ahead = self._ahead, ""
-            self._text(ahead, out)
+    def _end(self, out: list[Piece]) -> None:
+        """Give what is held: nothing follows."""
         self._end_message("the end", out)
-        return out
-
-    def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
-        super().restore(state)
-        check_channel(self._channel)
 
     def _text(self, text: str, out: list[Piece]) -> None:
         """Take text without markup."""

@@ -1,0 +1,148 @@
+// Chinese, Japanese and Korean under a model without a pre-tokenizer: the parts between its split points, most of which
+// are one character, whose ids are known, or a few.
+//
+// Some parts are found before any of their ids is written, so that the memory of all arrives at once, and those that were
+// not seen before are encoded together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/id_buffer.h"
+#include "base/utf8.h"
+#include "encoder/seen_pieces.h"
+#include "models/model.h"
+
+namespace tokenweir {
+
+class WideParts {
+ public:
+  WideParts(const Model& model, bool guarded, SeenPieces& seen, ModelScratch& scratch, IdBuffer& ids)
+      : model_(model), cuts_(*model.cuts()), guarded_(guarded), seen_(seen), scratch_(scratch), ids_(ids) {}
+
+  // Whether a character with this first byte begins such a part: it is from U+3000 on.
+  static bool begin_at(uint8_t lead) { return lead >= 0xE3; }
+
+  // Appends the ids of the parts from `b` on, up to the first one that begins with another character; returns where that
+  // is. A part begins at `b`, and another behind `e`.
+  const uint8_t* encode(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
+    while (b < e && begin_at(*b)) {
+      b = find(b, e, text_end);
+      encode_missing();
+      for (size_t i = 0; i < n_; i++) write(parts_[i]);
+    }
+    return b;
+  }
+
+ private:
+  static constexpr size_t kSome = kWordsAtOnce;
+
+  struct Part {
+    const uint8_t* p;
+    size_t n;
+    uint64_t alone;  // the entry of the only character
+    WordKey key;     // of several characters
+    uint32_t hash;
+    uint32_t count;  // of `ids`; 0: there are none
+    int32_t ids[WordBatch::kMaxIds];
+
+    bool is_alone() const { return AloneCharacters::count(alone) > 0; }
+    bool is_short() const { return n <= WordKey::kMaxBytes; }
+  };
+
+  // A character and its entry among those that are known by themselves.
+  struct Character {
+    uint32_t code;
+    uint64_t entry;
+  };
+
+  Character take(const uint8_t*& p) const {
+    uint32_t length;
+    const uint32_t code = utf8_decode(p, length);
+    p += length;
+    return {code, cuts_.alone().find(code)};
+  }
+
+  // Finds some parts; returns where the next one begins.
+  const uint8_t* find(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
+    const uint8_t* at = b;
+    Character left = take(at);
+    for (n_ = 0; n_ < kSome && b < e && begin_at(*b);) {
+      Part& part = parts_[n_++];
+      part.p = b;
+      part.alone = left.entry;
+      for (b = e; at < e;) {
+        const uint8_t* const place = at;
+        const Character right = take(at);
+        const bool cut = cuts_.may_cut(left.code, left.entry, right.code, right.entry);
+        left = right;
+        if (cut) {
+          b = place;
+          break;
+        }
+        part.alone = 0;
+      }
+      part.n = static_cast<size_t>(b - part.p);
+      if (part.is_alone() || !part.is_short()) continue;
+      part.key = WordKey::of(part.p, part.n, text_end - part.p >= 16);
+      if (guarded_) part.key.high |= WordKey::kGuarded;
+      part.hash = part.key.hash();
+      seen_.words.prefetch(part.hash);
+    }
+    return b;
+  }
+
+  // Looks for the short parts, and encodes those together that were not seen.
+  void encode_missing() {
+    Word words[kSome];
+    Part* missing[kSome];
+    size_t n = 0;
+    for (size_t i = 0; i < n_; i++) {
+      Part& part = parts_[i];
+      part.count = 0;
+      if (part.is_alone() || !part.is_short()) continue;
+      part.count = static_cast<uint32_t>(seen_.words.find(part.key, part.hash, part.ids));
+      if (part.count > 0) continue;
+      words[n] = {part.p, static_cast<uint32_t>(part.n)};
+      missing[n++] = &part;
+    }
+    if (n == 0 || guarded_ || !model_.encodes_words()) return;
+    int32_t ids[kSome][WordBatch::kMaxIds];
+    uint32_t counts[kSome];
+    model_.encode_words(words, n, ids, counts);
+    for (size_t i = 0; i < n; i++) {
+      Part& part = *missing[i];
+      part.count = counts[i];
+      if (counts[i] == 0) continue;
+      std::copy(ids[i], ids[i] + WordBatch::kMaxIds, part.ids);
+      seen_.words.insert(part.key, part.hash, ids[i], counts[i]);
+    }
+  }
+
+  void write(const Part& part) {
+    if (part.is_alone()) return ids_.advance(AloneCharacters::unpack(part.alone, ids_.room(AloneCharacters::kMaxIds)));
+    if (part.count > 0) return ids_.append(part.ids, part.count);
+    const bool keep = !part.is_short() && part.n <= model_.longest_kept() && !guarded_;
+    size_t count;
+    if (keep)
+      if (const int32_t* found = seen_.phrases.find(part.p, part.n, count)) return ids_.append(found, count);
+    const size_t first = ids_.size();
+    model_.encode(part.p, part.n, guarded_, scratch_, ids_, nullptr);
+    count = ids_.size() - first;
+    if (keep)
+      seen_.phrases.insert(part.p, part.n, ids_.data() + first, count);
+    else if (part.is_short() && count > 0 && count <= WordCache::kMaxIds)
+      seen_.words.insert(part.key, part.hash, ids_.data() + first, count);
+  }
+
+  const Model& model_;
+  const SplitPoints& cuts_;
+  const bool guarded_;
+  SeenPieces& seen_;
+  ModelScratch& scratch_;
+  IdBuffer& ids_;
+  Part parts_[kSome];
+  size_t n_ = 0;
+};
+
+}  // namespace tokenweir
