@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode
 
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.websocket import CLOSE_TIMEOUT
@@ -25,6 +26,11 @@ TEXT_FRAME = 0x81
 """The first byte of a whole, uncompressed text frame (RFC 6455, 5.2)."""
 MOST_HEAD = 1 << 16
 """Bytes that a request may have before its body, which the parser would gather without end."""
+MOST_FRAMES = 1 << 12
+"""Frames of one message. Those without content would be kept without end, since `ws_max_size` counts bytes."""
+READ_BYTES = 1 << 14
+"""Bytes that are read at once. asyncio's 256 KB hold 40,000 of the smallest frames, which take a tenth of a second."""
+UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 SPARE_CONNECTIONS = 64
 """Connections above the limit that are still told so."""
@@ -43,6 +49,8 @@ class HttpProtocol(HttpToolsProtocol):
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        if hasattr(transport, "max_size"):  # asyncio's own; other event loops have bounds of their own
+            transport.max_size = READ_BYTES
         self._timer: asyncio.TimerHandle | None = None  # while the head of a request is to come
         self._head_bytes = 0
         if len(self.connections) > self.limits.max_connections + SPARE_CONNECTIONS:
@@ -111,6 +119,24 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions["tokenweir.abort"] = self.transport.abort
             extensions["tokenweir.send"] = self.send_now
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # which tells nobody
+            self._over = True
+            self.transport.write(UNREADABLE)
+            self.transport.close()
+
+    def handle_cont(self, event: Any) -> None:
+        if self._over:
+            return
+        if len(self.frames) < MOST_FRAMES:
+            super().handle_cont(event)
+            return
+        self._over = True
+        self.frames.clear()
+        self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")
+        self.handle_parser_exception()
 
     def handle_close(self, event: Any) -> None:
         self._over = True

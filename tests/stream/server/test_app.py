@@ -105,7 +105,7 @@ async def test_bad_bodies():
             (b"[]", 400, "invalid_type"),
             (b'{"messages": "\\ud800"}', 400, "invalid_unicode"),
             (b"\xff", 400, "invalid_json"),
-            (b"{}", 400, "invalid_value"),
+            (b"{}", 400, "missing_required_parameter"),
             (b"x" * 101, 413, "request_too_large"),
         ]:
             reply = await client.post("/v1/chat/completions", content=body, headers=headers)

@@ -12,7 +12,7 @@ from serving import TOK, Endless, Script, fetch, say, serving, socket_to, until
 from tokenweir import Tokenizer
 from tokenweir.stream.server.http.endpoints import Endpoints
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.protocols import MOST_HEAD
+from tokenweir.stream.server.protocols import MOST_FRAMES, MOST_HEAD
 from tokenweir.stream.server.wire.chat import MOST_BIASES
 
 POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -161,16 +161,40 @@ def frames(sent):
         sent = sent[head + size :]
 
 
+KEY = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+HANDSHAKE = f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\n{KEY}Sec-WebSocket-Version: 13\r\n".encode()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("more", [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n"])
+async def test_a_handshake_with_a_body_is_refused(more):
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        assert (await sent(server, HANDSHAKE + more)).startswith(b"HTTP/1.1 400 ")
+        assert not server._uvicorn.server_state.connections
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("piece", [b"", b"x"], ids=["empty", "of one byte"])
+async def test_a_message_of_very_many_frames_is_refused(piece):
+    begin, more = (bytes([opcode, 0x80 | len(piece), 0, 0, 0, 0]) + piece for opcode in (1, 0))
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        answer = await sent(server, HANDSHAKE + b"\r\n", begin, *[more * 1000] * 1000)
+        if answer:  # else the server's last words were lost with what it did not read
+            assert answer.endswith(b"\x03\xf1a message of more than %d frames" % MOST_FRAMES)
+        assert not server._uvicorn.server_state.connections
+    async with serving(Script("fine", "<|im_end|>")) as server, socket_to(server) as websocket:
+        await websocket.send([*json.dumps({"type": "response.create", "input": "hi"})])  # each character in its own
+        await until(websocket, "response.completed")
+
+
 @pytest.mark.asyncio
 async def test_nothing_is_sent_behind_the_goodbye():
-    key = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-    handshake = f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\n{key}Sec-WebSocket-Version: 13\r\n\r\n"
     request = json.dumps({"type": "response.create", "input": "hi"}).encode()
     engine = Endless()
     async with serving(engine, limits=Limits(max_output_tokens=10**9, drain_timeout=0.2)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         async with asyncio.timeout(20):
-            writer.write(handshake.encode())
+            writer.write(HANDSHAKE + b"\r\n")
             await reader.readuntil(b"\r\n\r\n")
             writer.write(bytes([0x81, 0x80 | len(request), 0, 0, 0, 0]) + request)
             seen = await reader.read(1 << 16)
