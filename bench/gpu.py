@@ -50,6 +50,8 @@ SECTIONS = {
     "models": Section(speed.models),
     "figure2": Section(paper.figure2),
     "figure3": Section(paper.figure3),
+    "table1": Section(paper.table1, ".4f"),
+    "claims": Section(paper.claims, ".2f"),
     "sweep": Section(speed.sweep),
     "pieces": Section(speed.pieces, ".2f"),
     "power": Section(speed.power, ".1f"),

@@ -19,16 +19,15 @@ differs from HuggingFace anywhere.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from random import Random
 
 import numpy as np
 import rapidfuzz
 from numpy.typing import NDArray
-from rapidfuzz.distance import Levenshtein
 from shared.report import DATA, ROOT, machine, publish, table
+from shared.table1 import PAPER, Ids, prompts, similarities
 
 from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -39,28 +38,6 @@ from tokenweir.gpu.kernels import kernel_sources
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 from references import HuggingFace
-
-Problem = dict[str, str]
-Ids = Sequence[Sequence[int]]
-
-
-def _solved(problem: Problem) -> str:
-    return f"Question: {problem['question']}\nAnswer: {problem['answer']}\n\n"
-
-
-def _harness(problem: Problem, before: Sequence[Problem]) -> str:
-    return "".join(map(_solved, before)) + f"Question: {problem['question']}\nAnswer:"
-
-
-FORMS: dict[str, Callable[[Problem, Sequence[Problem]], str]] = {
-    "question": lambda problem, _: problem["question"],
-    "question, line feed, answer": lambda problem, _: f"{problem['question']}\n{problem['answer']}",
-    '"Question: …\\nAnswer:"': lambda problem, _: _harness(problem, ()),
-    "the same, after five solved": _harness,
-}
-
-PAPER = {"MMLU": 0.999, "GPQA": 0.989, "GSM8K": 0.989, "AGIEval": 0.998}
-"""Similarity in Table 1."""
 
 BOS = (
     "HuggingFace's BOS: its ids begin with the beginning-of-text token that the library adds unless told not to, ours do"
@@ -73,26 +50,9 @@ ACCURACY = (
 )
 
 
-def prompts() -> dict[str, list[str]]:
-    """The prompts of each form."""
-    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
-    problems: list[Problem] = [json.loads(line) for line in lines]
-    five_before = [(problems[-5:] + problems)[i : i + 5] for i in range(len(problems))]
-    return {
-        form: [make(problem, before) for problem, before in zip(problems, five_before, strict=True)]
-        for form, make in FORMS.items()
-    }
-
-
 def ids_of(rows: Iterable[NDArray[np.int32]]) -> list[list[int]]:
     """As lists, which compare as a whole."""
     return [ids.tolist() for ids in rows]
-
-
-def similarities(theirs: Ids, ours: Ids, lengths: Sequence[int]) -> float:
-    """The mean of 1 - distance / length."""
-    pairs = zip(theirs, ours, lengths, strict=True)
-    return float(np.mean([1 - Levenshtein.distance(left, right) / length for left, right, length in pairs]))
 
 
 def row(form: str, texts: list[str], theirs: Ids, ours: Mapping[str, Ids], bos: int) -> tuple[str, ...]:

@@ -1,16 +1,19 @@
-"""Figures 2 and 3 of BlockBPE (You, 2025), on whatever GPU there is."""
+"""BlockBPE (You, ES-FoMo at ICML 2025) on whatever GPU there is: its Figures 2 and 3, its Table 1, and what it claims."""
 
 from __future__ import annotations
 
 from functools import partial
 
+import tokenizers
 from device.clock import Bench, Numbers, rates
 from device.peers import GPT2, beside
 from shared.report import DATA
+from shared.table1 import PAPER, prompts, similarities
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.blockbpe import BlockBpeBatch
+from tokenweir.gpu.exact import ExactBatch
 
 BLOCKS = (256, 512, 1024)
 MERGE_BATCHES = ((64, 2048), (64, 4096), (1024, 128), (1024, 256))
@@ -55,4 +58,77 @@ def figure3(bench: Bench) -> Numbers:
             **{library: times[place] for library, times in peers.items()},
         }
         numbers[f"{n} x {length}"] = {"d": f"{length / 256:g}", **rates(texts, seconds)}
+    return numbers
+
+
+def table1(bench: Bench) -> Numbers:
+    """BlockBPE's Table 1, the similarity of ids to HuggingFace's: Llama 3.1's vocabulary, GSM8K's test problems, 1 - distance
+    by the characters of a prompt or by its tokens. "Algorithm 1" is the paper's own, one merge a pass. AGIEval, MMLU and
+    GPQA are not measured: their texts are not at hand.
+    """
+    path = DATA / "tokenizers" / "llama-3.1" / "tokenizer.json"
+    tok, reference = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
+    encoders = {
+        "blockbpe": GpuEncoder(tok, mode="blockbpe", device=bench.device),
+        "Algorithm 1": GpuEncoder(tok, mode="blockbpe", literal=True, device=bench.device),
+        "exact": GpuEncoder(tok, device=bench.device),
+    }
+    numbers: Numbers = {}
+    for form, texts in prompts().items():
+        if bench.smoke:
+            texts = [text[:80] for text in texts[:2]]
+        theirs = [one.ids for one in reference.encode_batch(texts, add_special_tokens=False)]
+        row: dict[str, float | str] = {}
+        for mode, encoder in encoders.items():
+            ours = [ids.tolist() for ids in encoder.encode_batch(texts, add_special_tokens=False).to_host()]
+            row[f"{mode}, by characters"] = similarities(theirs, ours, [len(text) for text in texts])
+            row[f"{mode}, by tokens"] = similarities(theirs, ours, [len(ids) for ids in theirs])
+        numbers[form] = row
+    others = ", ".join(f"{name} {value}" for name, value in PAPER.items() if name != "GSM8K")
+    numbers["the paper, by characters"] = {"blockbpe, by characters": PAPER["GSM8K"], "the others": others}
+    return numbers
+
+
+def claims(bench: Bench) -> Numbers:
+    """What BlockBPE claims (H100, Xeon 8470, GPT-2's vocabulary) beside what is measured here: 1024 strings of 4096 bytes
+    of War and Peace, end to end; a library's number is that of its threads. Memory is what CuPy's pool has taken, for
+    which the paper has no figure.
+    """
+    import cupy
+
+    tok = Tokenizer.from_file(DATA / "tokenizers" / GPT2)
+    batch = bench.batch("English", 1024, 4096)
+    texts = bench.texts(*batch)
+    theirs = {library: times[0] for library, times in beside(bench.threads, GPT2, [batch], bench.repeats).items()}
+    options = {"blockbpe": {}, "Algorithm 1": {"literal": True}}
+    seconds, memory = {}, {}
+    for name in ("exact", *options):
+        pool = cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        before = pool.total_bytes()
+        encoder = GpuEncoder(
+            tok, mode="blockbpe" if name in options else "exact", device=bench.device, **options.get(name, {})
+        )
+        seconds[name] = bench.seconds(partial(encoder.encode_batch, texts))
+        memory[name] = f"{(pool.total_bytes() - before) / 1e6:.1f} MB"
+        del encoder
+    paper = {"tiktoken": "up to 2", "tokenizers": "up to 2.5"}
+    numbers: Numbers = {
+        f"times as fast as {library}, {n}": {
+            "the paper": paper[library],
+            **{mode: theirs[f"{library}, {n}"] / taken for mode, taken in seconds.items()},
+        }
+        for library in paper
+        for n in bench.threads
+    }
+    kernels = bench.kernel_milliseconds(partial(ExactBatch, tok), texts)
+    numbers["share of the time that splitting takes"] = {
+        "the paper": "up to 0.75, on a CPU",
+        "exact": kernels["cut_pieces"] / sum(kernels.values()),
+    }
+    numbers["times as fast without the pattern"] = {
+        "the paper": "up to 3, of splitting",
+        "blockbpe": seconds["exact"] / seconds["blockbpe"],
+    }
+    numbers["memory of tables and a batch"] = {"the paper": "", **memory}
     return numbers

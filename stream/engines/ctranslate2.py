@@ -141,7 +141,9 @@ class CTranslate2Engine:
             raise EngineError(f"CTranslate2 gives one answer a call; n={sampling.n} cannot be honoured")
         if sampling.seed is not None and not greedy:
             raise EngineError(
-                f"CTranslate2 seeds the whole process, not a call; seed={sampling.seed} cannot be honoured"
+                f"CTranslate2 seeds the whole process, not a call; seed={sampling.seed} cannot be honoured",
+                kind="unsupported",
+                option="seed",
             )
         if temperature is not None and not 0 <= temperature < float("inf"):
             raise EngineError(f"temperature={temperature} is not a finite number of at least 0")

@@ -106,7 +106,9 @@ class LlamaServerEngine:
         if sampling.n != 1:
             raise EngineError(f"llama-server is asked for one answer a call; n={sampling.n} cannot be honoured")
         if sampling.min_tokens and not sampling.ignore_eos:
-            raise EngineError(f"llama-server cannot honour min_tokens={sampling.min_tokens}", kind="unsupported")
+            raise EngineError(
+                f"llama-server cannot honour min_tokens={sampling.min_tokens}", kind="unsupported", option="min_tokens"
+            )
         body = request_fields("llama-server", sampling, NAMES, EXTRA)
         if sampling.max_tokens == 0:  # it would generate one
             return

@@ -137,7 +137,7 @@ def check_sampling(sampling: Sampling) -> None:
     if sampling.temperature is not None and not 0 <= sampling.temperature < float("inf"):
         raise EngineError(f"temperature={sampling.temperature} is not a finite number of at least 0")
     if sampling.seed is not None and sampling.seed < 0:
-        raise EngineError(f"seed={sampling.seed} is below 0")
+        raise EngineError(f"seed={sampling.seed} is below 0", kind="unsupported", option="seed")
     if sampling.top_k is not None and sampling.top_k < 1:
         raise EngineError(f"top_k={sampling.top_k} is below 1")
     if sampling.top_p is not None and not 0 < sampling.top_p <= 1:

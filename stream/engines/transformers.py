@@ -148,7 +148,11 @@ class TransformersEngine:
         }
         greedy = not chosen or chosen.get("temperature") == 0 or chosen.get("top_k") == 1
         if sampling.seed is not None and not greedy:
-            raise EngineError(f"PyTorch seeds the whole process, not a call; seed={sampling.seed} cannot be honoured")
+            raise EngineError(
+                f"PyTorch seeds the whole process, not a call; seed={sampling.seed} cannot be honoured",
+                kind="unsupported",
+                option="seed",
+            )
         most = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         options: dict[str, Any] = {"max_new_tokens": most, "do_sample": not greedy}
         if not greedy:

@@ -1,15 +1,18 @@
 """Markdown as a model writes it, for a terminal.
 
 Nothing that a model says goes missing: HTML, images, links' definitions and the backslashes of LaTeX, which rich would
-leave out, stay text, and a single line feed stays one. A table whose words do not fit beside each other becomes a list.
+leave out, stay text, and a single line feed stays one. A table whose words do not fit beside each other becomes a list,
+and what is nested too deep for the window is shown as it was written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown, MarkdownElement, TableElement
@@ -94,6 +97,15 @@ def _listed(names: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Iterator[T
             yield Text.assemble(name, ": ", cell) if name else cell
 
 
+_LEVEL, _LEAST = 4, 8  # columns that a level of nesting takes, and that a text needs
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    """How many lists and quotations are inside of each other."""
+    nesting = accumulate(token.nesting for token in tokens if token.tag in ("li", "blockquote"))
+    return max(nesting, default=0)
+
+
 class LightMarkdown(Markdown):
     """A text of Markdown to print; rich draws it."""
 
@@ -105,7 +117,9 @@ class LightMarkdown(Markdown):
 
     def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        self._text = text
         self.parsed = _PARSER.parse(text)
+        self._least = _LEAST + _LEVEL * _depth(self.parsed)
         for token in self.parsed:
             for child in token.children or ():
                 if child.type == "softbreak":
@@ -113,6 +127,12 @@ class LightMarkdown(Markdown):
                 elif child.type == "text_special":  # an escape
                     child.type = "text"
                     child.content = child.markup if child.content in _MATH else child.content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width < self._least:
+            yield Text(self._text)
+        else:
+            yield from super().__rich_console__(console, options)
 
 
 def finished(text: str) -> int:

@@ -184,6 +184,7 @@ class Engines:
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
         prompt_ids = await self.prompt_ids(job)
         sampling = self.limited(job, len(prompt_ids))
+        self._check(prompt_ids, sampling)
         meter.start()
         async with answer(
             prompt_ids,
@@ -226,6 +227,19 @@ class Engines:
         limit = limit if job.most_tokens is None else min(limit, job.most_tokens)
         left = limit if size is None else min(limit, size - prompt_tokens)
         return replace(sampling, max_tokens=max(1, left))
+
+    def _check(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
+        """Refuse what an engine or the decoder would stumble over, as the client's fault that it is."""
+        if not prompt_ids:
+            raise RequestError("the prompt has no tokens", code="invalid_prompt")
+        least, most = sampling.min_tokens, sampling.max_tokens
+        if most is not None and least > most:
+            raise RequestError(f"min_tokens is {least}, and max_tokens {most}", param="min_tokens")
+        size = self.tokenizer.vocab_size
+        if (bad := next((each for each in sampling.stop_token_ids if not 0 <= each < size), None)) is not None:
+            raise RequestError(
+                f"stop_token_ids: token id {bad} is outside the vocabulary (0 to {size - 1})", param="stop_token_ids"
+            )
 
     def fitted(self, job: Job, prompt_tokens: int) -> Sampling:
         """As `limited`; refuses what is longer than the engine's context, as `fit_context`."""

@@ -141,8 +141,10 @@ async def test_no_tokens_asked_none_given(engine):
     ],
 )
 async def test_what_cannot_be_honoured_is_named(engine, prompt_ids, sampling, message):
-    with pytest.raises(EngineError, match=message):
+    with pytest.raises(EngineError, match=message) as refused:
         await ids(engine, prompt_ids, **sampling)
+    by_client = {"seed", "min_p"} & set(sampling)  # the others are checked before an engine is asked
+    assert (refused.value.kind == "unsupported", refused.value.option) == (bool(by_client), next(iter(by_client), None))
 
 
 @pytest.mark.anyio

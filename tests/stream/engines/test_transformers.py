@@ -192,8 +192,9 @@ async def test_generates_names_for_what_is_asked(asked):
 
 @pytest.mark.anyio
 async def test_a_failure_of_the_model_and_a_seed(asked, monkeypatch):
-    with pytest.raises(EngineError, match="PyTorch seeds the whole process, not a call; seed=3"):
+    with pytest.raises(EngineError, match="PyTorch seeds the whole process, not a call; seed=3") as refused:
         await steps_of(asked, temperature=1.0, seed=3)
+    assert (refused.value.kind, refused.value.option) == ("unsupported", "seed")
 
     def broken(model, prompt_ids):
         raise RuntimeError("out of memory")

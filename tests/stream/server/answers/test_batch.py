@@ -14,7 +14,7 @@ from tokenweir.stream.events import Finish, FinishReason
 from tokenweir.stream.pipeline.chat import answer
 from tokenweir.stream.server.answers import batch as batch_module
 from tokenweir.stream.server.answers.batch import MOST_KEPT, PATIENCE
-from tokenweir.stream.server.answers.generation import Generation
+from tokenweir.stream.server.answers.generation import Generation, abandoned
 from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Metrics
@@ -285,3 +285,13 @@ async def test_a_fast_engine_waits_for_no_interval(monkeypatch):
         token = TOKENIZER.encode(" and")
         await stream.engine.give(token * (MOST_KEPT // len(token)))
         assert "".join(stream.texts) == "a" + " and" * (MOST_KEPT // len(token))
+
+
+@pytest.mark.parametrize("stop", [Generation.drop, Generation.cancel])
+async def test_an_answer_that_is_stopped_before_its_task_has_begun_has_ended(stop):
+    stream = Stream(Engine(), Clock(), Metrics(["m"]))
+    stop(stream.generation)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert stream.generation.ended.is_set()  # and no timer has to say that its engine goes on
+    assert abandoned() == 0

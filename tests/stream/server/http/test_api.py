@@ -161,6 +161,9 @@ async def test_what_is_wrong_is_named():
             (400, "unsupported_parameter", "chat_template_kwargs.chat_template", {"extra_body": TEMPLATE}),
             (400, "too_many_items", "messages", {"messages": HI * 2049}),
             (400, "invalid_value", "messages", {"messages": []}),
+            (400, "invalid_value", "min_tokens", {"max_tokens": 2, "extra_body": {"min_tokens": 5}}),
+            (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [1 << 30]}}),
+            (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [-1]}}),
             (400, "missing_required_parameter", "messages", {"extra_body": {"messages": None}}),
         ]:
             for stream in (False, True):
@@ -330,6 +333,14 @@ async def test_what_does_not_fit_into_the_context():
 
 
 # --- completions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_a_prompt_without_tokens_is_refused():
+    async with serving(Script("Hello")) as server, client_of(server) as client:
+        with pytest.raises(openai.BadRequestError, match="the prompt has no tokens") as caught:
+            await client.completions.create(model="default", prompt="")
+        assert caught.value.code == "invalid_prompt"
 
 
 @pytest.mark.asyncio

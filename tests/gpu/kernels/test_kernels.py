@@ -11,7 +11,7 @@ from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import kernels
 from tokenweir.gpu.kernels import HEADERS, SOURCES, Kernels, cached_cubin, compile_source, kernel_names, kernel_sources
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GOOD = 'extern "C" __global__ void fill(int* p) { p[threadIdx.x] = 1; }\n'
 
 

@@ -18,7 +18,7 @@ from threads_device import DOCUMENTS
 
 from tokenweir.gpu.kernels import SOURCES
 
-PROGRAM = Path(__file__).with_name("devices") / "threads_device.py"
+PROGRAM = Path(__file__).parents[1] / "devices" / "threads_device.py"
 KINDS = (*DOCUMENTS,) if os.environ.get("KERNEL_THREADS") == "1" else ("medium",)
 RACE = "WARNING: ThreadSanitizer: data race"
 

@@ -1,0 +1,49 @@
+"""Table 1 of BlockBPE (You, 2025) on GSM8K: its prompts, how far ids are from those of HuggingFace, and what the paper has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+from shared.report import DATA
+
+Problem = dict[str, str]
+Ids = Sequence[Sequence[int]]
+
+
+def _solved(problem: Problem) -> str:
+    return f"Question: {problem['question']}\nAnswer: {problem['answer']}\n\n"
+
+
+def _harness(problem: Problem, before: Sequence[Problem]) -> str:
+    return "".join(map(_solved, before)) + f"Question: {problem['question']}\nAnswer:"
+
+
+FORMS: dict[str, Callable[[Problem, Sequence[Problem]], str]] = {
+    "question": lambda problem, _: problem["question"],
+    "question, line feed, answer": lambda problem, _: f"{problem['question']}\n{problem['answer']}",
+    '"Question: …\\nAnswer:"': lambda problem, _: _harness(problem, ()),
+    "the same, after five solved": _harness,
+}
+
+PAPER = {"MMLU": 0.999, "GPQA": 0.989, "GSM8K": 0.989, "AGIEval": 0.998}
+"""Similarity in Table 1."""
+
+
+def prompts() -> dict[str, list[str]]:
+    """The prompts of each form."""
+    lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
+    problems: list[Problem] = [json.loads(line) for line in lines]
+    five_before = [(problems[-5:] + problems)[i : i + 5] for i in range(len(problems))]
+    return {
+        form: [make(problem, before) for problem, before in zip(problems, five_before, strict=True)]
+        for form, make in FORMS.items()
+    }
+
+
+def similarities(theirs: Ids, ours: Ids, lengths: Sequence[int]) -> float:
+    """The mean of 1 - distance / length."""
+    pairs = zip(theirs, ours, lengths, strict=True)
+    return float(np.mean([1 - Levenshtein.distance(left, right) / length for left, right, length in pairs]))
