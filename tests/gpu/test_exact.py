@@ -266,6 +266,7 @@ def test_a_batch_takes_few_launches_and_one_wait(device):
         "mark_documents",
         "find_added_tokens",
         "cut_pieces",
+        "cut_giants",
         "encode_pieces",
         "merge_pieces",
         "count_ids",
