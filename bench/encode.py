@@ -344,7 +344,7 @@ def main() -> int:
         names = [name for name in OWN.get(title, VOCABULARIES) if options.only.lower() in name.lower()]
         if not names:
             continue
-        result = f"{heading(section)}\n\n{section(names, options.rounds)}\n\n{machine()}, other work on it; {versions}"
+        result = f"{heading(section)}\n\n{section(names, options.rounds)}\n\n{machine()}; {versions}"
         publish(f"fastest-{title}", result, options.write)
     return 0
 
