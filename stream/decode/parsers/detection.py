@@ -26,8 +26,6 @@ from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
 _ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # which some templates write with ordinary tokens
-
-
 _WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # in which Hunyuan's tags end
 
 S = TypeVar("S", ReasoningStyle, ToolStyle)

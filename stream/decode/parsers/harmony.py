@@ -57,10 +57,8 @@ class Harmony(MessageParser):
         "_bodies",
         "_call",
         "_header",
-        "_held",
         "_reason",
         "_recipient",
-        "_state",
         "_value",
     )
 
@@ -87,15 +85,11 @@ class Harmony(MessageParser):
         """
         super().__init__()
         self._bodies = _BODIES | {"analysis": thinking}
-        self._state = "body" if before is None else "header"
         self._header = ""  # what has been read of it, the part in the prompt included
-        self._held = ""  # the part of it, and of a call without arguments yet, that has not been given
         self._recipient = self._reason = ""
         self._call = -1
         self._value = JsonValue()
-        for text in before or ():
-            self.feed(text)
-        self._held = ""  # none of that is of the answer
+        self._begin_behind(before)
 
     @property
     def channel(self) -> Channel:

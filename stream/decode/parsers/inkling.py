@@ -22,7 +22,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
-from tokenweir.stream.decode.parsers.messages import MessageParser
+from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -38,14 +38,14 @@ _HEADER = re.compile(r"\s*[\w.-]*\s*")
 _BODY = Passage("<")
 
 
-class Inkling(MessageParser):
+class Inkling(CallingMessages):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
     The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
 
     """
 
-    __slots__ = ("_held", "_state", "_thinking", "_tools")
+    __slots__ = ("_thinking",)
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
@@ -71,24 +71,9 @@ class Inkling(MessageParser):
             thinking: The channel of messages that are thinking.
 
         """
-        super().__init__()
+        super().__init__(INKLING, schemas)
         self._thinking = thinking
-        self._state = "body" if before is None else "header"
-        self._held = ""  # the text of a header
-        self._tools = ToolParser(INKLING, schemas)
-        for text in before or ():
-            self.feed(text)
-        self._held = ""  # none of that is of the answer
-
-    @property
-    def channel(self) -> Channel:
-        """What the next text belongs to."""
-        return self._tools.channel if self._state == "call" else self._channel
-
-    @property
-    def held(self) -> str:
-        """The text of a header or of a call, or what may be the beginning of markup."""
-        return self._held + self._tools.held + self._ahead
+        self._begin_behind(before)
 
     @property
     def passage(self) -> Passage | None:

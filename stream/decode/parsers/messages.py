@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Saved, check_channel, mark_at
+from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
+from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 
 
-class MessageParser(Saved):
-    """Splits text at marks. A class of this kind is a `Splitter`."""
+class MessageParser(Saved, ABC):
+    """Splits text at marks. A class of this kind is a `Splitter`.
 
-    __slots__ = ("_ahead", "_channel")
+    The states "header", where a prompt that ends within a message leaves it, and "body" are among those of each.
+    """
+
+    __slots__ = ("_ahead", "_channel", "_held", "_state")
 
     MARKS: ClassVar[tuple[str, ...]]
     """Texts that begin with `<`; one that is the beginning of another comes after it."""
@@ -20,6 +26,17 @@ class MessageParser(Saved):
     def __init__(self) -> None:
         self._ahead = ""  # not looked at yet: the beginning of what may become a mark
         self._channel: Channel = ANSWER  # of the message
+        self._held = ""  # of a header, or of a call that has not begun: what has not been given
+        self._state = "header"
+
+    def _begin_behind(self, before: Iterable[str] | None) -> None:
+        """Start where a prompt ends: in parts, its text after the last mark that begins a message; None if it has none."""
+        if before is None:
+            self._state = "body"
+            return
+        for text in before:
+            self.feed(text)
+        self._held = ""  # none of that is of the answer
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
@@ -46,17 +63,37 @@ class MessageParser(Saved):
         super().restore(state)
         check_channel(self._channel)
 
+    @abstractmethod
     def _text(self, text: str, out: list[Piece]) -> None:
         """Take text without marks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _mark(self, mark: str, out: list[Piece]) -> None:
         """Take a mark."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end(self, out: list[Piece]) -> None:
         """Give what is held: nothing follows."""
-        raise NotImplementedError
+
+
+class CallingMessages(MessageParser):
+    """Messages of which some, in the state "call", are read by a `ToolParser`."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, style: str, schemas: Tools | ToolSchemas) -> None:
+        super().__init__()
+        self._tools = ToolParser(style, schemas)
+
+    @property
+    def channel(self) -> Channel:
+        """What the next text belongs to."""
+        return self._tools.channel if self._state == "call" else self._channel
+
+    @property
+    def held(self) -> str:
+        """The text of a header or of a call, or what may be the beginning of markup."""
+        return self._held + self._tools.held + self._ahead
 
 
 def parts_by_marks(text: str, marks: Iterable[str]) -> tuple[list[tuple[str, bool]], str]:

@@ -23,7 +23,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
-from tokenweir.stream.decode.parsers.messages import MessageParser
+from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -42,7 +42,7 @@ _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
 
 
-class Muse(MessageParser):
+class Muse(CallingMessages):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
     The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
@@ -50,7 +50,7 @@ class Muse(MessageParser):
 
     """
 
-    __slots__ = ("_bodies", "_header", "_held", "_reason", "_state", "_tools")
+    __slots__ = ("_bodies", "_header", "_reason")
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
@@ -78,26 +78,11 @@ class Muse(MessageParser):
             thinking: The channel of messages to `self`.
 
         """
-        super().__init__()
+        super().__init__(MUSE, schemas)
         self._bodies = _BODIES | {"self": thinking}
-        self._state = "body" if before is None else "header"
         self._header = ""  # what has been read of it, the part in the prompt included
-        self._held = ""  # the part of it that has not been given
         self._reason = ""
-        self._tools = ToolParser(MUSE, schemas)
-        for text in before or ():
-            self.feed(text)
-        self._held = ""  # none of that is of the answer
-
-    @property
-    def channel(self) -> Channel:
-        """What the next text belongs to."""
-        return self._tools.channel if self._state == "call" else self._channel
-
-    @property
-    def held(self) -> str:
-        """The text of a header or of a call, or what may be the beginning of markup."""
-        return self._held + self._tools.held + self._ahead
+        self._begin_behind(before)
 
     @property
     def passage(self) -> Passage | None:
