@@ -7,7 +7,8 @@ where their tokens begin in the text. Nothing comes back to the host before the 
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +43,48 @@ REASONS = {
 """Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
 
 
-class MergingBatch:
-    """A tokenizer's tables on a device, and the blocks that merge pieces by them.
+class ModelBatch(ABC):
+    """A tokenizer's tables on a device, and the launches that encode a batch by them.
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        max_bytes: Bytes of a piece, and of a text without a sure boundary, beyond which a document is left out.
+        max_bytes: Bytes that one thread or block goes through at most; a document that wants more is left out.
 
     """
+
+    BOUNDS: ClassVar[tuple[int, int]] = (0, (1 << 30) - 1)
+    """Of `max_bytes`."""
+
+    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
+        """Copy the tables to the device.
+
+        Args:
+            tokenizer: A tokenizer with the kind of model that the class is for.
+            device: Where the kernels run.
+            max_bytes: See the attribute.
+
+        Raises:
+            UnsupportedTokenizerError: For what the kernels cannot do exactly.
+            ValueError: `max_bytes` is out of range.
+
+        """
+        least, most = self.BOUNDS
+        if not least <= max_bytes <= most:
+            raise ValueError(f"max_bytes must be from {least} to {most}, not {max_bytes}")
+        self.tokenizer = tokenizer
+        self.max_bytes = max_bytes
+        self._device = device
+        self._load()
+
+    @abstractmethod
+    def _load(self) -> None:
+        """Copy the tables of the tokenizer's kind of model."""
+
+
+class MergingBatch(ModelBatch):
+    """One whose blocks merge pieces; `max_bytes` is of a piece, and of a text without a sure boundary."""
+
+    BOUNDS = 64, MAX_PIECE_BYTES
 
     def __init__(
         self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES, workers: int = 512
@@ -67,20 +102,11 @@ class MergingBatch:
             ValueError: `max_bytes` or `workers` is out of range.
 
         """
-        if not 64 <= max_bytes <= MAX_PIECE_BYTES:
-            raise ValueError(f"max_bytes must be from 64 to {MAX_PIECE_BYTES}, not {max_bytes}")
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
-        self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
-        self._device = device
+        super().__init__(tokenizer, device, max_bytes=max_bytes)
         self._workers = workers
-        self._load()
         self._far = device.empty(4 * max_bytes * min(workers, LONG_WORKERS), np.uint32)
-
-    def _load(self) -> None:
-        """Copy the tables of the tokenizer's kind of model."""
-        raise NotImplementedError
 
 
 class ExactBatch(MergingBatch):

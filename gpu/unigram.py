@@ -22,7 +22,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
-from tokenweir.gpu.exact import PIECE_BYTES, REASONS
+from tokenweir.gpu.exact import REASONS, ModelBatch
 from tokenweir.gpu.shared import constants, fields
 from tokenweir.gpu.spacing import EACH, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.tables import SearchTables, paged
@@ -30,34 +30,11 @@ from tokenweir.gpu.tables import SearchTables, paged
 _CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
 
 
-class UnigramBatch:
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+class UnigramBatch(ModelBatch):
+    """The launches that encode a batch by Unigram; `max_bytes` is of a piece."""
 
-    Attributes:
-        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        max_bytes: Bytes of a piece, beyond which a document is left out.
-
-    """
-
-    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
-        """Copy the tables to the device.
-
-        Args:
-            tokenizer: A Unigram tokenizer.
-            device: Where the kernels run.
-            max_bytes: See the attribute.
-
-        Raises:
-            UnsupportedTokenizerError: For what the kernels cannot do exactly.
-            ValueError: `max_bytes` is negative or too large.
-
-        """
-        if not 0 <= max_bytes < 1 << 30:
-            raise ValueError(f"max_bytes must be from 0 to {(1 << 30) - 1}, not {max_bytes}")
-        self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
-        self._device = device
-        self._tables = _Tables(tokenizer, device)
+    def _load(self) -> None:
+        self._tables = _Tables(self.tokenizer, self._device)
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None

@@ -21,7 +21,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
-from tokenweir.gpu.exact import PIECE_BYTES, REASONS
+from tokenweir.gpu.exact import REASONS, ModelBatch
 from tokenweir.gpu.shared import constants, fields
 from tokenweir.gpu.tables import SearchTables, paged
 
@@ -33,34 +33,14 @@ _SURROGATES = slice(0xD800, 0xE000)
 _MARKS = "\u302e\U0001d165"  # which no normalizer removes; in Unicode's order the second comes first
 
 
-class WordPieceBatch:
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+class WordPieceBatch(ModelBatch):
+    """The launches that encode a batch by WordPiece, with BERT's pre-tokenizer, and its normalizer or none.
 
-    Attributes:
-        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        max_bytes: Bytes of characters that normalizing removes, one after the other, beyond which a document is left out.
-
+    `max_bytes` is of characters that normalizing removes, one after the other.
     """
 
-    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
-        """Copy the tables to the device.
-
-        Args:
-            tokenizer: A WordPiece tokenizer with BERT's pre-tokenizer, and its normalizer or none.
-            device: Where the kernels run.
-            max_bytes: See the attribute.
-
-        Raises:
-            UnsupportedTokenizerError: For what the kernels cannot do exactly.
-            ValueError: `max_bytes` is negative or too large.
-
-        """
-        if not 0 <= max_bytes < 1 << 30:
-            raise ValueError(f"max_bytes must be from 0 to {(1 << 30) - 1}, not {max_bytes}")
-        self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
-        self._device = device
-        self._tables = _Tables(tokenizer, device)
+    def _load(self) -> None:
+        self._tables = _Tables(self.tokenizer, self._device)
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None

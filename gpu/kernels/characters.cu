@@ -27,9 +27,8 @@ extern "C" __global__ void cut_characters(const tokenweir::characters::Character
   const Documents documents{offsets, n_documents, refusals, counters};
   const CharacterTables own = *tables;
   const uint32_t space = static_cast<uint32_t>(own.space);
-  const uint32_t taken_here = taken[word], taken_before = word > 0 ? taken[word - 1] >> 31 : 0;
-  const uint32_t after_taken = taken_here << 1 | taken_before;
-  uint32_t found = begins[word] | (taken_here ^ after_taken), before = kNone;  // the character, if it is known
+  const uint32_t taken_here = taken[word];
+  uint32_t found = edges(begins, taken, word), before = kNone;  // the character, if it is known
   for (uint32_t bit = 0; bit < 32 && word * 32 + bit < n; bit++) {
     const uint32_t place = word * 32 + bit;
     if (taken_here >> bit & 1) {
@@ -57,5 +56,5 @@ extern "C" __global__ void cut_characters(const tokenweir::characters::Character
     }
     before = c;
   }
-  pieces[word] = n - word * 32 < 32 ? found & ((1u << (n - word * 32)) - 1) : found;
+  pieces[word] = bits_within(found, word, n);
 }

@@ -54,6 +54,17 @@ struct Documents {
 
 __device__ inline bool has_bit(const uint32_t* bits, uint32_t place) { return bits[place >> 5] >> (place & 31) & 1; }
 
+// A word of the bits at which a document begins, or added tokens begin or end.
+__device__ inline uint32_t edges(const uint32_t* begins, const uint32_t* taken, uint32_t word) {
+  const uint32_t before = word > 0 ? taken[word - 1] >> 31 : 0;
+  return begins[word] | (taken[word] ^ (taken[word] << 1 | before));
+}
+
+// Those bits of a word that stand for one of `n` bytes.
+__device__ inline uint32_t bits_within(uint32_t bits, uint32_t word, uint32_t n) {
+  return n - word * 32 < 32 ? bits & ((1u << (n - word * 32)) - 1) : bits;
+}
+
 __device__ inline void set_bit(uint32_t* bits, uint32_t place) { atomicOr(&bits[place >> 5], 1u << (place & 31)); }
 
 }  // namespace tokenweir

@@ -92,8 +92,8 @@ extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap
   const Documents documents{offsets, n_documents, refusals, counters};
   const CharacterMap map = *characters;
   const Source source{map, documents, text, n, begins, taken, max_bytes};
-  const uint32_t taken_here = taken[word], taken_before = word > 0 ? taken[word - 1] >> 31 : 0;
-  uint32_t found = begins[word] | (taken_here ^ (taken_here << 1 | taken_before));
+  const uint32_t taken_here = taken[word];
+  uint32_t found = edges(begins, taken, word);
   for (uint32_t bit = 0; bit < 32 && word * 32 + bit < n; bit++) {
     const uint32_t place = word * 32 + bit;
     if (taken_here >> bit & 1) {
@@ -122,5 +122,5 @@ extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap
     }
     for (uint32_t i = 0; i < length; i++) out[place + i] = static_cast<uint8_t>(entry >> 8 * i);
   }
-  pieces[word] = n - word * 32 < 32 ? found & ((1u << (n - word * 32)) - 1) : found;
+  pieces[word] = bits_within(found, word, n);
 }
