@@ -104,9 +104,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **options)
         self._application = self.app
         self.app = self._answer
-        self._over = (
-            False  # a close frame has come or gone, or the connection is lost; asking the transport costs a call
-        )
+        # A close frame has come or gone, or the connection is lost; asking the transport costs a call.
+        self._over = False
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         await self._application(scope, receive, send)

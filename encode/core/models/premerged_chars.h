@@ -41,15 +41,10 @@ class PremergedChars {
     });
     for (uint32_t c = 0x80; c < CharacterTokens::kCharacters; c++) {
       if (c >= 0xD800 && c < 0xE000) continue;
+      uint8_t bytes[3];
       uint32_t ids[3];
-      size_t n = c < 0x800 ? 2 : 3;
-      if (n == 2) {
-        ids[0] = byte_ids[0xC0 | c >> 6];
-      } else {
-        ids[0] = byte_ids[0xE0 | c >> 12];
-        ids[1] = byte_ids[0x80 | (c >> 6 & 0x3F)];
-      }
-      ids[n - 1] = byte_ids[0x80 | (c & 0x3F)];
+      size_t n = utf8_encode_basic(c, bytes);
+      for (size_t i = 0; i < n; i++) ids[i] = byte_ids[bytes[i]];
       uint32_t highest = 0, across[2][2] = {{kNone, kNone}, {kNone, kNone}};
       for (;;) {
         for (int kind = 0; kind < 2; kind++) {

@@ -108,9 +108,8 @@ class Generation(Generic[T]):
         """Begin, in a task of its own; `first` is what readers get before anything else."""
         self._broadcast.append(first)
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(
-            lambda _: self._end(None)
-        )  # nothing of a task runs that is cancelled before it began
+        # Nothing of a task runs that is cancelled before it began.
+        self._task.add_done_callback(lambda _: self._end(None))
 
     def subscribe(self, start: int = 0) -> Subscription[T]:
         """Read it from an item's number on; raises as `Broadcast.subscribe`."""
