@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.options import AffixOptions
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.characters import CharacterBatch
@@ -181,37 +182,43 @@ class GpuEncoder:
 
         Args:
             texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
-                Arrow: whatever has `__arrow_c_array__` or `__arrow_c_stream__`.
+                Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_device_array__`. One that lies
+                on the device (string, large_string or the same of binary) stays there.
             parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
             options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
             TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
-            ValueError: An Arrow array is not one of strings or has a null; or prompts come with `parse_special=False`.
+            ValueError: An Arrow array is not one of strings, has a null, or lies on another device; or prompts come with
+                `parse_special=False`.
             DeviceError: The device failed or has too little memory.
 
         """
-        found = Texts(texts, self.tokenizer)
-        if found.prompts and not parse_special:
-            raise ValueError(
-                f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
-            )
         prefix, suffix = self.tokenizer.affixes(**options)
-        with self.device.use(), self._lock:
-            parts = self._encode_parts(found, parse_special)
-            refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
-            on_cpu = self._encode_refused(found, [i for i, _ in refused], parse_special)
-            result = join(self.device, parts, on_cpu, Affixes(prefix, suffix, found.prompts))
-            self.stats.batches += sum(part.encoded is not None for part in parts)
-            self.stats.on_cpu.update(reason for _, reason in refused)
-            self.stats.documents += len(found)
-            self.stats.bytes += int(found.offsets[-1])
-            self.stats.ids += int(result.ids.size)
-        return result
+        with self.device.use():
+            found = Texts(texts, self.tokenizer, self.device)
+            if found.prompts and not parse_special:
+                raise ValueError(
+                    f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
+                )
+            with self._lock:
+                return self._encode(found, parse_special, Affixes(prefix, suffix, found.prompts))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GpuEncoder stays in its process: make one in each")
+
+    def _encode(self, texts: Texts, parse_special: bool, affixes: Affixes) -> DeviceRagged:
+        parts = self._encode_parts(texts, parse_special)
+        refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
+        on_cpu = self._encode_refused(texts, [i for i, _ in refused], parse_special)
+        result = join(self.device, parts, on_cpu, affixes)
+        self.stats.batches += sum(part.encoded is not None for part in parts)
+        self.stats.on_cpu.update(reason for _, reason in refused)
+        self.stats.documents += len(texts)
+        self.stats.bytes += int(texts.offsets[-1])
+        self.stats.ids += int(result.ids.size)
+        return result
 
     def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
         """Encode part after part; while the device is at one, the next is copied to it."""
@@ -244,6 +251,8 @@ class GpuEncoder:
 
     def _upload(self, texts: Texts, part: Part, turn: int) -> tuple[Any, Any]:
         """Copy a part's text and offsets to the device, in one piece, by way of one of two buffers."""
+        if isinstance(texts.documents, DeviceDocuments):
+            return texts.documents.part(part.first, part.last)
         room = -(-(part.size + SLACK) // _ALIGNMENT) * _ALIGNMENT
         total = room + (len(part) + 1) * 8
         if self._staging[turn].size < total:

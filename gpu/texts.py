@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode._core import Documents
+from tokenweir.encode._core import DeviceStrings, Documents
+from tokenweir.encode.texts import is_arrow
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.arrow import DeviceDocuments
+from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
 
 
@@ -36,44 +40,56 @@ class Texts:
     """The texts of one call.
 
     Attributes:
-        documents: Their UTF-8.
+        documents: Their UTF-8, on the host or on the device.
         offsets: Where each begins in all of them, int64[n + 1].
         prompts: Those that are prompts, by their number.
         guards: Sorted offsets in all of them of characters that no control token may cover.
 
     """
 
-    def __init__(self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer) -> None:
+    documents: Documents | DeviceDocuments
+
+    def __init__(self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer, device: Device) -> None:
         """Find the texts.
+
+        Args:
+            texts: As in `GpuEncoder.encode_batch`.
+            tokenizer: Against whose control tokens prompts must be guarded.
+            device: What strings on a device must lie on.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
             TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
             TypeError: There is something else among them.
-            ValueError: An Arrow array is not one of strings or has a null.
+            ValueError: An Arrow array is not one of strings, has a null, or lies on another device.
 
         """
         if isinstance(texts, str | bytes):
             raise TypeError(f"texts must be several texts, not one {type(texts).__name__}")
         self.prompts: dict[int, GuardedText] = {}
-        is_arrow = hasattr(texts, "__arrow_c_array__") or hasattr(texts, "__arrow_c_stream__")
-        given: Any = texts if is_arrow else list(texts)
-        try:
-            self.documents = Documents(given)
-        except TypeError:  # so that plain texts, most often all there are, need not be looked at twice
-            self.prompts = {} if is_arrow else {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
-            if not self.prompts:
-                raise
-            for prompt in self.prompts.values():
-                prompt.check(tokenizer)
-            self.documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
+        self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
+        if is_arrow(texts):
+            self.documents = _arrow(texts, device)
+        else:
+            self.documents = self._documents(list(texts), tokenizer)
         self.offsets = self.documents.offsets
+
+    def _documents(self, given: list[Any], tokenizer: Tokenizer) -> Documents:
+        """The UTF-8 of texts and prompts; sets the attributes about these."""
+        with suppress(TypeError):  # so that plain texts, most often all there are, need not be looked at twice
+            return Documents(given)
+        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
+        for prompt in self.prompts.values():
+            prompt.check(tokenizer)
+        documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
         places = [
-            self.offsets[i] + np.array(self.documents.positions(i, prompt.guarded), np.int64)
+            documents.offsets[i] + np.array(documents.positions(i, prompt.guarded), np.int64)
             for i, prompt in self.prompts.items()
             if prompt.guarded
         ]
-        self.guards: NDArray[np.int64] = np.concatenate(places) if places else np.zeros(0, np.int64)
+        if places:
+            self.guards = np.concatenate(places)
+        return documents
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -102,6 +118,14 @@ class Texts:
         start = self.offsets[part.first]
         begin, end = np.searchsorted(self.guards, (start, self.offsets[part.last]))
         return self.guards[begin:end] - start if begin < end else None
+
+
+def _arrow(texts: Any, device: Device) -> Documents | DeviceDocuments:
+    if hasattr(texts, "__arrow_c_device_array__"):
+        strings = DeviceStrings(texts)
+        if not strings.on_host:
+            return DeviceDocuments(strings, device)
+    return Documents(texts)
 
 
 @dataclass

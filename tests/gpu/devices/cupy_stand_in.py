@@ -8,6 +8,7 @@ random bytes.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,9 @@ from shim_device import ShimDevice
 MEMORY = 80 << 30
 NAME = "NVIDIA Stand-in"
 _ALIGNMENT = 512  # of what CuPy's pool hands out
+
+awaited: list[int] = []
+"""The events that streams were told to wait for."""
 
 
 class StandInArray:
@@ -91,8 +95,21 @@ def _zeros(n: int, dtype: Any = float) -> StandInArray:
     return array
 
 
+class _UnownedMemory:
+    def __init__(self, address: int, size: int, owner: object, _device: int) -> None:
+        self.bytes = (ctypes.c_uint8 * size).from_address(address)
+        self.bytes.owner = owner
+
+
+def _array(shape: tuple[int], dtype: Any, pointer: tuple[_UnownedMemory, int]) -> StandInArray:
+    memory, begin = pointer
+    return StandInArray(np.frombuffer(memory.bytes, dtype, shape[0], begin))
+
+
 class _Stream:
     """All streams are one: a call ends when its work is done."""
+
+    ptr = 0
 
     def __init__(self, **_: Any) -> None: ...
 
@@ -164,6 +181,7 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
         getDevice=lambda: 0,
         getDeviceProperties=lambda _: {"name": NAME.encode(), "major": 9, "minor": 0},
         memGetInfo=lambda: (MEMORY, MEMORY),
+        streamWaitEvent=lambda _stream, event: awaited.append(event),
     )
     pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
     stream = _Stream()
@@ -172,6 +190,7 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
             cupy,
             {
                 "empty": _empty,
+                "ndarray": _array,
                 "zeros": _zeros,
                 "get_default_memory_pool": lambda: pool,
             },
@@ -184,6 +203,8 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
                 "Device": _Device,
                 "Stream": _Stream,
                 "Event": _Event,
+                "UnownedMemory": _UnownedMemory,
+                "MemoryPointer": lambda memory, begin: (memory, begin),
                 "Module": Module,
                 "get_current_stream": lambda: stream,
                 "get_elapsed_time": lambda _begin, _end: 0.001,

@@ -28,6 +28,7 @@ SHIM = Path(__file__).resolve().parents[1] / "shim"
 CORE = Path(__file__).resolve().parents[3] / "encode" / "core"
 
 _FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-U_FORTIFY_SOURCE"]
+ARROW_TYPE = 12
 _GUARD = 64  # bytes before and after an array
 
 
@@ -93,6 +94,19 @@ class ShimDevice:
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy of an array."""
         return array.copy()
+
+    def reads(self, kind: int, number: int) -> bool:
+        """Of Arrow's type for devices that are none of the others."""
+        return (kind, number) == (ARROW_TYPE, 0)
+
+    def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> NDArray[Any]:
+        """Memory of others."""
+        memory = (ctypes.c_uint8 * (n * np.dtype(dtype).itemsize)).from_address(address)
+        memory.owner = owner
+        return np.frombuffer(memory, dtype)
+
+    def wait_for(self, event: int) -> None:
+        """Nothing is ever under way."""
 
     def address(self, array: NDArray[Any]) -> int:
         """Where an array begins."""
