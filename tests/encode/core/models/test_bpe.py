@@ -122,6 +122,24 @@ def test_ranks():
             assert tokens_of(merging, text) == merged, (ranks, text)
 
 
+def test_every_token_as_a_text(spell):
+    """Whether merging makes a token is mostly told before it is first asked, by the merges alone."""
+    pick = random.Random(6)
+    for _ in range(150):
+        merges = random_merges(pick, ["a", "b", "日"][: pick.randint(1, 3)], pick.randint(5, 60))
+        priority = {pair: i for i, pair in enumerate(merges)}
+        tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
+        ranks = {token: rank for rank, token in enumerate(dict.fromkeys(tokens))}
+        splits = {(token[:cut], token[cut:]): rank for token, rank in ranks.items() for cut in range(1, len(token))}
+        tok = merging_tokenizer(spell, merges)
+        ranked = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks, ignore_merges=False)))
+        for token in tokens[256:]:
+            text = token.decode(errors="ignore")
+            if text.encode() == token:
+                assert tokens_of(tok, text) == reference_bpe(token, priority), (merges, text)
+                assert tokens_of(ranked, text) == reference_bpe(token, splits), (merges, text)
+
+
 @pytest.mark.parametrize("letters", [["a", "b"], ["a", "é", "日"], ["日", "本", "😀"]])
 def test_long_pieces(spell, letters):
     """From 64 bytes on, another way of merging; it has to agree with the short one's, too, on either side."""
