@@ -14,6 +14,7 @@ from itertools import pairwise
 import pytest
 import tiktoken
 import tokenizers
+from full_run import share
 
 from tokenweir.encode._core import Bpe, byte_alphabet
 from tokenweir.encode.errors import UnsupportedTokenizerError
@@ -93,7 +94,7 @@ def test_the_reference_is_huggingfaces(both):
 @pytest.mark.parametrize("seed", range(4))
 def test_merges(spell, seed):
     pick = random.Random(seed)
-    for _ in range(150):
+    for _ in range(share(150)):
         letters = pick.sample(LETTERS, pick.randint(1, 4))
         merges = random_merges(pick, letters, pick.randint(1, 30))
         tok = merging_tokenizer(spell, merges)
@@ -105,7 +106,7 @@ def test_merges(spell, seed):
 
 def test_ranks():
     pick = random.Random(5)
-    for _ in range(150):
+    for _ in range(share(150)):
         letters = pick.sample(LETTERS, pick.randint(1, 4))
         tokens = [bytes([byte]) for byte in range(256)]
         tokens += {left + right for left, right in random_merges(pick, letters, pick.randint(1, 30))}
