@@ -13,9 +13,10 @@ from tokenweir.gpu.encoded import SLACK
 
 
 class DeviceDocuments:
-    """The texts of a call, on the device.
+    """The texts of a call, on a device that reads their memory.
 
     Attributes:
+        device: Which one.
         offsets: Where each begins in all of them, int64[n + 1].
 
     """
@@ -24,26 +25,24 @@ class DeviceDocuments:
         """Find the texts; waits for what the array waits for.
 
         Raises:
-            ValueError: The device does not read the memory, there is a null, or offsets do not ascend.
+            ValueError: There is a null, or offsets do not ascend.
             DeviceError: The device failed.
 
         """
-        if not device.reads(*strings.device):
-            kind, number = strings.device
-            raise ValueError(
-                f"an Arrow array on device {number} of Arrow's type {kind}, which {device.name} does not read"
-            )
         self._strings = strings  # whose memory this is
-        self._device = device
-        n = len(strings)
-        self.offsets: NDArray[np.int64] = np.zeros(n + 1, np.int64)
-        if not n:  # buffers may be absent
-            return
+        self.device = device
+        self.offsets: NDArray[np.int64] = np.zeros(len(strings) + 1, np.int64)
+        if len(strings):  # else buffers may be absent
+            with device.use():
+                self._find(strings)
+
+    def _find(self, strings: DeviceStrings) -> None:
         if strings.event:
-            device.wait_for(strings.event)
+            self.device.wait_for(strings.event)
         self._check_no_nulls()
         width = strings.offset_bytes
-        offsets = device.to_host(self._memory(strings.offsets + strings.first * width, n + 1, np.dtype(f"i{width}")))
+        begin = strings.offsets + strings.first * width
+        offsets = self.device.to_host(self._memory(begin, len(strings) + 1, np.dtype(f"i{width}")))
         wrong = (offsets[:-1] < 0) | (offsets[1:] < offsets[:-1])
         if wrong.any():
             raise ValueError(f"the offsets of texts[{wrong.argmax()}] do not ascend")
@@ -56,25 +55,26 @@ class DeviceDocuments:
     def __getitem__(self, index: int) -> bytes:
         """One text, on the host."""
         begin, end = self.offsets[index : index + 2].tolist()
-        return self._device.to_host(self._bytes[begin:end]).tobytes()
+        with self.device.use():
+            return self.device.to_host(self._bytes[begin:end]).tobytes()
 
     def part(self, first: int, last: int) -> tuple[Any, Any]:
         """The texts [first, last), copied on the device to where they have `SLACK` zero bytes after them, and their offsets."""
         begin, end = self.offsets[first], self.offsets[last]
-        text = self._device.empty(int(end - begin) + SLACK, np.uint8)
+        text = self.device.empty(int(end - begin) + SLACK, np.uint8)
         text[:-SLACK] = self._bytes[begin:end]
         text[-SLACK:] = 0
-        return text, self._device.to_device(self.offsets[first : last + 1] - begin)
+        return text, self.device.to_device(self.offsets[first : last + 1] - begin)
 
     def _memory(self, address: int, n: int, dtype: np.dtype[Any]) -> Any:
-        return self._device.borrowed(address, n, dtype, self._strings) if n else self._device.empty(0, dtype)
+        return self.device.borrowed(address, n, dtype, self._strings) if n else self.device.empty(0, dtype)
 
     def _check_no_nulls(self) -> None:
         strings = self._strings
         if not strings.validity:
             return
         begin, end = strings.first, strings.first + len(strings)
-        bits = self._device.to_host(self._memory(strings.validity, -(-end // 8), np.dtype(np.uint8)))
+        bits = self.device.to_host(self._memory(strings.validity, -(-end // 8), np.dtype(np.uint8)))
         valid = np.unpackbits(bits, bitorder="little")[begin:end]
         if not valid.all():
             raise ValueError(f"texts[{valid.argmin()}] is null")

@@ -63,6 +63,10 @@ class Device(Protocol):
         """A copy of a device array; waits for it."""
         ...
 
+    def copied(self, array: Any) -> Any:
+        """A copy of an array of another device of this kind, which is done with it; waits for it."""
+        ...
+
     def reads(self, kind: int, number: int) -> bool:
         """Whether kernels read the memory of this device, by its type and number in Arrow's device interface."""
         ...
@@ -193,6 +197,12 @@ class CupyDevice:
         if array.size:
             array.get(out=host)
         return host
+
+    def copied(self, array: Any) -> Any:
+        """See `Device`."""
+        copy = array.copy()  # which CuPy makes on the current device, wherever the array is
+        self.synchronize()
+        return copy
 
     def reads(self, kind: int, number: int) -> bool:
         """See `Device`: its own memory, and that which CUDA moves to where it is read."""

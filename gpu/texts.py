@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,9 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
+
+SHARE_BYTES = 1 << 20
+"""Of text, at least, for each device that shares a batch: with less, a thread and the ids' way back take what is saved."""
 
 
 class GuardedText(Protocol):
@@ -49,13 +53,15 @@ class Texts:
 
     documents: Documents | DeviceDocuments
 
-    def __init__(self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer, device: Device) -> None:
+    def __init__(
+        self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer, devices: Sequence[Device]
+    ) -> None:
         """Find the texts.
 
         Args:
             texts: As in `GpuEncoder.encode_batch`.
             tokenizer: Against whose control tokens prompts must be guarded.
-            device: What strings on a device must lie on.
+            devices: Strings on a device must lie on one of them.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
@@ -69,7 +75,7 @@ class Texts:
         self.prompts: dict[int, GuardedText] = {}
         self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
         if is_arrow(texts):
-            self.documents = _arrow(texts, device)
+            self.documents = _arrow(texts, devices)
         else:
             self.documents = self._documents(list(texts), tokenizer)
         self.offsets = self.documents.offsets
@@ -94,17 +100,31 @@ class Texts:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def parts(self, step: int, limit: int) -> Iterator[Part]:
+    def shares(self, devices: Sequence[Device]) -> list[range]:
+        """The documents of each device: about as many bytes for each, or all for the one where they lie."""
+        n, size = len(devices), int(self.offsets[-1])
+        if isinstance(self.documents, DeviceDocuments):
+            own = next(i for i, device in enumerate(devices) if device is self.documents.device)
+            bounds = [0] * (own + 1) + [len(self)] * (n - own)
+        else:
+            shared = min(n, max(size // SHARE_BYTES, 1))
+            inner = np.searchsorted(self.offsets, [size * i // shared for i in range(1, shared)]).tolist()
+            bounds = [0, *inner, *[len(self)] * (n - shared + 1)]
+        return [range(begin, end) for begin, end in pairwise(bounds)]
+
+    def parts(self, share: range, step: int, limit: int) -> Iterator[Part]:
         """Cut between documents.
 
         Args:
+            share: The numbers of those to be cut.
             step: Bytes a part, at most.
             limit: A longer document is left to the CPU; one longer than `step` is a part by itself.
 
         """
-        first = 0
-        while first < len(self):
+        first = share.start
+        while first < share.stop:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + step, "right")) - 1
+            last = min(last, share.stop)
             refusal = None
             if last == first:
                 last += 1
@@ -120,12 +140,16 @@ class Texts:
         return self.guards[begin:end] - start if begin < end else None
 
 
-def _arrow(texts: Any, device: Device) -> Documents | DeviceDocuments:
-    if hasattr(texts, "__arrow_c_device_array__"):
-        strings = DeviceStrings(texts)
-        if not strings.on_host:
+def _arrow(texts: Any, devices: Sequence[Device]) -> Documents | DeviceDocuments:
+    if not hasattr(texts, "__arrow_c_device_array__") or (strings := DeviceStrings(texts)).on_host:
+        return Documents(texts)
+    for device in devices:
+        if device.reads(*strings.device):
             return DeviceDocuments(strings, device)
-    return Documents(texts)
+    (kind, number), names = strings.device, " and ".join(device.name for device in devices)
+    raise ValueError(
+        f"an Arrow array on device {number} of Arrow's type {kind}, which is not one that {names} can read"
+    )
 
 
 @dataclass

@@ -108,6 +108,48 @@ def test_a_call_without_arguments_is_an_empty_object(style):
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_arguments_may_be_one_object_in_place_of_tags(style):
+    written = [
+        write(style, ("now", {})).replace(
+            style.call_closes or style.closes, text + (style.call_closes or style.closes), 1
+        )
+        for text in ('\n{"a": ["</x>", 1]}\n', '{"a": 1', '{"a": tru}')
+    ]
+    for text, call in zip(
+        written,
+        [('\n{"a": ["</x>", 1]}'.strip(), "complete"), ('{"a": 1', "malformed"), ('{"a": tru', "malformed")],
+        strict=True,
+    ):
+        whole = run(parser(style), [text])
+        assert run(parser(style), list(text)) == whole
+        got = told(whole)
+        assert [said[1:] for said in got["calls"]] == [call]
+        assert got["answer"] == "" or call[1] == "malformed"
+    check_passing(lambda: parser(style), [written[0][:40], written[0][40:]], written[0])
+
+
+@pytest.mark.parametrize("style", [s for s in STYLES if '"/>' in s.name_ends], ids=lambda style: style.name)
+def test_a_call_may_close_itself(style):
+    opened = style.opens[0] * (style.opens[0] != style.call_opens)
+    text = f'{opened}{style.call_opens}now"/>\n{style.call_opens}f">{style.call_closes}{style.closes}So.'
+    got = split(style, text)
+    assert got["calls"] == [("now", "{}", "complete"), ("f", "{}", "complete")]
+    assert got["answer"] == "So."
+
+
+def test_a_tag_may_say_of_what_type_a_value_is():
+    def call(**values):
+        inner = "".join(
+            f"<ifm|arg_key>{key}</ifm|arg_key>\n<ifm|arg_type>{kind}</ifm|arg_type>\n<ifm|arg_value>{value}</ifm|arg_value>"
+            for key, (kind, value) in values.items()
+        )
+        (got,) = split(TOOL_STYLES["k2-v3"], f"<ifm|tool_call>f{inner}</ifm|tool_call>")["calls"]
+        return json.loads(got[1])
+
+    assert call(whatever=("integer", "3"), other=("string", "3")) == {"whatever": 3, "other": "3"}
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_a_call_cut_short_anywhere_is_never_complete_and_loses_nothing(style):
     text = write(style, ("f", {"text": 'say "hi"', "count": 3}))
     end_of_call = len(text) - (len(style.closes) if style.call_closes else 0)

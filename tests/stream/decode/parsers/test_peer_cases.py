@@ -149,6 +149,8 @@ CASES = [
     ("think", "glm", False, glm("count", ("of", "3"), between="") + glm("now", between=""), "", "", [COUNT, ("now", {})]),
     ("think", "glm", True, "x</think>" + glm("look", ("at", "</think> <tool_call>")), "x", "", [("look", {"at": "</think> <tool_call>"})]),
     ("think", "glm", False, glm("plan", ("steps", '["上", "b"]'), between=""), "", "", [("plan", {"steps": ["上", "b"]})]),
+    ("think", "glm", True, "I must. " + glm("look", ("at", "Bern"), between=""), "I must.", "", [LOOK]),
+    ("think", "glm", True, "I must use <tool_call> so.</think>So.", "I must use <tool_call> so.", "So.", []),
     (None, "glm", False, "I must.\n" + glm("look", ("at", "Bern")), "", "I must.", [LOOK]),
     (None, "glm", False, glm("plan", ("steps", r'["C:\\a", "x\\n"]'), between=""), "", "", [("plan", {"steps": ["C:\\a", "x\\n"]})]),
     (None, "glm", False, glm("look", ("at", "two\nlines"), between=""), "", "", [("look", {"at": "two\nlines"})]),
@@ -200,7 +202,7 @@ CASES = [
     # Dots, K2 Horizon, Hunyuan's preview
     (None, "dots", False, 'So.\n<dots_function_call>\n<invoke name="count">\n<parameter name="of">3</parameter>\n</invoke>\n<invoke name="now">\n</invoke>\n</dots_function_call>', "", "So.", [COUNT, ("now", {})]),
     ("k2-v3", "k2-v3", False, "<ifm|think>Hm</ifm|think>So.<ifm|tool_calls><ifm|tool_call>count<ifm|arg_key>of</ifm|arg_key><ifm|arg_value>3</ifm|arg_value></ifm|tool_call>\n<ifm|tool_call>now</ifm|tool_call></ifm|tool_calls>", "Hm", "So.", [COUNT, ("now", {})]),
-    ("k2-v3", "k2-v3-json", False, '<ifm|tool_calls><ifm|tool_call>{"name": "count", "arguments": {"of": 3}}</ifm|tool_call></ifm|tool_calls>', "", "", [COUNT]),
+    ("k2-v3", "k2-v3", False, '<ifm|tool_calls><ifm|tool_call>{"name": "count", "arguments": {"of": 3}}</ifm|tool_call></ifm|tool_calls>', "", "", [COUNT]),
     (None, "hunyuan-v3-preview", False, "<tool_calls>\n<tool_call>look<tool_sep>\n<arg_key>at</arg_key>\n<arg_value>Bern</arg_value>\n</tool_call>\n<tool_call>now<tool_sep></tool_call>\n</tool_calls>", "", "", [LOOK, ("now", {})]),
     ("hunyuan", "hunyuan-v3", False, "<think:opensource>Hm</think:opensource><tool_calls:opensource><tool_call:opensource>now<tool_sep:opensource></tool_call:opensource></tool_calls:opensource>", "Hm", "", [("now", {})]),
     ("hunyuan", "hunyuan-v3", False, "<tool_calls:opensource><tool_call:opensource>count<arg_key:opensource>of</arg_key:opensource><arg_value:opensource>3</arg_value:opensource></tool_call:opensource></tool_calls:opensource>", "", "", [COUNT]),
@@ -252,7 +254,13 @@ CASES = [
     (None, "granite-20b-fc", False, '<function_call> {"name": "count", "arguments": {"of": 3}}<function_call> {"name": "now", "arguments": {}}', "", "", [COUNT, ("now", {})]),
     (None, "xlam", False, '```json\n[{"name": "count", "arguments": {"of": 3}}]\n```', "", "", [COUNT]),
     ("think", "xlam", False, '<think>Hm</think>[{"name": "count", "arguments": {"of": 3}}]', "Hm", "", [COUNT]),
+    # a call's opening token ends the thinking; Apertus closes it behind the call, if at all
+    ("apertus", "apertus", False, 'So <|inner_prefix|>Hm<|tools_prefix|>[{"count": {"of": 3}}]<|tools_suffix|>', "Hm", "So", [COUNT]),
+    ("apertus", "apertus", True, 'Hm<|inner_suffix|>So.<|inner_prefix|> More', "Hm More", "So.", []),
+    ("seed-oss", "seed-oss", True, "Hm<seed:tool_call><function=count><parameter=of>3</parameter></function></seed:tool_call>", "Hm", "", [COUNT]),
+    ("k2-v3", "k2-v3", True, "Hm<ifm|tool_calls><ifm|tool_call>now</ifm|tool_call></ifm|tool_calls>", "Hm", "", [("now", {})]),
     # thinking alone
+    ("gemma4", "gemma4", False, "Say <|channel>Hm<channel|>\nso.", "Hm", "Say \nso.", []),
     ("hunyuan-a13b", "tool-calls", False, "<think>\nHm\n</think>\n<answer>\nSo.\n</answer>", "Hm", "So.", []),
     ("granite-3.2", "granite", False, "Here is my thought process: Hm Here is my response: So.", "Hm", "So.", []),
     ("granite-3.2", "granite", False, "Here is no thought. Here is my response: So.", "", "Here is no thought. Here is my response: So.", []),
