@@ -63,7 +63,7 @@ class GrowingBuffer {
     capacity_ = capacity;
   }
 
-  // The memory with `to` bytes instead of `from`, perhaps elsewhere; 0: there is none. It never becomes smaller but none.
+  // The memory with `to` bytes, more than the `from` that it has, perhaps elsewhere. 0 of either: there is none.
   static void* resize(void* items, size_t from, size_t to) {
 #if defined(__linux__)
     const bool was_own = from >= kOwnPages;
