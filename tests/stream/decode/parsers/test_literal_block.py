@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, split_calls, told
 
@@ -54,7 +54,6 @@ def split(style, text):
     return split_calls(style, text, TOOLS)
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.lists(ARGUMENTS, min_size=1, max_size=3), st.lists(st.integers(0, 999), max_size=6))
 def test_calls_come_back_however_they_are_cut(style, calls, places):
     text = write(style, *(("f", call) for call in calls))
@@ -67,7 +66,6 @@ def test_calls_come_back_however_they_are_cut(style, calls, places):
     assert got["answer"].strip() == "Let me see."
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.data(), st.lists(st.integers(0, 999), max_size=6))
 def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, places):
     marks = [
@@ -96,7 +94,6 @@ def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, 
     told(whole)
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(STYLES), st.data())
 def test_states_are_independent(style, data):
     marks = [*style.marks, "f", "g(", "call:f{", "x=", "x:", "[", "]", "{", "}", ")", ",", "'a'", "\\", "1", " "]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from splitting import check_passing, cut, run, split_calls, told
@@ -88,7 +88,6 @@ def _ends_a_value(style, text):
 arguments = st.fixed_dictionaries({}, optional=VALUES)
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(0, 999), max_size=6))
 def test_calls_come_back_however_they_are_cut(style, calls, places):
     calls = [{k: v for k, v in a.items() if not (isinstance(v, str) and _ends_a_value(style, v))} for a in calls]
@@ -169,7 +168,6 @@ def test_a_string_goes_out_as_it_comes(style):
     assert given_.endswith('"abcdef')
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(STYLES), st.data())
 def test_what_may_pass_comes_as_it_is_and_states_are_independent(style, data):
     marks = [*style.marks, "f", "text", "count", "x y", "<", "\n", '"', "\\", "é", "12"]
@@ -177,7 +175,6 @@ def test_what_may_pass_comes_as_it_is_and_states_are_independent(style, data):
     check_passing(lambda: parser(style), words, write(style, ("f", {"text": "x"})))
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.data(), st.lists(st.integers(0, 999), max_size=6))
 def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, places):
     marks = [*style.marks, *(mark[:-1] for mark in style.marks), "f", "text", "count", " x ", "<", "\n", "12"]

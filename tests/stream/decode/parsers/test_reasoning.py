@@ -4,7 +4,7 @@ import re
 from itertools import groupby, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -89,7 +89,6 @@ def split(parser, pieces):
     return merged((piece.channel, piece.source) for piece in out + parser.finish())
 
 
-@settings(max_examples=300)
 @given(HOSTILE, POLICIES, st.booleans())
 def test_every_cutting_gives_what_the_whole_text_says(words, style, inside):
     text = "".join(words)
@@ -100,7 +99,6 @@ def test_every_cutting_gives_what_the_whole_text_says(words, style, inside):
     assert "".join(piece for _, piece in expected) == text
 
 
-@settings(max_examples=200)
 @given(HOSTILE, POLICIES)
 def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
     parser, seen, sent = ReasoningParser(style), "", ""
