@@ -88,7 +88,7 @@ ValueKind = Literal["schema", "string", "json"]
 
 
 class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
-    """Calls whose arguments are tagged one by one; `stream/decode/parsers/parameter_block.py` reads them.
+    """Calls whose arguments are tagged one by one; `stream/decode/parsers/blocks/parameter_block.py` reads them.
 
     A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
 
@@ -155,7 +155,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
 class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """Calls as in a programming language: `name(key=value)` in Python's, `call:name{key:value}` in Gemma's.
 
-    `stream/decode/parsers/literal_block.py` reads them; with the grammar "typed literals", `typed_literal_block.py`, which gives
+    `stream/decode/parsers/blocks/literal_block.py` reads them; with the grammar "typed literals", `typed_literal_block.py`, which gives
     arguments the types that the tools' schemas declare. A block holds one call or several; in `[...]` if `lists` is true.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 A splitter is a parser of thinking, of tool calls, of both or of harmony's channels. Its pieces depend on the text alone,
 not on how the text was cut: neighbouring pieces that say the same are one piece that was given in parts.
-`parsers/__init__.py` says how to write one.
+`blocks/__init__.py` says how to write a `Block`, which reads the calls.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.events import Channel
 

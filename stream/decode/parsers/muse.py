@@ -22,7 +22,7 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser

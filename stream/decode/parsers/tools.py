@@ -28,12 +28,12 @@ from tokenweir.stream.decode.parsers.base import (
     mark_at,
     plain,
 )
-from tokenweir.stream.decode.parsers.either_block import EitherBlock
-from tokenweir.stream.decode.parsers.json_block import JsonBlock
-from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
-from tokenweir.stream.decode.parsers.parameter_block import ParameterBlock
+from tokenweir.stream.decode.parsers.blocks.either_block import EitherBlock
+from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
+from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
+from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
+from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
-from tokenweir.stream.decode.parsers.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.events import Channel
 from tokenweir.templates.tool_grammars import ToolStyle
 from tokenweir.templates.tool_styles import tool_style_of

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
-from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
 from tokenweir.stream.events import Channel
 
 THINK = "<|channel|>analysis<|message|>Is 1 < 2?<|end|><|start|>assistant"

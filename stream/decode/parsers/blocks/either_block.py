@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.stream.decode.parsers.base import Block, Passage, Piece, Saved, mark_at
-from tokenweir.stream.decode.parsers.json_block import MAX_HEADER, JsonBlock
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER, JsonBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 

@@ -13,10 +13,10 @@ import re
 from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.base import TOOL_CALL, Piece, find_mark, first_match, first_of, mark_at
-from tokenweir.stream.decode.parsers.coercion import STRING, Types, json_of, parameter_types, quoted
-from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
-from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
-from tokenweir.stream.decode.parsers.literals import json_of_argument
+from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, parameter_types, quoted
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
+from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")

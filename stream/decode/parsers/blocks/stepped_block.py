@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import MAX_PASSED, Passage, Piece, Saved, markup
+from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.text_buffer import HeldText
 from tokenweir.templates.tool_grammars import ToolStyle
 
 Step = Callable[[Any, str, int, list[Piece]], int]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.stream.decode.parsers.coercion import escaped, escaped_runs, json_of, parameter_types, quoted
+from tokenweir.stream.decode.parsers.blocks.coercion import escaped, escaped_runs, json_of, parameter_types, quoted
 
 
 @pytest.mark.parametrize(

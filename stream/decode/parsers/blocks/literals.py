@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tokenweir.stream.decode.parsers.coercion import Types, escaped, json_as_written, json_of
+from tokenweir.stream.decode.parsers.blocks.coercion import Types, escaped, json_as_written, json_of
 
 LONGEST_ESCAPE = 10  # characters
 MAX_LOOK = 1024

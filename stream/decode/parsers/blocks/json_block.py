@@ -20,10 +20,10 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.call_object import CallObject
+from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
-from tokenweir.stream.decode.parsers.text_buffer import HeldText
 from tokenweir.templates.tool_grammars import ToolStyle
 
 MAX_HELD = 1 << 15

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tokenweir.stream.decode.parsers.text_buffer import HeldText
+from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 
 
 def test_parts_are_one_text_until_it_is_taken():

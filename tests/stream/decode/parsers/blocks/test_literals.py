@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.stream.decode.parsers.literals import (
+from tokenweir.stream.decode.parsers.blocks.literals import (
     LONGEST_ESCAPE,
     find_escape,
     json_of_argument,

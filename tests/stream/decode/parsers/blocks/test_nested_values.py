@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tokenweir.stream.decode.parsers.nested_values import MAX_DEPTH, nested_json
+from tokenweir.stream.decode.parsers.blocks.nested_values import MAX_DEPTH, nested_json
 
 MARK = "]<]minimax[>["
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "name": {"type": "string"}}}

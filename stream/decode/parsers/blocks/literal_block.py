@@ -25,11 +25,11 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.coercion import escaped_runs, quoted
-from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
-from tokenweir.stream.decode.parsers.literals import find_escape, json_of_escape, json_of_word, string_ends
+from tokenweir.stream.decode.parsers.blocks.coercion import escaped_runs, quoted
+from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.literals import find_escape, json_of_escape, json_of_word, string_ends
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tokenweir.stream.decode.parsers.coercion import json_of, quoted, types_of
+from tokenweir.stream.decode.parsers.blocks.coercion import json_of, quoted, types_of
 from tokenweir.stream.decode.parsers.schemas import element, member
 
 ITEM = "item"

@@ -26,13 +26,13 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.coercion import STRING, escaped, escaped_runs, parameter_types
-from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
-from tokenweir.stream.decode.parsers.literals import json_of_argument
-from tokenweir.stream.decode.parsers.nested_values import nested_json
+from tokenweir.stream.decode.parsers.blocks.coercion import STRING, escaped, escaped_runs, parameter_types
+from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
+from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
-from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
-from tokenweir.stream.decode.parsers.value_ends import value_end
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
