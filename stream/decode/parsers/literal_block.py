@@ -167,17 +167,16 @@ class LiteralBlock(SteppedBlock):
     def _first(self, text: str, place: int, out: list[Piece]) -> int:
         """See whether this is a call: an argument with a name, or none at all."""
         style = self._style
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
         rest = text[place:]
-        stripped = rest.lstrip()
-        if not stripped:
-            return self._hold_back(text, place, len(text))
-        if stripped[0] != style.brackets[1]:
-            quote, partial = mark_at(stripped, 0, style.quotes)
+        if rest[0] != style.brackets[1]:
+            quote, partial = mark_at(rest, 0, style.quotes)
             if partial and not quote:
                 return self._wait(text, place)
             if not quote or style.escapes:  # Python's have no quotes
-                key = _KEY.match(stripped)
-                after = stripped[key.end() :].lstrip() if key else stripped
+                key = _KEY.match(rest)
+                after = rest[key.end() :].lstrip() if key else rest
                 if key and not after and key.end() <= MAX_HEADER:
                     return self._wait(text, place)
                 if not key or key.end() > MAX_HEADER or not after.startswith(style.assigns):

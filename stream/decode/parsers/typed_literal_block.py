@@ -16,6 +16,7 @@ from tokenweir.stream.decode.parsers.base import TOOL_CALL, Piece, find_mark, fi
 from tokenweir.stream.decode.parsers.coercion import STRING, Types, json_of, parameter_types, quoted
 from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
+from tokenweir.stream.decode.parsers.literals import json_of_argument
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
@@ -96,7 +97,7 @@ class TypedLiteralBlock(LiteralBlock):
         if not quote:
             return self._wait(text, end)
         value = self._undecided.take()
-        out.append(Piece(value + quote, TOOL_CALL, json_of(value, self._types()), call=self.call))
+        out.append(Piece(value + quote, TOOL_CALL, json_of_argument(value, self._types()), call=self.call))
         self._state = "after"
         return end + len(quote)
 

@@ -246,6 +246,7 @@ CASES = [
     (None, "functiongemma", False, "<start_function_call>call:look{at:<escape>Bern<escape>}<end_function_call>", "", "", [LOOK]),
     (None, "functiongemma", False, "<start_function_call>call:count{of:<escape>3<escape>}<end_function_call>", "", "", [COUNT]),
     (None, "functiongemma", False, "<start_function_call>call:look{at:<escape>3<escape>}<end_function_call><start_function_call>call:now{by:<escape>[1]<escape>,of:<escape>a, b<escape>}<end_function_call>", "", "", [("look", {"at": "3"}), ("now", {"by": [1], "of": "a, b"})]),
+    (None, "functiongemma", False, "<start_function_call>call:plan{steps:<escape>['a', 'b']<escape>,options:<escape>{'x': True}<escape>}<end_function_call>", "", "", [("plan", {"steps": ["a", "b"], "options": {"x": True}})]),
     (None, "functiongemma", False, "<start_function_call>call:weigh{wet:<escape>True<escape>,mass:<escape>heavy<escape>}<end_function_call>", "", "", [("weigh", {"wet": True, "mass": "heavy"})]),
     (None, "step3", False, 'So.<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="count"><steptml:parameter name="of">3</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', "", "So.", [COUNT]),
     (None, "internlm", False, 'So.<|action_start|><|plugin|>\n{"name": "count", "parameters": {"of": 3}}<|action_end|>', "", "So.", [COUNT]),

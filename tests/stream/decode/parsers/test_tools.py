@@ -477,6 +477,7 @@ def test_the_forms_of_xlam(text):
 @pytest.mark.parametrize(
     "text",
     [
+        '```json\n[{"x": "a<tool_call>b"}]\n```',
         '```json\n{"name": "Bob", "arguments": 1}\n```',
         '```json\n[{"name": "Bob"}, {"name": "Al"}]\n```\nSo.',
         "```json\n[]\n```",
