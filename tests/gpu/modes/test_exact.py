@@ -19,7 +19,7 @@ from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.exact import ExactBatch
+from tokenweir.gpu.modes.exact import ExactBatch
 
 DOCUMENTS = int(os.environ.get("KERNEL_DOCUMENTS", "2000"))
 FAMILIES = {
