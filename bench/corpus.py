@@ -59,11 +59,16 @@ def write_corpus(folder: Path, megabytes: int) -> None:
         parquet.write_table(pa.table({"text": texts}), folder / f"{number}.parquet", row_group_size=500)
 
 
+def encode_table(tok: Tokenizer, texts: Any, threads: int | None = 1) -> Any:
+    """A table of the texts' ids alone."""
+    return tok.encode_table(texts, "text", threads=threads).select(["input_ids"])
+
+
 def encode_parquet(tok: Tokenizer, path: Path, out: Path, threads: int | None = 1) -> None:
     from pyarrow import parquet
 
     texts = parquet.read_table(path, columns=["text"], use_threads=threads is None)
-    parquet.write_table(tok.encode_table(texts, "text", threads=threads).select(["input_ids"]), out / path.name)
+    parquet.write_table(encode_table(tok, texts, threads), out / path.name)
 
 
 # -- the ways: each yields when its engine is ready, and then does the work ----------------------------------------------
@@ -111,12 +116,7 @@ def datasets_map(files: list[Path], out: Path, workers: int) -> Iterator[Callabl
 
     def work() -> None:
         found = Dataset.from_parquet(names, cache_dir=str(out / "cache")).with_format("arrow")
-        ids = found.map(
-            partial(tok.encode_table, column="text", threads=1),
-            batched=True,
-            num_proc=workers,
-            remove_columns=["text"],
-        )
+        ids = found.map(partial(encode_table, tok), batched=True, num_proc=workers, remove_columns=["text"])
         ids.to_parquet(out / "all.parquet")
 
     yield work
@@ -129,10 +129,7 @@ def ray_data(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[]
     ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     tok = Tokenizer.from_file(TOKENIZER)
-
-    def encode(texts: Any) -> Any:
-        return tok.encode_table(texts, "text", threads=1).select(["input_ids"])
-
+    encode = partial(encode_table, tok)
     names = [str(path) for path in files]
     yield lambda: ray.data.read_parquet(names).map_batches(encode, batch_format="pyarrow").write_parquet(str(out))
     ray.shutdown()

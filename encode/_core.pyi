@@ -953,8 +953,8 @@ class Documents:
         """Take a sequence of `str` and `bytes`, or strings of Arrow.
 
         Args:
-            texts: A sequence, or what has `__arrow_c_array__` or `__arrow_c_stream__`: string, large_string and
-                string_view arrays, or the same of binary.
+            texts: A sequence, or what `encode.texts.is_arrow` finds: string, large_string and string_view arrays, or the
+                same of binary, in memory of the host.
 
         Raises:
             TextError: A `str` has a lone surrogate; the message says which.
@@ -974,6 +974,40 @@ class Documents:
 
     def copy(self, first: int, last: int, buffer: NDArray[np.uint8], threads: int = 0) -> None:
         """Copy the texts [first, last) into a buffer, without the GIL; `threads` 0 lets the core choose."""
+
+class DeviceStrings:
+    """Strings of Arrow in the memory of any device, which the object keeps: where they lie, as addresses there.
+
+    Attributes:
+        on_host: The host reads the memory, so that `Documents` takes the array.
+        device: Its type and number, as Arrow counts them.
+        event: CUDA's handle of what must have happened before the memory is read; 0 if there is nothing.
+        first: The number of the first string in the buffers.
+        validity: A bit for each string, 0 for a null; the address is 0 if there are no nulls.
+        offset_bytes: Of each offset, 4 or 8.
+        offsets: Where each string begins in `bytes` and the last one ends.
+        bytes: Of all strings.
+
+    """
+
+    on_host: bool
+    device: tuple[int, int]
+    event: int
+    first: int
+    validity: int
+    offset_bytes: int
+    offsets: int
+    bytes: int
+
+    def __init__(self, array: Any) -> None:
+        """Take an array that has `__arrow_c_device_array__`.
+
+        Raises:
+            ValueError: It is not of strings, or of those that the host alone can follow.
+
+        """
+
+    def __len__(self) -> int: ...
 
 def ragged_to_arrow(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[object, object]:
     """Lists of ids as capsules of Arrow's schema and array, which keep the arrays alive.

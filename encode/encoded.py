@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.texts import is_arrow
 
 if TYPE_CHECKING:
     import pyarrow
@@ -124,7 +125,7 @@ class Ragged:
             ValueError: It is of something else, or has a null.
 
         """
-        if not hasattr(array, "__arrow_c_array__") and not hasattr(array, "__arrow_c_stream__"):
+        if not is_arrow(array):
             raise TypeError(f"from_arrow takes an Arrow array, not {type(array).__name__}")
         rows: list[Ragged] = []
         for ids, ends in _core.ragged_from_arrow(array):

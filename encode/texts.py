@@ -24,6 +24,11 @@ Texts = Iterable[str | bytes] | ArrowStrings | ArrowStringChunks
 """What is encoded at once: str, or bytes that are UTF-8, in any iterable or a numpy array, or strings of Arrow."""
 
 
+def is_arrow(texts: object) -> bool:
+    """Whether they are an array of Arrow, or several, by one of its interfaces."""
+    return any(hasattr(texts, f"__arrow_c_{kind}__") for kind in ("array", "stream", "device_array"))
+
+
 def for_core(texts: Texts) -> object:
     """The texts as the core takes them: a list, or what Arrow's interface has.
 
@@ -35,7 +40,7 @@ def for_core(texts: Texts) -> object:
     if isinstance(texts, str | bytes):
         kind = type(texts).__name__
         raise TypeError(f"texts must be several texts, not one {kind}: write encode_batch([text])")
-    if hasattr(texts, "__arrow_c_array__") or hasattr(texts, "__arrow_c_stream__"):
+    if is_arrow(texts):
         return texts
     if isinstance(texts, np.ndarray):
         if texts.ndim != 1:

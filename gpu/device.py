@@ -17,6 +17,8 @@ from tokenweir.gpu.kernels import Kernels, kernel_sources
 MIN_CAPABILITY = (8, 0)
 """Of a CUDA device: the kernels use a warp's minimum as one instruction."""
 
+_ARROW_CUDA, _ARROW_CUDA_MANAGED = 2, 13  # device types of Arrow's interface
+
 MAX_THREADS = 1024
 """Of a block, on every CUDA device."""
 
@@ -59,6 +61,22 @@ class Device(Protocol):
 
     def to_host(self, array: Any) -> NDArray[Any]:
         """A copy of a device array; waits for it."""
+        ...
+
+    def copied(self, array: Any) -> Any:
+        """A copy of an array of another device of this kind, which is done with it; waits for it."""
+        ...
+
+    def reads(self, kind: int, number: int) -> bool:
+        """Whether kernels read the memory of this device, by its type and number in Arrow's device interface."""
+        ...
+
+    def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
+        """An array of `n` elements, at least one, in memory that others have had on the device; it keeps their object."""
+        ...
+
+    def wait_for(self, event: int) -> None:
+        """Have what comes wait until an event has happened, which is named by the device's own handle."""
         ...
 
     def address(self, array: Any) -> int:
@@ -179,6 +197,26 @@ class CupyDevice:
         if array.size:
             array.get(out=host)
         return host
+
+    def copied(self, array: Any) -> Any:
+        """See `Device`."""
+        copy = array.copy()  # which CuPy makes on the current device, wherever the array is
+        self.synchronize()
+        return copy
+
+    def reads(self, kind: int, number: int) -> bool:
+        """See `Device`: its own memory, and that which CUDA moves to where it is read."""
+        return kind == _ARROW_CUDA_MANAGED or (kind, number) == (_ARROW_CUDA, self._number)
+
+    def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
+        """See `Device`."""
+        cuda = self._cupy.cuda
+        memory = cuda.UnownedMemory(address, n * np.dtype(dtype).itemsize, owner, self._number)
+        return self._cupy.ndarray((n,), dtype, cuda.MemoryPointer(memory, 0))
+
+    def wait_for(self, event: int) -> None:
+        """See `Device`."""
+        self._cupy.cuda.runtime.streamWaitEvent(self._cupy.cuda.get_current_stream().ptr, event)
 
     def address(self, array: Any) -> int:
         """See `Device`."""

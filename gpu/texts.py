@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode._core import Documents
+from tokenweir.encode._core import DeviceStrings, Documents
+from tokenweir.encode.texts import is_arrow
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.arrow import DeviceDocuments
+from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
+
+SHARE_BYTES = 1 << 20
+"""Of text, at least, for each device that shares a batch: with less, a thread and the ids' way back take what is saved."""
 
 
 class GuardedText(Protocol):
@@ -36,59 +44,87 @@ class Texts:
     """The texts of one call.
 
     Attributes:
-        documents: Their UTF-8.
+        documents: Their UTF-8, on the host or on the device.
         offsets: Where each begins in all of them, int64[n + 1].
         prompts: Those that are prompts, by their number.
         guards: Sorted offsets in all of them of characters that no control token may cover.
 
     """
 
-    def __init__(self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer) -> None:
+    documents: Documents | DeviceDocuments
+
+    def __init__(
+        self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer, devices: Sequence[Device]
+    ) -> None:
         """Find the texts.
+
+        Args:
+            texts: As in `GpuEncoder.encode_batch`.
+            tokenizer: Against whose control tokens prompts must be guarded.
+            devices: Strings on a device must lie on one of them.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
             TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
             TypeError: There is something else among them.
-            ValueError: An Arrow array is not one of strings or has a null.
+            ValueError: An Arrow array is not one of strings, has a null, or lies on another device.
 
         """
         if isinstance(texts, str | bytes):
             raise TypeError(f"texts must be several texts, not one {type(texts).__name__}")
         self.prompts: dict[int, GuardedText] = {}
-        is_arrow = hasattr(texts, "__arrow_c_array__") or hasattr(texts, "__arrow_c_stream__")
-        given: Any = texts if is_arrow else list(texts)
-        try:
-            self.documents = Documents(given)
-        except TypeError:  # so that plain texts, most often all there are, need not be looked at twice
-            self.prompts = {} if is_arrow else {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
-            if not self.prompts:
-                raise
-            for prompt in self.prompts.values():
-                prompt.check(tokenizer)
-            self.documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
+        self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
+        if is_arrow(texts):
+            self.documents = _arrow(texts, devices)
+        else:
+            self.documents = self._documents(list(texts), tokenizer)
         self.offsets = self.documents.offsets
+
+    def _documents(self, given: list[Any], tokenizer: Tokenizer) -> Documents:
+        """The UTF-8 of texts and prompts; sets the attributes about these."""
+        with suppress(TypeError):  # so that plain texts, most often all there are, need not be looked at twice
+            return Documents(given)
+        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
+        for prompt in self.prompts.values():
+            prompt.check(tokenizer)
+        documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
         places = [
-            self.offsets[i] + np.array(self.documents.positions(i, prompt.guarded), np.int64)
+            documents.offsets[i] + np.array(documents.positions(i, prompt.guarded), np.int64)
             for i, prompt in self.prompts.items()
             if prompt.guarded
         ]
-        self.guards: NDArray[np.int64] = np.concatenate(places) if places else np.zeros(0, np.int64)
+        if places:
+            self.guards = np.concatenate(places)
+        return documents
 
     def __len__(self) -> int:
         return len(self.documents)
 
-    def parts(self, step: int, limit: int) -> Iterator[Part]:
+    def shares(self, devices: Sequence[Device]) -> list[range]:
+        """The documents of each device: about as many bytes for each, or all for the one where they lie."""
+        n, size = len(devices), int(self.offsets[-1])
+        if isinstance(self.documents, DeviceDocuments):
+            own = next(i for i, device in enumerate(devices) if device is self.documents.device)
+            bounds = [0] * (own + 1) + [len(self)] * (n - own)
+        else:
+            shared = min(n, max(size // SHARE_BYTES, 1))
+            inner = np.searchsorted(self.offsets, [size * i // shared for i in range(1, shared)]).tolist()
+            bounds = [0, *inner, *[len(self)] * (n - shared + 1)]
+        return [range(begin, end) for begin, end in pairwise(bounds)]
+
+    def parts(self, share: range, step: int, limit: int) -> Iterator[Part]:
         """Cut between documents.
 
         Args:
+            share: The numbers of those to be cut.
             step: Bytes a part, at most.
             limit: A longer document is left to the CPU; one longer than `step` is a part by itself.
 
         """
-        first = 0
-        while first < len(self):
+        first = share.start
+        while first < share.stop:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + step, "right")) - 1
+            last = min(last, share.stop)
             refusal = None
             if last == first:
                 last += 1
@@ -102,6 +138,18 @@ class Texts:
         start = self.offsets[part.first]
         begin, end = np.searchsorted(self.guards, (start, self.offsets[part.last]))
         return self.guards[begin:end] - start if begin < end else None
+
+
+def _arrow(texts: Any, devices: Sequence[Device]) -> Documents | DeviceDocuments:
+    if not hasattr(texts, "__arrow_c_device_array__") or (strings := DeviceStrings(texts)).on_host:
+        return Documents(texts)
+    for device in devices:
+        if device.reads(*strings.device):
+            return DeviceDocuments(strings, device)
+    (kind, number), names = strings.device, " and ".join(device.name for device in devices)
+    raise ValueError(
+        f"an Arrow array on device {number} of Arrow's type {kind}, which is not one that {names} can read"
+    )
 
 
 @dataclass

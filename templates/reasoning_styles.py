@@ -41,11 +41,13 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
         after_closer: White space that follows a closer stays (`keep`), or is cut out: line ends only (`strip_newlines`)
             or all of it (`strip`).
         after_opener: The same for white space after an opener.
+        label: A word that may follow an opener, and is cut out with it.
         wrappers: Control tokens round the answer itself, which are cut out of it wherever they stand.
         envelope: Two texts round the whole answer, or none. They are cut out where the first begins the answer; a
             mention of them in the answer is text.
         enders: Texts that end the thinking without a closer and stay: what begins a tool call or an answer. They count
-            where they are first on their line or an object or a tag follows, so that thinking may mention them.
+            where they are first on their line, or an object, a tag or a name before a tag follows, so that thinking may
+            mention them.
         token_enders: The same as control tokens, which count wherever they stand.
         framed: The answer itself stands between tags that are not control tokens alone. They are cut out of a text whose
             thinking is left in the answer, too.
@@ -68,6 +70,7 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
     repeated_opener: RepeatedOpener = "drop_first"
     after_closer: AfterCloser = "keep"
     after_opener: AfterCloser = "keep"
+    label: str = ""
     wrappers: tuple[str, ...] = ()
     envelope: tuple[str, ...] = ()
     enders: tuple[str, ...] = ()
@@ -151,16 +154,17 @@ STYLES: dict[str, ReasoningStyle] = {
         ),
         ReasoningStyle(
             name="gemma4",
-            openers=("<|channel>thought", "<|channel><|channel>thought"),
+            openers=("<|channel>",),
             closers=("<channel|>",),
             tokens=("<|channel>", "<channel|>"),
             opens_at="anywhere",
             unmatched_closer="drop",
             repeated_opener="drop",
             after_opener="strip_newlines",
+            label="thought",
             token_enders=("<|tool_call>",),
         ),
-        _pair("seed-oss", "<seed:think>", "</seed:think>"),
+        _pair("seed-oss", "<seed:think>", "</seed:think>", token_enders=("<seed:tool_call>",)),
         ReasoningStyle(
             name="cohere",
             openers=("<|START_THINKING|>",),
@@ -191,7 +195,14 @@ STYLES: dict[str, ReasoningStyle] = {
             token_enders=("]<]minimax[>[<tool_call>",),
         ),
         _pair("longcat", "<longcat_think>", "</longcat_think>", enders=("<longcat_tool_call>",)),
-        _pair("apertus", "<|inner_prefix|>", "<|inner_suffix|>"),
+        _pair(
+            "apertus",
+            "<|inner_prefix|>",
+            "<|inner_suffix|>",
+            opens_at="anywhere",
+            unmatched_closer="drop",
+            token_enders=("<|tools_prefix|>",),
+        ),
         _pair("solar-open2", "<|think:start|>", "<|think:end|>", token_enders=("<|tool_call:start|>",)),
         ReasoningStyle(
             name="solar-open",
@@ -216,6 +227,7 @@ STYLES: dict[str, ReasoningStyle] = {
             openers=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
             closers=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
             tokens=("<ifm|think>", "</ifm|think>"),
+            token_enders=("<ifm|tool_calls>",),
         ),
         _pair(
             "plamo3",

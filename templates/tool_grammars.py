@@ -27,6 +27,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
             the group `name`; empty if calls are objects with name and arguments.
         objects: Whether calls may be such objects.
         lists: Whether a block may be a list of such objects.
+        or_json: Whether a block of another grammar may have JSON in it instead.
         bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
         strewn: Whether calls without an opening text may stand anywhere in the answer.
         answers: Texts that may stand right after an opening text and say that no call follows, but text.
@@ -55,6 +56,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     header: str = ""
     objects: bool = True
     lists: bool = False
+    or_json: bool = False
     bare: str = ""
     strewn: bool = False
     answers: tuple[str, ...] = ()
@@ -91,11 +93,12 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
 
     Attributes:
-        name_ends: Texts that end the function's name and belong to it.
+        name_ends: Texts that end the function's name and belong to it. One in `/>` ends the call as well.
         name_stops: Texts that end it as well and are something else.
         name_tail: A text after the name up to which all is markup; empty if there is none.
         key_opens: The text before a parameter's name.
         key_closes: The texts after it, each with what says of what type the value is.
+        type_tags: Two texts round the type that may stand between a key and its value, or none.
         value_opens: The text before a value; empty if the key's end is.
         value_closes: The text after a value; `{}` in it stands for the parameter's name.
         value_stops: Texts that end a value as well, for models that forget the closing tag: a line end, and behind it what
@@ -117,6 +120,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     name_tail: str = ""
     key_opens: str
     key_closes: tuple[tuple[str, ValueKind], ...]
+    type_tags: tuple[str, ...] = ()
     value_opens: str = ""
     value_closes: str
     value_stops: tuple[str, ...] = ()
@@ -129,7 +133,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
         keys = (self.key_opens, *(text for text, _ in self.key_closes))
-        values = (self.value_opens, self.value_closes, *self.verbatim, self.nests)
+        values = (*self.type_tags, self.value_opens, self.value_closes, *self.verbatim, self.nests)
         return (*super().marks, *self.name_ends, self.name_tail, *keys, *values)
 
     def __post_init__(self) -> None:
@@ -141,8 +145,9 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
             or not self.value_closes
         ):
             raise ValueError(f"tool style {self.name!r}: a tag of names, keys or values is empty")
-        if len(self.verbatim) not in (0, 2):
-            raise ValueError(f"tool style {self.name!r}: verbatim {self.verbatim} is no pair of texts")
+        for field in ("verbatim", "type_tags"):
+            if len(pair := getattr(self, field)) not in (0, 2):
+                raise ValueError(f"tool style {self.name!r}: {field} {pair} is no pair of texts")
         if not (self.call_closes or self.closes):
             raise ValueError(f"tool style {self.name!r}: nothing ends a call")
 
@@ -157,7 +162,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
         prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
         brackets: What stands round the arguments.
         assigns: What stands between an argument's name and its value.
-        quotes: What stands round a string.
+        quotes: What stands round a string; one that is the beginning of another comes after it.
         escapes: Whether a backslash in a string is one of Python's escapes.
         words: Whether a value that is no literal is a string, rather than an error.
         quotes_all: Whether all values are quoted, so that what stands in quotes need not be a string.
@@ -168,7 +173,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     prefixes: tuple[str, ...] = ()
     brackets: str = "()"
     assigns: str = "="
-    quotes: tuple[str, ...] = ('"', "'")
+    quotes: tuple[str, ...] = ('"""', "'''", '"', "'")
     escapes: bool = True
     words: bool = False
     quotes_all: bool = False
@@ -212,7 +217,7 @@ def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fiel
         closes=closer,
         call_opens=f'<{space}invoke name="',
         call_closes=f"</{space}invoke>",
-        name_ends=('">',),
+        name_ends=('">', '"/>'),
         key_opens=f'<{space}parameter name="',
         key_closes=fields.pop("key_closes", keys),
         value_closes=f"</{space}parameter>",

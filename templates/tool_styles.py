@@ -154,28 +154,23 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             others=("<item>", "</item>"),
         ),
         # vLLM's dots_tool_parser.py.
-        invokes("dots", ("<dots_function_call>",), "</dots_function_call>", ""),
-        # vLLM's k2_horizon_tool_parser.py: tags, or JSON where the request asks for it.
+        invokes("dots", ("<dots_function_call>",), "</dots_function_call>", "", or_json=True, lists=True),
+        # SGLang's k2_v3_detector.py.
         ParameterStyle(
             name="k2-v3",
-            opens=("<ifm|tool_calls>",),
+            or_json=True,
+            opens=("<ifm|tool_calls>", "<ifm|tool_call>"),
             closes="</ifm|tool_calls>",
             call_opens="<ifm|tool_call>",
             call_closes="</ifm|tool_call>",
             name_stops=("\n", "<ifm|arg_key>", "</ifm|tool_call>"),
             key_opens="<ifm|arg_key>",
             key_closes=(("</ifm|arg_key>", "schema"),),
+            type_tags=("<ifm|arg_type>", "</ifm|arg_type>"),
             value_opens="<ifm|arg_value>",
             value_closes="</ifm|arg_value>",
             tokens=("<ifm|tool_calls>", "<ifm|arg_key>"),
             shows=("<ifm|tool_calls>", "<ifm|arg_key>"),
-        ),
-        ToolStyle(
-            name="k2-v3-json",
-            opens=("<ifm|tool_calls>",),
-            closes="</ifm|tool_calls>",
-            call_opens="<ifm|tool_call>",
-            call_closes="</ifm|tool_call>",
         ),
         # SGLang's step3_detector.py.
         ParameterStyle(
@@ -269,8 +264,10 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<start_function_call>", "<end_function_call>"),
             others=("<escape>",),
         ),
+        # Asked to, models of the family write JSON (SGLang's lfm2_detector.py).
         LiteralStyle(
             name="lfm2",
+            or_json=True,
             opens=("<|tool_call_start|>",),
             closes="<|tool_call_end|>",
             lists=True,
@@ -403,13 +400,14 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             shows=(">>>${recipient}",),
         ),
         json_in_tags("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
-        # vLLM's llama4_pythonic_tool_parser.py and pythonic_tool_parser.py; or an answer that is a list of calls.
+        # vLLM's llama4_pythonic_tool_parser.py and pythonic_tool_parser.py; or a list of calls, as in SGLang's detector.
         LiteralStyle(
             name="pythonic",
             opens=("<|python_start|>",),
             closes="<|python_end|>",
             lists=True,
             bare="[",
+            strewn=True,
             tokens=("<|python_start|>", "<|python_end|>"),
             shows=("[func_name1(param",),
         ),

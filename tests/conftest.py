@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from full_run import EXAMPLES
 from gguf_writer import gguf_bytes
 
 from tokenweir.encode.errors import EngineError
@@ -19,11 +20,13 @@ DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 # No test may depend on the machine's speed: an example has no deadline, and none is too slow to be made. Under CI the
 # examples are the same each time, so that a change is judged by what anyone can repeat; new ones are drawn elsewhere.
-_profile = hypothesis.settings(
-    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], derandomize="CI" in os.environ
+hypothesis.settings.register_profile(
+    "tokenweir",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+    max_examples=EXAMPLES,
 )
-hypothesis.settings.register_profile("tokenweir", _profile)
-hypothesis.settings.register_profile("few", _profile, max_examples=10)  # for sanitizers, under which an example is dear
 hypothesis.settings.load_profile("tokenweir")
 
 

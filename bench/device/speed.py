@@ -18,7 +18,7 @@ from device.peers import BERT, CL100K, GPT2, LLAMA2, T5, beside
 from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, encoder
+from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, lane
 from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.exact import ExactBatch
@@ -196,7 +196,7 @@ def sweep(bench: Bench) -> Numbers:
     """GB/s of 64 MB from bytes, cl100k, by the blocks that merge (`workers`) and the MiB of a step."""
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
     numbers: Numbers = {}
-    before = encoder.STEP_BYTES
+    before = lane.STEP_BYTES
     try:
         for language in LANGUAGES:
             texts = bench.texts(language, *BATCHES["64 MB"])
@@ -205,11 +205,11 @@ def sweep(bench: Bench) -> Numbers:
                 made = GpuEncoder(tok, device=bench.device, workers=workers)
                 row = numbers.setdefault(f"{language}, {workers} workers", {})
                 for step in (8, 32, 128):
-                    encoder.STEP_BYTES = step << 20
+                    lane.STEP_BYTES = step << 20
                     check_ids(tok, made, texts)
                     row[f"{step} MiB"] = rates(texts, {"": bench.seconds(partial(made.encode_batch, data))})[""]
     finally:
-        encoder.STEP_BYTES = before
+        lane.STEP_BYTES = before
     return numbers
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.decode import BYTE_FALLBACK_MODES, DecodeStream
@@ -58,7 +58,6 @@ def reference(tok, ids, skip):
 
 
 @given(ids_of_any_kind, st.booleans())
-@settings(max_examples=300)
 def test_steps_join_to_the_whole(tok, ids, skip):
     stream = DecodeStream(tok, skip_special_tokens=skip)
     pieces = []
@@ -73,7 +72,6 @@ def test_steps_join_to_the_whole(tok, ids, skip):
 
 
 @given(ids_of_any_kind, st.lists(st.integers(0, 5), max_size=30))
-@settings(max_examples=200)
 def test_chunks_give_what_their_steps_give(tok, ids, sizes):
     whole, stepped = DecodeStream(tok), DecodeStream(tok)
     at = 0
@@ -86,7 +84,6 @@ def test_chunks_give_what_their_steps_give(tok, ids, sizes):
 
 
 @given(ids_of_any_kind, ids_of_any_kind, st.booleans())
-@settings(max_examples=300)
 def test_after_a_prompt_comes_what_its_whole_characters_are_followed_by(tok, prompt, ids, skip):
     stream = DecodeStream(tok, prompt_ids=prompt, skip_special_tokens=skip)
     before = DecodeStream(tok, skip_special_tokens=skip).feed(prompt)  # the characters that are complete
@@ -189,7 +186,6 @@ def test_arrays_that_are_not_ids(tok):
 
 
 @given(ids_of_any_kind, st.booleans())
-@settings(max_examples=100)
 def test_offsets_go_with_the_whole_decode(tok, ids, skip):
     text, starts = tok.decode_with_offsets(ids, skip_special_tokens=skip)
     assert text == tok.decode(ids, skip_special_tokens=skip)
@@ -334,7 +330,6 @@ byte_runs = st.lists(st.sampled_from([*"é天👩a".encode(), 0xFF, 0xE4]), max_
 
 
 @given(byte_runs, byte_runs, st.booleans())
-@settings(max_examples=300)
 def test_a_run_that_the_prompt_cuts_is_sent_from_its_first_unfinished_character(sp, before, after, ended):
     """What was whole in the prompt does not come again, whatever becomes of the run."""
     prompt, ids = [HELLO, *fallback(before)], [*fallback(after), *[X] * ended]

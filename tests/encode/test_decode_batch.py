@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.decode import DecodeStream
@@ -21,7 +21,6 @@ def tok():
 IDS = st.lists(st.integers(0, 300) | st.integers(0, 8191), max_size=4)
 
 
-@settings(max_examples=150)
 @given(st.lists(st.lists(IDS, min_size=3, max_size=3), max_size=6), st.lists(IDS, min_size=3, max_size=3), st.data())
 def test_every_slot_gives_what_a_stream_gives(tok, rounds, prompts, data):
     options = data.draw(st.sampled_from([{}, {"skip_special_tokens": False}, {"byte_fallback": "huggingface"}]))

@@ -7,7 +7,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import charsmap, train
 
@@ -167,7 +167,6 @@ STEPS = [
     st.lists(st.sampled_from(STEPS), min_size=1, max_size=3),
     st.lists(st.sampled_from([*PARTS, "b", "각", "\u1161", "\u11a8", "ﬁ", "\u0344", "é"]), max_size=8),
 )
-@settings(max_examples=600)
 def test_what_a_character_is_made_of(steps, parts):
     """Two texts that differ in one character only: what differs after the normalizer must be said to come from it."""
     normalizer = normalizer_core(NormalizerSequence(tuple(steps)))

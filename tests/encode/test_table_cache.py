@@ -1,5 +1,6 @@
 """The cache of loaded tokenizers: it changes nothing but the time, whatever happens to its files."""
 
+import json
 import os
 import subprocess
 import sys
@@ -97,6 +98,19 @@ def test_the_same_tokenizer_comes_back(name, data, cache):
     assert second.token_to_id(name) == plain.token_to_id(name)
     more = ["<a>", "word"]
     assert second.with_added_tokens(more).encode("<a> word") == plain.with_added_tokens(more).encode("<a> word")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["once", "with a pair listed twice"])
+def test_merges_come_back_as_they_were_listed(tmp_path, cache, young, small, tokenizer_json, again):
+    merges = [("a", "b"), ("c", "d"), ("ab", "cd"), *([("a", "b")] if again else [])]
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer_json(merges=merges)))
+    plain = Tokenizer.from_file(path)
+    tok = Tokenizer.from_file(path)
+    assert was_kept(tok)
+    assert list(tok.spec.model.merges) == list(plain.spec.model.merges) == merges
+    assert (len(tok.spec.model.merges), tok.spec.model.merges[-1]) == (len(merges), merges[-1])
+    assert Tokenizer.from_spec(tok.spec).encode("abcd ab") == plain.encode("abcd ab") == tok.encode("abcd ab")
 
 
 def test_off_by_a_flag(ranks, cache):

@@ -1,7 +1,7 @@
 """Texts cut to a number of tokens: pieces that encode to no more, and lose nothing."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -65,7 +65,6 @@ def test_what_is_kept_is_the_longest_run_of_tokens_that_stands_alone(tok, text, 
 
 
 @given(texts, st.integers(6, 16), st.integers(0, 5))
-@settings(max_examples=200)
 def test_chunks_are_the_text(tok, text, max_tokens, overlap):
     added = tok.count("")
     pieces = list(tok.chunks(text, added + max_tokens, overlap=overlap))

@@ -14,7 +14,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -38,7 +38,6 @@ def tok(small):
 
 
 @given(texts, st.booleans(), st.booleans(), st.sets(st.integers(0, 30)))
-@settings(max_examples=200)
 def test_every_method_finds_the_same_ids(tok, text, parse_special, add_bos, guarded):
     options = {"parse_special": parse_special, "guarded": sorted(i for i in guarded if i < len(text))}
     ids = tok.encode(text, **options)
@@ -52,7 +51,6 @@ def test_every_method_finds_the_same_ids(tok, text, parse_special, add_bos, guar
 
 
 @given(st.one_of(st.text(), texts))
-@settings(max_examples=200)
 def test_decoding_gives_back_the_normalized_text(tok, text):
     assert tok.decode(tok.encode(text, parse_special=False)) == unicodedata.normalize("NFC", text)
 
@@ -121,7 +119,6 @@ def test_end_tokens_outside_the_vocabulary(small):
 
 
 @given(texts)
-@settings(max_examples=200)
 def test_plain_data_has_no_added_tokens(tok, text):
     ids = tok.encode(text, parse_special=False)
     assert not set(ids) & {token.id for token in tok.added_tokens}
@@ -136,7 +133,6 @@ def added_spans(tok, text, guarded):
 
 
 @given(texts, st.sets(st.integers(0, 30)))
-@settings(max_examples=300)
 def test_no_added_token_covers_a_guarded_character(tok, text, some):
     guarded = sorted(i for i in some if i < len(text))
     for _, start, end in added_spans(tok, text, guarded):
@@ -144,7 +140,6 @@ def test_no_added_token_covers_a_guarded_character(tok, text, some):
 
 
 @given(texts, texts, texts)
-@settings(max_examples=200)
 def test_added_tokens_outside_the_guarded_text_are_found(small, before, user, after):
     """`x` touches nothing: what is before and after is found as if it stood alone."""
     tok = small(added=[START, END, {"content": "<m>"}])

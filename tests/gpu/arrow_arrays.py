@@ -56,6 +56,17 @@ Stream._fields_ = [
     ("private_data", ctypes.c_void_p),
 ]
 
+
+class DeviceArray(ctypes.Structure):
+    _fields_ = [
+        ("array", Array),
+        ("device_id", ctypes.c_int64),
+        ("device_type", ctypes.c_int32),
+        ("sync_event", ctypes.POINTER(ctypes.c_void_p)),
+        ("reserved", ctypes.c_int64 * 3),
+    ]
+
+
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -91,6 +102,22 @@ class ArrowArray:
         return (
             _new_capsule(ctypes.addressof(self.schema), b"arrow_schema", None),
             _new_capsule(ctypes.addressof(self.array), b"arrow_array", None),
+        )
+
+
+class ArrowOnDevice:
+    """An array that says that it lies on a device, and is to be had by the device interface only."""
+
+    def __init__(self, array, device, event=None):
+        """Take an `ArrowArray`, a device's type and number, and the handle of an event."""
+        self._array = array
+        self._event = ctypes.pointer(ctypes.c_void_p(event)) if event else None
+        self._struct = DeviceArray(array.array, device[1], device[0], self._event)
+
+    def __arrow_c_device_array__(self, requested_schema=None, **_):
+        return (
+            _new_capsule(ctypes.addressof(self._array.schema), b"arrow_schema", None),
+            _new_capsule(ctypes.addressof(self._struct), b"arrow_device_array", None),
         )
 
 

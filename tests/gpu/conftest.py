@@ -30,16 +30,18 @@ DEVICES = _devices()
 
 @pytest.fixture(scope="session", params=[*DEVICES, *(() if "cuda" in DEVICES else ("cupy",))])
 def device_of(request):
-    """A device by the seed of its orders; a GPU has its own."""
+    """A device by the seed of its orders, which a GPU has of its own, and by its number; two may be one GPU."""
     if request.param == "shim":
-        yield lambda seed=1: ShimDevice(kernel_sources(), seed)
+        yield lambda seed=1, number=0: ShimDevice(kernel_sources(), seed, number)
     elif request.param == "cuda":
-        yield lambda seed=1: DEVICES["cuda"]
+        from cupy.cuda.runtime import getDeviceCount
+
+        yield lambda seed=1, number=0: CupyDevice(number % getDeviceCount()) if number else DEVICES["cuda"]
     else:
         request.getfixturevalue("nvrtc")  # part of CuPy
         with pytest.MonkeyPatch.context() as patch:
             cupy_stand_in.install(patch.setattr, kernel_sources())
-            yield lambda seed=1: CupyDevice()
+            yield lambda seed=1, number=0: CupyDevice(number)
 
 
 @pytest.fixture(scope="session", params=DEVICES)

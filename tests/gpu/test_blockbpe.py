@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from adversarial import strings
 from blockbpe_reference import BlockBpeReference
+from full_run import share
 from small_tokenizers import WORDS, random_merges, small
 
 from tokenweir.encode._core import byte_alphabet
@@ -69,7 +70,7 @@ def literal(request):
 @pytest.mark.parametrize(("letters", "block", "longest"), [(b"ab", 32, 90), (b"abc", 64, 150), (b"a\xe6\x97 ", 96, 60)])
 def test_merges(kernels_on, letters, block, longest, literal):
     pick = random.Random(letters)
-    for seed in range(8 if literal else 30):
+    for seed in range(share(8 if literal else 30)):
         device = kernels_on(seed)
         merges = random_merges(pick, letters, pick.randint(0, 25))
         tok, reference = by_merges(merges)
@@ -82,7 +83,7 @@ def test_merges(kernels_on, letters, block, longest, literal):
 def test_ranks(kernels_on, letters, block, literal):
     """Several pairs may have one rank, and the halves of a token be rarer than the token."""
     pick = random.Random(letters)
-    for seed in range(8 if literal else 30):
+    for seed in range(share(8 if literal else 30)):
         device = kernels_on(seed)
         tokens = {left + right for left, right in random_merges(pick, letters, pick.randint(1, 25))}
         tokens = [*sorted(tokens), *(bytes([byte]) for byte in range(256))]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from adversarial import strings
 from exact_batches import check, run
+from full_run import share
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -110,7 +111,7 @@ def test_any_merges(batch_of, components):
     """By a thread, a warp and a block, which the length decides; some characters are bytes."""
     pick = random.Random(components)
     added = [AddedToken("<x>"), AddedToken("ab"), AddedToken("日")]
-    for seed in range(10):
+    for seed in range(share(10)):
         characters = ["a", "b", "é", "日", "𠮷", "▁", " "]
         letters = [*characters[:5], " ", "c", "ß", "語", "🙂"]
         merges = [*random_merges(pick, characters[:6], pick.randint(1, 40)), ("𠮷", "𠮷"), ("日", "é"), ("é", "日")]
@@ -150,7 +151,7 @@ def test_any_scores(batch_of, dummy, ties):
     """`ties` pieces each have the same score; some characters are bytes, some pieces are user-defined."""
     pick = random.Random(ties)
     added = [AddedToken("<x>"), AddedToken("ab", special=True)]
-    for seed in range(8):
+    for seed in range(share(8)):
         characters = ["a", "b", "é", "日", "▁"]
         made = [left + right for left, right in random_merges(pick, characters, pick.randint(1, 40))]
         user_defined = pick.sample(["ba", "▁▁", "日b", "aab", "▁b", "🙂"], pick.randint(0, 4))

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from tokenweir import ChatTemplate, Prompt, Tokenizer
 from tokenweir.encode.errors import DeviceError, TemplateError, TextError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BertProcessing, TokenizerSpec, WordPiece
-from tokenweir.gpu import EncoderStats, GpuEncoder, encoder
-from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu import EncoderStats, GpuEncoder, encoder, lane
+from tokenweir.gpu.encoded import SLACK, Encoded
 
 WORDS = ["the", " quick", " fox", "生活", " don't", "<|im_start|>", "\n\n", " 1234", "🙂", "é", ""]
 
@@ -41,7 +41,7 @@ class OnCpu:
         if self.before:
             self.before()
         text, offsets = self.device.to_host(text), self.device.to_host(offsets).tolist()
-        assert text.dtype == np.uint8 and len(text) == offsets[-1] + encoder.SLACK
+        assert text.dtype == np.uint8 and len(text) == offsets[-1] + SLACK
         assert not text[offsets[-1] :].any()
         assert offsets[0] == 0 and offsets[-1] > 0
         self.sizes.append(offsets[-1])
@@ -148,18 +148,19 @@ def test_parts_are_cut_between_documents(make, tok, max_batch_bytes):
     texts = some_texts(3, 60)
     gpu = make(max_batch_bytes=max_batch_bytes)
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
-    assert max(gpu._mode.sizes, default=0) <= max_batch_bytes
-    assert gpu.stats.batches == len(gpu._mode.sizes) != 1
+    (own,) = gpu._lanes
+    assert max(own.mode.sizes, default=0) <= max_batch_bytes
+    assert gpu.stats.batches == len(own.mode.sizes) != 1
     too_long = [text for text in texts if len(text.encode()) > max_batch_bytes]
     assert gpu.stats.on_cpu[f"longer than {max_batch_bytes} bytes"] == len(too_long)
 
 
 def test_a_document_longer_than_a_step_is_a_part_by_itself(make, tok, monkeypatch):
-    monkeypatch.setattr(encoder, "STEP_BYTES", 10)
+    monkeypatch.setattr(lane, "STEP_BYTES", 10)
     gpu = make()
     texts = ["fox", "the quick brown fox jumps", "the", "dog"]
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
-    assert gpu._mode.sizes == [3, 25, 6]
+    assert gpu._lanes[0].mode.sizes == [3, 25, 6]
 
 
 def test_stats_add_up(make, tok):
@@ -221,7 +222,7 @@ def test_a_hundred_thousand_empty_texts(make, tok):
 
 
 def test_a_text_beyond_what_places_can_count_is_left_to_the_cpu(make, tok, monkeypatch):
-    monkeypatch.setattr(encoder, "MAX_BYTES", 10)
+    monkeypatch.setattr(lane, "MAX_BYTES", 10)
     gpu = make(max_batch_bytes=1 << 40)
     texts = ["the quick", "the quick brown"]
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
@@ -335,8 +336,8 @@ def test_a_part_is_copied_while_the_one_before_is_encoded(make, tok, device, mon
         copied.release()
         return result
 
-    original = GpuEncoder._upload
-    monkeypatch.setattr(GpuEncoder, "_upload", upload)
+    original = lane.Lane._upload
+    monkeypatch.setattr(lane.Lane, "_upload", upload)
     left = [2, 1, 1, 0]  # parts copied by the time that each is encoded, beyond those before
 
     def before():

@@ -1,11 +1,7 @@
-"""Exact mode's kernels against the CPU's encoder.
-
-KERNEL_DOCUMENTS=100000 raises the number of adversarial documents, which all vocabularies share; it takes half a minute.
-"""
+"""Exact mode's kernels against the CPU's encoder."""
 
 from __future__ import annotations
 
-import os
 import random
 from itertools import product
 
@@ -13,6 +9,7 @@ import numpy as np
 import pytest
 from adversarial import strings
 from exact_batches import check, run
+from full_run import FULL, share
 from small_tokenizers import random_merges, small, splits
 
 from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
@@ -21,7 +18,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.exact import ExactBatch
 
-DOCUMENTS = int(os.environ.get("KERNEL_DOCUMENTS", "2000"))
+DOCUMENTS = 100_000 if FULL else 2000  # adversarial ones, which all vocabularies share
 FAMILIES = {
     "default": None,
     "gpt2": "gpt2/tokenizer.json",
@@ -114,7 +111,7 @@ def test_giant_pieces_that_are_still_possible(batch_of, piece):
 def test_any_merges(batch_of, letters):
     """By a thread, a warp and a block, which the length decides."""
     pick = random.Random(letters)
-    for seed in range(8):
+    for seed in range(share(8)):
         merges = random_merges(pick, letters.encode(), pick.randint(1, 30))
         tok = small(merges, ignore_merges=seed % 3 == 0)
         sizes = [1, 2, 3, 8, 20, 33, 60, 120, 250, 270, 600]

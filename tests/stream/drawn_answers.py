@@ -1,14 +1,9 @@
-"""Answers and options to draw: of all styles, with markup and stops whole, cut and mixed up.
-
-`EXAMPLES=50000 pytest tests/stream/decode/test_invariants.py` draws that many for each test instead of a few.
-"""
+"""Answers and options to draw: of all styles, with markup and stops whole, cut and mixed up."""
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from tokenweir.encode.spec import AddedToken
@@ -18,7 +13,6 @@ from tokenweir.stream.delivery.merge import merge
 from tokenweir.templates.reasoning_styles import HARMONY, INKLING, MESSAGES, MUSE, STYLES
 from tokenweir.templates.tool_styles import TOOL_STYLES
 
-SETTINGS = settings(max_examples=int(os.environ.get("EXAMPLES", "60")))
 WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
 STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
 JSON = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from full_run import FULL
+
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import ChatTemplate
 
@@ -92,6 +94,7 @@ def test_no_attack_succeeds(source, record_property):
     tokens = tokens_of(source)
     plain, guarded = (ChatTemplate(source, special_tokens=SPECIAL, guard=guard) for guard in (False, True))
     attacks = succeeded_plain = refused = 0
+    most = 6 if FULL else 2  # tokens of a template, about
     for slot in SLOTS:
         for system in (True, False):  # some templates have no system role
             try:
@@ -110,7 +113,7 @@ def test_no_attack_succeeds(source, record_property):
             prompt = template.render(**conversation(slot, payload, system=system))  # noqa: B023 - used in this round
             return count_tokens(prompt, tokens, assistant=assistant)  # noqa: B023
 
-        for token in tokens[:: max(1, len(tokens) // 6)]:
+        for token in tokens[:: max(1, len(tokens) // most)]:
             neutral = re.sub(r"\W", "x", token)
             for payload, harmless in zip(payloads(token), payloads(neutral), strict=True):
                 try:
@@ -126,6 +129,6 @@ def test_no_attack_succeeds(source, record_property):
                     refused += 1
     record_property("attacks", attacks)
     print(f"{attacks} attacks: {succeeded_plain} succeed unguarded, 0 guarded, {refused} refused")  # noqa: T201
-    assert attacks >= 84
-    assert succeeded_plain >= 16
+    assert attacks >= (84 if FULL else 42)
+    assert succeeded_plain >= (16 if FULL else 8)
     assert refused <= attacks // 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.spec import AddedToken
@@ -113,7 +113,6 @@ def test_uncovered():
     assert Guard(["<s>", "[A]"]).uncovered(["<x>", "[INST]"]) is None
 
 
-@settings(max_examples=200)
 @given(st.lists(st.text(ALPHABET, max_size=12), max_size=5), st.sampled_from(["", "<", "/think", "<s>"]))
 def test_marks_are_found_wherever_text_is_pasted(texts, removed):
     """Whatever is pasted and removed: text that spells a control token holds a guarded character."""

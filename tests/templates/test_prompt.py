@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tokenweir
@@ -166,7 +166,6 @@ PIECES = [
 ]
 
 
-@settings(max_examples=150)
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), min_size=1, max_size=4))
 def test_no_control_id_from_any_mixture(parts):
     tok, template = embedded()

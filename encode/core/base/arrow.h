@@ -39,6 +39,19 @@ struct ArrowArrayStream {
   void* private_data;
 };
 
+// An array in the memory of a device (https://arrow.apache.org/docs/format/CDeviceDataInterface.html).
+struct ArrowDeviceArray {
+  ArrowArray array;
+  int64_t device_id;
+  int32_t device_type;
+  void* sync_event;  // leads to what the device must have done before the memory is read; null if there is nothing
+  int64_t reserved[3];
+
+  static constexpr int32_t kCpu = 1, kCudaHost = 3;  // the types whose memory the host reads
+
+  bool on_host() const { return device_type == kCpu || device_type == kCudaHost; }
+};
+
 constexpr int64_t kArrowNullable = 2;  // a flag of a schema; the types that people write have it
 
 // One of the three structs, moved out of `from` and released at the end.
@@ -75,14 +88,16 @@ class ArrowStrings {
                                   " is not one of strings: cast it to string or large_string");
   }
 
+  // Of an offset; 0 for views, which have none.
+  size_t offset_bytes() const { return format_[0] == 'v' ? 0 : format_ == "u" || format_ == "z" ? 4 : 8; }
+
   void append(const ArrowArray& array, std::vector<std::string_view>& views) const {
     check_no_nulls(array, "texts", views.size());
-    if (format_[0] == 'v')
-      append_views(array, views);
-    else if (format_ == "u" || format_ == "z")
-      append_slices<int32_t>(array, views);
-    else
-      append_slices<int64_t>(array, views);
+    switch (offset_bytes()) {
+      case 0: return append_views(array, views);
+      case 4: return append_slices<int32_t>(array, views);
+      default: return append_slices<int64_t>(array, views);
+    }
   }
 
  private:

@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "vocabulary/hash_table.h"
 #include "base/id_buffer.h"
+#include "models/made_tokens.h"
 #include "models/merge.h"
 #include "models/merge_words.h"
 #include "vocabulary/merge_ids.h"
@@ -104,6 +106,8 @@ class Bpe : public Model {
 
   // What fast look-ups need; to be called last.
   void index_words(const Vocabulary& vocabulary) {
+    std::optional<const MadeTokens> made;
+    if (!whole_first_) made.emplace(*pairs_, merged_, byte_ids_, tokens_);  // else few are ever asked for
     words_ = std::make_unique<WordTable>(tokens_.size());
     parts_ = std::make_unique<ByteCuts>(tokens_.size());
     for (uint32_t id = 0; id < tokens_.size(); id++) {
@@ -111,7 +115,8 @@ class Bpe : public Model {
       if (!vocabulary.reachable[id] || token.empty()) continue;
       parts_->join(token);
       if (token.size() > WordKey::kMaxBytes) continue;
-      words_->insert(token, token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])]);
+      const uint32_t found = token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])];
+      words_->insert(token, made && (*made)[found] ? found | WordTable::kMade : found);
     }
     if (!parts_->close()) parts_.reset();
   }

@@ -47,7 +47,6 @@ class CharacterBpe : public Model {
                const CharacterBpeOptions& options, const std::vector<uint32_t>& control)
       : tokens_(vocabulary.ids.names()),
         table_(vocabulary.ids.table()),
-        control_(tokens_.size()),
         pairs_(merges.size()),
         fuse_(options.fuse_unknown),
         whole_first_(options.whole_first),
@@ -72,16 +71,20 @@ class CharacterBpe : public Model {
 
   // From what was kept of another one; what is control does not go with it.
   template <class Reader>
-  CharacterBpe(Reader& kept, const std::vector<uint32_t>& control) {
+  explicit CharacterBpe(Reader& kept) {
     fields(kept);
-    control_.assign(tokens_.size(), false);
-    set_control(control);
   }
 
   template <class Visit>
   void fields(Visit& visit) {
     visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, fuse_, whole_first_, has_prefix_, has_suffix_,
           guards_, cuts_);
+  }
+
+  void set_control(const std::vector<uint32_t>& control) {
+    control_.assign(tokens_.size(), false);
+    for (const uint32_t id : control)
+      if (id < tokens_.size() && id != unknown_ && !tokens_[id].empty()) control_[id] = true;
   }
 
   bool guards() const override { return guards_; }
@@ -223,11 +226,6 @@ class CharacterBpe : public Model {
   }
 
   // -- the model ------------------------------------------------------------------------------------------------------
-
-  void set_control(const std::vector<uint32_t>& control) {
-    for (const uint32_t id : control)
-      if (id < tokens_.size() && id != unknown_ && !tokens_[id].empty()) control_[id] = true;
-  }
 
   void find_characters(const CharacterBpeOptions& options) {
     const std::string_view prefix = options.prefix, suffix = options.suffix;

@@ -22,6 +22,7 @@ void bind_usual_calls(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_gguf(nanobind::module_& m);
 void bind_pack(nanobind::module_& m);
+void bind_device_strings(nanobind::module_& m);
 void bind_tables(nanobind::module_& m);
 void bind_ragged(nanobind::module_& m);
 

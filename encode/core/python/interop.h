@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,13 +112,18 @@ inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {
   return to_numpy(std::move(copy), {n});
 }
 
-// Python objects by id, made when first asked for: a list of ids then costs a reference each, not an object.
+// Python objects by id, made when first asked for: a list of ids then costs a reference each, not an object. Places that
+// nobody has asked for cost no memory: the system gives pages of zeros when they are written.
 class ObjectCache {
  public:
-  explicit ObjectCache(size_t size) : objects_(size) {}
+  explicit ObjectCache(size_t size)
+      : objects_(static_cast<PyObject**>(std::calloc(size + 1, sizeof(PyObject*)))), size_(size) {
+    if (!objects_) throw std::bad_alloc();
+  }
   ObjectCache(const ObjectCache&) = delete;
   ~ObjectCache() {
-    for (PyObject* object : objects_) Py_XDECREF(object);
+    for (size_t id = 0; id < size_; id++) Py_XDECREF(objects_[id]);
+    std::free(objects_);
   }
 
   void prefetch(size_t id) const {
@@ -133,7 +140,8 @@ class ObjectCache {
   }
 
  private:
-  std::vector<PyObject*> objects_;
+  PyObject** const objects_;
+  const size_t size_;
 };
 
 // An int of Python; nothing if it needs more than 64 bits.

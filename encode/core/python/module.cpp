@@ -41,6 +41,7 @@ NB_MODULE(_core, m) {
   bind_device(m);
   bind_gguf(m);
   bind_pack(m);
+  bind_device_strings(m);
   bind_tables(m);
   bind_ragged(m);
 }

@@ -9,6 +9,7 @@
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "python/vocabulary.h"
+#include "vocabulary/merge_ids.h"
 #include "vocabulary/merges.h"
 
 namespace tokenweir {
@@ -17,12 +18,22 @@ namespace {
 
 enum class Kind : uint8_t { kMerges, kRanks, kCharacters };
 
+size_t count(const PairTable& pairs) {
+  size_t n = 0;
+  pairs.for_each([&n](uint32_t, uint32_t, uint32_t) { n++; });
+  return n;
+}
+
 // The tables of a block, which are read in the order of the members.
 class KeptTables {
  public:
   KeptTables(const TableBlock& block, size_t start) : block_(block), reader_(block_, start) {
-    reader_(kind_, ids_, merges_);
+    reader_(kind_, ids_, lists_merges_, merges_);
     if (kind_ > static_cast<uint8_t>(Kind::kCharacters)) throw FileError("tables of an unknown kind");
+    if (static_cast<Kind>(kind_) == Kind::kCharacters)
+      characters_ = std::make_shared<CharacterBpe>(reader_);
+    else
+      bpe_ = std::make_shared<Bpe>(reader_);
   }
 
   nb::object ids() const {
@@ -31,14 +42,19 @@ class KeptTables {
   }
 
   std::optional<Merges> merges() const {
-    return static_cast<Kind>(kind_) == Kind::kRanks ? std::nullopt : std::optional(merges_);
+    if (static_cast<Kind>(kind_) == Kind::kRanks) return {};
+    if (lists_merges_) return merges_;
+    const PairTable& pairs = bpe_ ? bpe_->pairs() : characters_->pairs();
+    return Merges::later([pairs, names = ids_.names()] { return listed_merges(pairs, names); });
   }
 
   std::shared_ptr<Model> model(const std::vector<uint32_t>& control) {
-    if (static_cast<Kind>(kind_) == Kind::kCharacters) return std::make_shared<CharacterBpe>(reader_, control);
-    auto bpe = std::make_shared<Bpe>(reader_);
-    bpe->set_control(control);
-    return bpe;
+    if (bpe_) {
+      bpe_->set_control(control);
+      return bpe_;
+    }
+    characters_->set_control(control);
+    return characters_;
   }
 
   std::shared_ptr<PyTokenBytes> token_bytes(Decoding decoding) {
@@ -53,7 +69,10 @@ class KeptTables {
   TableReader reader_;
   uint8_t kind_ = 0;
   TokenIds ids_;
+  bool lists_merges_ = false;  // the table of pairs does not tell them all
   Merges merges_;
+  std::shared_ptr<Bpe> bpe_;  // or
+  std::shared_ptr<CharacterBpe> characters_;
 };
 
 }  // namespace
@@ -79,7 +98,8 @@ void bind_tables(nb::module_& m) {
         const bool ranks = nb::isinstance<RankIds>(ids);
         const TokenIds& names = ranks ? nb::cast<const RankIds&>(ids) : nb::cast<const TokenIds&>(ids);
         const auto write = [&](Kind kind, const auto& kept) {
-          writer(static_cast<uint8_t>(kind), names, merges ? *merges : Merges(), kept, tokens.table);
+          const bool lists_merges = merges && merges->size() != count(kept.pairs());
+          writer(static_cast<uint8_t>(kind), names, lists_merges, lists_merges ? *merges : Merges(), kept, tokens.table);
           return to_numpy(writer.block());
         };
         if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) return write(ranks ? Kind::kRanks : Kind::kMerges, *bpe);

@@ -1,16 +1,18 @@
-// A list of merges, tokens to ids, as HuggingFace's `tokenizers` 0.23 reads it.
+// A list of merges, tokens to ids, as HuggingFace's `tokenizers` 0.23 reads it; and back.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/errors.h"
 #include "vocabulary/hash_table.h"
 #include "base/quote.h"
 #include "vocabulary/merges.h"
+#include "vocabulary/token_list.h"
 
 namespace tokenweir {
 
@@ -44,6 +46,18 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
     }
   }
   return ids;
+}
+
+// The list that `pairs` was made from, if it has a pair for each merge; `names` as above, by id.
+inline Merges listed_merges(const PairTable& pairs, const TokenList& names) {
+  std::vector<std::pair<uint32_t, uint32_t>> ids;
+  pairs.for_each([&](uint32_t left, uint32_t right, uint32_t priority) {
+    if (priority >= ids.size()) ids.resize(priority + size_t{1});
+    ids[priority] = {left, right};
+  });
+  Merges::Builder merges;
+  for (const auto& [left, right] : ids) merges.add(names[left], names[right]);
+  return std::move(merges).made();
 }
 
 }  // namespace tokenweir

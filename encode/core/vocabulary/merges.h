@@ -1,7 +1,11 @@
-// A list of merges as text: pairs of tokens in order of priority, one after the other in memory.
+// A list of merges as text: pairs of tokens in order of priority, one after the other in memory. A list that can be made
+// again, as from the tables that a model was made with, is made when it is first asked for.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,20 +32,29 @@ class Merges {
 
   Merges() = default;
 
+  // Those that `make` gives.
+  static Merges later(std::function<Merges()> make) {
+    Merges merges;
+    merges.later_ = std::make_shared<Later>();
+    merges.later_->make = std::move(make);
+    return merges;
+  }
+
   // A tokenizer.json's list of "left right" or ["left", "right"]; nothing if anything else is in it.
   static std::optional<Merges> from_json(std::string_view json);
 
-  size_t size() const { return ends_.size(); }
+  size_t size() const { return lists().ends.size(); }
 
   Pair operator[](size_t i) const {
-    const size_t begin = i == 0 ? 0 : ends_[i - 1].right;
-    const std::string_view text(text_.data(), text_.size());
-    return {text.substr(begin, ends_[i].left - begin), text.substr(ends_[i].left, ends_[i].right - ends_[i].left)};
+    const auto& [all, ends] = lists();
+    const size_t begin = i == 0 ? 0 : ends[i - 1].right;
+    const std::string_view text(all.data(), all.size());
+    return {text.substr(begin, ends[i].left - begin), text.substr(ends[i].left, ends[i].right - ends[i].left)};
   }
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(text_, ends_);
+    visit(lists_.text, lists_.ends);
   }
 
  private:
@@ -49,8 +62,25 @@ class Merges {
     uint32_t left, right;
   };
 
-  SharedArray<char> text_;
-  SharedArray<Ends> ends_;  // in `text_`, of each pair's tokens
+  struct Lists {
+    SharedArray<char> text;
+    SharedArray<Ends> ends;  // in `text`, of each pair's tokens
+  };
+
+  struct Later {
+    std::once_flag once;
+    std::function<Merges()> make;
+    Lists lists;
+  };
+
+  const Lists& lists() const {
+    if (!later_) return lists_;
+    std::call_once(later_->once, [this] { later_->lists = std::exchange(later_->make, nullptr)().lists_; });
+    return later_->lists;
+  }
+
+  Lists lists_;
+  std::shared_ptr<Later> later_;
 };
 
 class Merges::Builder {
@@ -89,8 +119,7 @@ class Merges::Builder {
     Merges merges;
     text_.shrink_to_fit();
     const auto text = std::make_shared<std::string>(std::move(text_));
-    merges.text_ = SharedArray<char>(text->data(), text->size(), text);
-    merges.ends_ = std::move(ends_);
+    merges.lists_ = {SharedArray<char>(text->data(), text->size(), text), std::move(ends_)};
     return merges;
   }
 

@@ -272,7 +272,7 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
     ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.affixes()[0]}
     # End tokens too: DeepSeek's and others' role tokens are not special ones.
     ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
-    return ends, max(len(opener) for style in styles for opener in style.openers)
+    return ends, max(len(opener + style.label) for style in styles for opener in style.openers)
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int], start: str) -> Iterator[str] | None:
@@ -289,7 +289,7 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
     # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
     # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
     ending = turn.ending(longest)
-    open_at_end = {candidate.name for candidate in candidates if ending.endswith(candidate.openers)}
+    open_at_end = {c.name for c in candidates if ending.removesuffix(c.label).endswith(c.openers)}
     parsers: dict[str, ReasoningParser] = {}
     if turn.begins:
         openers = {opener for candidate in candidates for opener in candidate.openers}

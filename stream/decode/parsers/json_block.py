@@ -34,6 +34,7 @@ _FIRST_BRACE = re.compile("{").search
 _FIRST_BRACE_OR_SPACE = re.compile("[ {]").search  # text that only begins as a header does is soon known for what it is
 _HEADER, _HEADER_TO_SPACE = Passage("{", held=True), Passage(" {", held=True)
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+_BRACKET = re.compile(r"[\[{]").search
 
 
 class JsonBlock(SteppedBlock):
@@ -366,7 +367,8 @@ class JsonBlock(SteppedBlock):
     def _pass_over(self, place: int, out: list[Piece]) -> int:
         """Give the JSON as answer that what was held begins, to its end: objects in it are no calls either."""
         self._value = JsonValue()
-        self._value.feed(str(self._undecided), 0)
+        held = str(self._undecided)
+        self._value.feed(held, first_match(_BRACKET, held))
         self._state = "done" if self._value.done or self._value.error is not None else "text"
         self._give_up(None, out)
         return place

@@ -5,7 +5,8 @@
 
 A `LiteralStyle` says which. The arguments go out as the text of a JSON object as they come: literals of the language
 become JSON, strings included. The name goes out once the first argument has shown that this is a call; in a block
-without an opening text, which may be an answer that only begins so, also the request must have such a function.
+without an opening text, which may be an answer that only looks so, also the request must have such a function, if it has any.
+A quote in a string of Python's ends it only if what follows could stand behind a string: models forget to escape it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.coercion import escaped_runs, quoted
 from tokenweir.stream.decode.parsers.json_block import CUT_SHORT, MAX_HEADER
-from tokenweir.stream.decode.parsers.literals import find_escape, json_of_escape, json_of_word
+from tokenweir.stream.decode.parsers.literals import find_escape, json_of_escape, json_of_word, string_ends
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
 from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
@@ -113,6 +114,11 @@ class LiteralBlock(SteppedBlock):
             return []
         if self._state == "broken":
             return [Piece(held, ANSWER, held, malformed=self._reason)]
+        if self._state == "text" and held.startswith(self._quote):  # nothing comes that it could be a part of
+            out: list[Piece] = []
+            end, self._ahead = self._end_string(out), ""
+            rest = self.feed(held[end:], out)
+            return [*out, *self.finish(), *([plain(rest, ANSWER)] if rest else [])]
         if self._state == "between" and not held.strip():
             return [markup(held)]
         return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
@@ -153,7 +159,7 @@ class LiteralBlock(SteppedBlock):
         if text[end] != self._style.brackets[0] or not _NAME.fullmatch(self._name):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
         self._hold_back(text, end, end + 1)
-        if self._bare and self._name not in self._schemas:
+        if self._bare and self._schemas and self._name not in self._schemas:
             return self._release(f"{self._name!r:.80} is no function of the request", end + 1, out)
         self._state = "first"
         return end + 1
@@ -161,17 +167,16 @@ class LiteralBlock(SteppedBlock):
     def _first(self, text: str, place: int, out: list[Piece]) -> int:
         """See whether this is a call: an argument with a name, or none at all."""
         style = self._style
+        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
         rest = text[place:]
-        stripped = rest.lstrip()
-        if not stripped:
-            return self._hold_back(text, place, len(text))
-        if stripped[0] != style.brackets[1]:
-            quote, partial = mark_at(stripped, 0, style.quotes)
+        if rest[0] != style.brackets[1]:
+            quote, partial = mark_at(rest, 0, style.quotes)
             if partial and not quote:
                 return self._wait(text, place)
             if not quote or style.escapes:  # Python's have no quotes
-                key = _KEY.match(stripped)
-                after = stripped[key.end() :].lstrip() if key else stripped
+                key = _KEY.match(rest)
+                after = rest[key.end() :].lstrip() if key else rest
                 if key and not after and key.end() <= MAX_HEADER:
                     return self._wait(text, place)
                 if not key or key.end() > MAX_HEADER or not after.startswith(style.assigns):
@@ -261,9 +266,18 @@ class LiteralBlock(SteppedBlock):
             end, _ = find_mark(text, place, (self._quote,))
             self._string(text[place:end], out)
             return self._wait(text, end)
-        self._string(text[place:end], out)
+        after = end + len(self._quote)
+        ends: bool | None = True
+        if self._style.escapes:
+            ends = string_ends(text, after, self._stack, is_key=self._is_key, in_list=self._in_list)
+        self._string(text[place : end if ends or ends is None else after], out)
+        if ends is None:
+            return self._wait(text, end)
+        return self._end_string(out) + end if ends else after
+
+    def _end_string(self, out: list[Piece]) -> int:
         self._state = "assigns" if self._is_key else "after"
-        return end + self._give(self._quote, '"', out)
+        return self._give(self._quote, '"', out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
         found = _ENDS_WORD(text, place)

@@ -1,4 +1,4 @@
-"""Literals of a programming language as JSON: numbers, constants and the escapes of strings, Python's and JSON's alike."""
+"""Literals of a programming language as JSON: numbers, constants, the escapes and the ends of strings, Python's and JSON's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from tokenweir.stream.decode.parsers.coercion import Types, escaped, json_as_written, json_of
 
 LONGEST_ESCAPE = 10  # characters
+MAX_LOOK = 1024
+"""Characters behind a quote that are looked at to tell whether it ends its string."""
 
 _CONSTANTS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _PYTHON_NUMBER = re.compile(r"[+-]?\d+(?:_\d+)*")
@@ -19,6 +21,9 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)|(?P<mark>[\[\]{}(),:])|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<word>[^\s\[\]{}(),:'"]+)""",
     re.DOTALL,
 )
+_CLOSING = re.compile(r"[\s)\]}]*")
+_CLOSERS = {"a": ")", "(": ")", "[": "]", "{": "}"}
+_ARGUMENT = re.compile(r"\s*(?:\)|[^\s\"'<>()\[\]{},:=]+\s*=|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 
 
@@ -80,6 +85,42 @@ def _json_of_text(text: str) -> str:
         out += escaped(text[place : escape.start()]), json_of_escape(escape[0])
         place = escape.end()
     return "".join([*out, escaped(text[place:])])
+
+
+def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: bool) -> bool | None:
+    """Tell whether a quote ends a string, by what follows it: a model may forget to escape one.
+
+    Args:
+        text: What has come.
+        place: The place behind the quote.
+        stack: The brackets that are open, the arguments' own as `a`.
+        is_key: The string is a key.
+        in_list: The call stands in a list.
+
+    Returns:
+        Whether it does; None if that is not known yet.
+
+    """
+    text = text[place : place + MAX_LOOK]
+    unknown = None if len(text) < MAX_LOOK else False
+    closing = _CLOSING.match(text)
+    end = closing.end() if closing else 0
+    for char in "".join(text[:end].split()):
+        if not stack:
+            return in_list and char == "]"
+        if is_key or char != _CLOSERS[stack[-1]]:
+            return False
+        stack = stack[:-1]
+    if end == len(text):
+        return unknown
+    if is_key:
+        return text[end] == ":"
+    if not stack:
+        return text[end] in ",<" if in_list else text[end] not in "'\"\\"
+    if text[end] != "," or stack[-1] != "a":
+        return text[end] == ","
+    argument = _ARGUMENT.match(text, end + 1)
+    return argument is not None and (unknown if argument["cut"] is not None else True)
 
 
 def find_escape(text: str, place: int) -> tuple[str, bool]:

@@ -14,6 +14,7 @@ import re
 from functools import cache
 from typing import Any, ClassVar, Literal
 
+from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     TOOL_CALL,
@@ -31,6 +32,7 @@ from tokenweir.stream.decode.parsers.literals import json_of_argument
 from tokenweir.stream.decode.parsers.nested_values import nested_json
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
 from tokenweir.stream.decode.parsers.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.value_ends import value_end
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
@@ -42,12 +44,12 @@ class ParameterBlock(SteppedBlock):
     """Splits the text of blocks. A `Block`.
 
     The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "parameters", where a key
-    or the end of the call must come; "key"; "unvalued", between a key and its value; "value begins", at what may stand
-    before the value's own text; "text" and "value", a value that goes out as it comes or when it has closed; "between",
-    after a call; "broken"; and "done".
+    or the end of the call must come; "key"; "unvalued", between a key and its value, and "type", a tag there; "value begins",
+    at what may stand before the value's own text; "text" and "value", a value that goes out as it comes or when it has
+    closed; "object", all arguments as JSON in place of tags; "between", after a call; "broken"; and "done".
     """
 
-    __slots__ = ("_closer", "_depth", "_empty", "_key", "_kind", "_name", "_opener", "_streams")
+    __slots__ = ("_closer", "_depth", "_empty", "_json", "_key", "_kind", "_name", "_opener", "_streams")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
@@ -58,9 +60,11 @@ class ParameterBlock(SteppedBlock):
             "parameters",
             "key",
             "unvalued",
+            "type",
             "value begins",
             "text",
             "value",
+            "object",
             "between",
             "broken",
             "done",
@@ -73,6 +77,7 @@ class ParameterBlock(SteppedBlock):
         "_kind": Literal["schema", "string", "json"],
         "_streams": bool,
         "_empty": bool,
+        "_json": JsonValue,
     }
 
     _style: ParameterStyle
@@ -101,12 +106,15 @@ class ParameterBlock(SteppedBlock):
         self._kind = "schema"  # what says of what type its value is
         self._streams = False  # the value goes out as it comes
         self._empty = True  # the call has no argument so far
+        self._json = JsonValue()  # all arguments, where they are an object rather than tags
 
     @property
     def passage(self) -> Passage | None:
         """The inside of a value: of a string, what is the same in JSON. After a call, white space."""
         if self._state == "between":
             return self._end_passage()
+        if self._state == "object":
+            return Passage("", self._json)
         if self._ahead:
             return None
         if self._state == "text" and not self._undecided.length:
@@ -160,6 +168,8 @@ class ParameterBlock(SteppedBlock):
                 self._state = "tail"
             else:
                 self._announce(out)
+            if mark.endswith("/>"):
+                self._complete("{}", out)
             return end
         return self._wait(text, end)
 
@@ -188,15 +198,35 @@ class ParameterBlock(SteppedBlock):
         mark, partial = mark_at(text, place, filter(None, (style.call_closes, style.closes, style.key_opens)))
         if partial:
             return self._wait(text, place)
+        if self._empty and text[place] == "{":
+            out.append(Piece(self._undecided.take(), TOOL_CALL, "", call=self.call))
+            self._state, self._json = "object", JsonValue()
+            return place
         if not mark:
             return self._break(f"{text[place]!r} stands where a parameter should", place, out)
         end = self._hold_back(text, place, place + len(mark))
         if mark == style.key_opens:
             self._state, self._key = "key", ""
             return end
-        out.append(Piece(self._undecided.take(), TOOL_CALL, "{}" if self._empty else "}", call=self.call))
+        self._complete("{}" if self._empty else "}", out)
+        if mark == style.closes:
+            self._state = "done"
+        return end
+
+    def _complete(self, text: str, out: list[Piece]) -> None:
+        """Give the end of the arguments."""
+        out.append(Piece(self._undecided.take(), TOOL_CALL, text, call=self.call))
         out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
-        self._state = "done" if mark == style.closes else "between"
+        self._state = "between"
+
+    def _in_object(self, text: str, place: int, out: list[Piece]) -> int:
+        end = self._json.feed(text, place)
+        if end > place:
+            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
+        if self._json.error is not None:
+            return self._break(self._json.error, end, out)
+        if self._json.done:
+            self._complete("", out)
         return end
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
@@ -221,14 +251,28 @@ class ParameterBlock(SteppedBlock):
     def _unvalued(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
-        mark, partial = mark_at(text, place, (self._style.value_opens,))
+        mark, partial = mark_at(text, place, filter(None, (self._style.value_opens, *self._style.type_tags[:1])))
         if partial:
             return self._wait(text, place)
+        if mark in self._style.type_tags:
+            self._state = "type"
+            return self._hold_back(text, place, place + len(mark))
         if not mark:
             return self._break(f"{text[place]!r} stands where the value of {self._key!r:.80} should", place, out)
         end = self._hold_back(text, place, place + len(mark))
         self._begin_value(out)
         return end
+
+    def _in_type(self, text: str, place: int, out: list[Piece]) -> int:
+        closer = self._style.type_tags[1]
+        end, mark = find_mark(text, place, (closer,))
+        if end - place > MAX_HEADER:
+            return self._break(f"a type has a name of more than {MAX_HEADER} characters", place, out)
+        if not mark:
+            return self._wait(text, place)
+        self._kind = "string" if text[place:end].strip() in ("string", "str") else "json"
+        self._state = "unvalued"
+        return self._hold_back(text, place, end + len(mark))
 
     def _begin_value(self, out: list[Piece]) -> None:
         """Give the key."""
@@ -260,7 +304,7 @@ class ParameterBlock(SteppedBlock):
         return place + len(mark)
 
     def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
-        end, closer = self._value_end(text, place)
+        end, closer = value_end(self._style, self._closer, text, place)
         out += self._string(text[place:end])
         if not closer:
             return self._wait(text, end)
@@ -272,7 +316,7 @@ class ParameterBlock(SteppedBlock):
         if self._opener:
             end, closer = find_mark(text, place, (self._opener, self._closer))
         else:
-            end, closer = self._value_end(text, place)
+            end, closer = value_end(self._style, self._closer, text, place)
         self._undecided.add(text[place:end])
         if not closer:
             return self._wait(text, end)
@@ -289,33 +333,18 @@ class ParameterBlock(SteppedBlock):
         self._state = "parameters"
         return end + len(closer)
 
-    def _value_end(self, text: str, place: int) -> tuple[int, str]:
-        """Find where a value ends, or may end, and the text that ends it, which is empty if that has not come."""
-        style = self._style
-        found = text.find(self._closer, place)
-        before = len(text) if found < 0 else found
-        places = [at for stop in style.value_stops if (at := text.find(stop, place, before)) >= 0]
-        if places:
-            end = min(places)
-            begin = end - (style.trims and text.endswith("\r", place, end))
-            return begin, text[begin : end + 1]
-        if found < 0:
-            return _possible_end(text, place, self._closer, style.value_stops, style.trims), ""
-        end = found
-        if style.trims and text.endswith("\n", place, found):
-            end = found - 1 - text.endswith("\r\n", place, found)
-        return end, text[end : found + len(self._closer)]
-
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
-        mark, partial = mark_at(text, place, filter(None, (style.closes, style.call_opens, *style.opens)))
+        ends = (style.closes, style.call_closes)  # the latter comes behind an object
+        mark, partial = mark_at(text, place, filter(None, (*ends, style.call_opens, *style.opens)))
         if partial:
             return self._wait(text, place)
-        if mark == style.closes != "":
+        if mark and mark in ends:
             end = self._hold_back(text, place, place + len(mark))
-            self._close(out)
+            out.append(markup(self._undecided.take()))
+            self._state = "done" if mark == style.closes else "between"
             return end
         if mark == style.call_opens != "":
             self._state, self._name = "name", ""
@@ -372,9 +401,11 @@ ParameterBlock.STEPS = {
     "parameters": ParameterBlock._in_parameters,
     "key": ParameterBlock._in_key,
     "unvalued": ParameterBlock._unvalued,
+    "type": ParameterBlock._in_type,
     "value begins": ParameterBlock._value_begins,
     "text": ParameterBlock._in_text,
     "value": ParameterBlock._in_value,
+    "object": ParameterBlock._in_object,
     "between": ParameterBlock._between,
     "broken": ParameterBlock._broken,
 }
@@ -382,19 +413,6 @@ ParameterBlock.STEPS = {
 
 def _key(text: str) -> str:
     return f'"{escaped(text)}"'
-
-
-def _possible_end(text: str, place: int, closer: str, stops: tuple[str, ...], trims: bool) -> int:
-    """Find where the text that ends a value may begin, at the end of what has come."""
-    ends = [closer, *stops]
-    if trims:
-        ends += ["\n" + closer, "\r\n" + closer, *("\r" + stop for stop in stops)]
-    longest = max(map(len, ends)) - 1
-    for at in range(max(place, len(text) - longest), len(text)):
-        rest = text[at:]
-        if any(end.startswith(rest) for end in ends):
-            return at
-    return len(text)
 
 
 @cache

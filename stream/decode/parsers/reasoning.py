@@ -30,14 +30,17 @@ from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
-_CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}(?:(?P<call>[{<])|(?P<cut>\Z))")
+# An object, a tag, or at once a function's name with a tag behind it.
+_CALL_FOLLOWS = re.compile(
+    r"(?P<call>[ \t\r\n]{0,8}[{<]|[\w.\-]{1,64}\n?<)|(?P<cut>(?:[ \t\r\n]{0,8}|[\w.\-]{1,64}\n?)\Z)"
+)
 
 
 class _Rule(NamedTuple):
     """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out.
 
-    It counts "anywhere"; at the "start" of the channel; first on a "line"; at a "call", which is there or where an object
-    or a tag follows; as the "envelope" that begins the answer, or at its "end" if that has begun so.
+    It counts "anywhere"; at the "start" of the channel; first on a "line"; at a "call", which is there or where a call
+    follows; as the "envelope" that begins the answer, or at its "end" if that has begun so.
     What it gives then is always the same piece.
     """
 
@@ -62,6 +65,8 @@ class ReasoningParser(Saved):
         "_begins",
         "_callers",
         "_held",
+        "_label",
+        "_labels",
         "_passages",
         "_rules",
         "_switches",
@@ -75,6 +80,7 @@ class ReasoningParser(Saved):
         "channel": Channel,
         "_held": str,
         "_trim": str,
+        "_label": str,
         "_bare_start": bool,
         "_bare_line": bool,
         "_wrapped": bool,
@@ -94,6 +100,8 @@ class ReasoningParser(Saved):
         style = style_of(style)
         self._rules, self._trimmed, self._switches, self._begins, self._passages = _compiled(style)
         self._callers = style.enders
+        self._labels = dict.fromkeys(style.openers, style.label)
+        self._label = ""  # what may come behind an opener and is cut out with it
         self._trim = ""  # the characters that are cut out until another one comes
         self._held = ""
         self.channel = REASONING if inside and style.separate else ANSWER
@@ -108,11 +116,11 @@ class ReasoningParser(Saved):
     @property
     def passage(self) -> Passage | None:
         """Text without the characters that the tags which count on the channel begin with, and those that switch it."""
-        return None if self._held or self._trim else self._passages[self.channel][self._bare_line]
+        return None if self._held or self._trim or self._label else self._passages[self.channel][self._bare_line]
 
     @property
     def waits(self) -> bool:
-        """Whether a whole text is held that begins a call if a call's first character follows."""
+        """Whether a whole text is held that begins a call if a call follows."""
         return bool(self._held) and self._held.startswith(self._callers)
 
     def has_tags_like(self, texts: Iterable[str]) -> bool:
@@ -138,9 +146,7 @@ class ReasoningParser(Saved):
         if self._held:
             text, self._held = self._held + text, ""
         out: list[Piece] = []
-        sent = seen = 0  # `text` is given up to `sent`, and what is bare known up to `seen`
-        if self._trim:
-            sent = seen = self._cut_space(text, 0, out)
+        sent = seen = self._cut(text, 0, out)  # `text` is given up to `sent`, and what is bare known up to `seen`
         length = len(text)
         while seen < length and (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
@@ -158,8 +164,9 @@ class ReasoningParser(Saved):
                     self._wrapped = rule.at == "envelope"
                 if rule.cut:
                     out.append(rule.markup)
-                    if self._trim:
-                        sent = seen = self._cut_space(text, sent, out)
+                    if rule.tag in self._labels:
+                        self._label, self._trim = self._labels[rule.tag], self._trimmed[rule.then]
+                    sent = seen = self._cut(text, sent, out)
                 else:
                     self.see(rule.tag)
                     sent = place
@@ -179,15 +186,25 @@ class ReasoningParser(Saved):
     def cross(self, tag: str) -> None:
         """Go on behind a whole tag that `passage` named. What has passed before it makes no difference to what follows."""
         self._switch(*self._switches[self.channel][tag])
+        self._label = self._labels.get(tag, "")
 
     def _switch(self, channel: Channel, trim: str) -> None:
         """Go on on the other channel, where nothing has come yet, and without the characters `trim` until another comes."""
         self.channel, self._trim = channel, trim
         self._bare_start = self._bare_line = True
 
-    def _cut_space(self, text: str, place: int, out: list[Piece]) -> int:
-        """Cut out the white space after a closer that the style does without; return the place after it."""
+    def _cut(self, text: str, place: int, out: list[Piece]) -> int:
+        """Cut out what the style does without after a tag, a label and white space; return the place after it."""
         if place == len(text):
+            return place
+        label, self._label = self._label, ""
+        if label.startswith(text[place:]) and len(text) - place < len(label):
+            self._held, self._label = text[place:], label
+            return len(text)
+        if label and text.startswith(label, place):
+            out.append(markup(label))
+            place += len(label)
+        if place == len(text) or not self._trim:
             return place
         end = len(text) - len(text[place:].lstrip(self._trim))
         if end > place:
@@ -198,7 +215,7 @@ class ReasoningParser(Saved):
 
     def finish(self) -> list[Piece]:
         """Do as `flush` does, but give pieces."""
-        held, self._held = self._held, ""
+        held, self._held, self._label = self._held, "", ""
         if not held:
             return []
         self.see(held)

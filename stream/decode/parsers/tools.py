@@ -28,6 +28,7 @@ from tokenweir.stream.decode.parsers.base import (
     mark_at,
     plain,
 )
+from tokenweir.stream.decode.parsers.either_block import EitherBlock
 from tokenweir.stream.decode.parsers.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.parameter_block import ParameterBlock
@@ -87,7 +88,8 @@ class ToolParser(Saved):
             raise ValueError(
                 f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
             )
-        self._block = BLOCKS[style.grammar](style, tool_schemas_of(schemas))
+        reads, functions = BLOCKS[style.grammar], tool_schemas_of(schemas)
+        self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
         self._passages = _passages(style)

@@ -3,16 +3,23 @@
     call:name{zip:90210,days:3}            Gemma 4: a number where the schema wants a string is one
     call:name{zip:<escape>90210<escape>,days:<escape>3<escape>}    FunctionGemma: all values are quoted
 
-What the schema says nothing of is what it looks like. A value that can only be a string goes out as it comes.
+What the schema says nothing of is what it looks like. A string in quotes goes out as it comes; a value that lacks the
+opening one is read to the closing one, or to where another argument follows.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import TOOL_CALL, Piece, find_mark, mark_at
-from tokenweir.stream.decode.parsers.coercion import STRING, Types, json_of, parameter_types
+from tokenweir.stream.decode.parsers.base import TOOL_CALL, Piece, find_mark, first_match, first_of, mark_at
+from tokenweir.stream.decode.parsers.coercion import STRING, Types, json_of, parameter_types, quoted
+from tokenweir.stream.decode.parsers.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.literal_block import LiteralBlock
+from tokenweir.stream.decode.parsers.literals import json_of_argument
+
+_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+_FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
 
 
 class TypedLiteralBlock(LiteralBlock):
@@ -44,13 +51,53 @@ class TypedLiteralBlock(LiteralBlock):
         self._state, self._quote = "quoted", quote
         return place + self._give(quote, "", out)
 
+    def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
+        """Read a value without an opening quote: up to the closing one, or to where another argument, or nothing, follows."""
+        end, quote, known = self._word_end(text, place)
+        if end - place > (room := MAX_HEADER - len(self._word)):
+            end = self._hold_back(text, place, place + room)
+            return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
+        self._word += text[place:end]
+        self._hold_back(text, place, end)
+        if not known:
+            return self._wait(text, end)
+        value = None if quote else self._meant(self._word.rstrip())
+        out.append(Piece(self._undecided.take() + quote, TOOL_CALL, value or quoted(self._word), call=self.call))
+        self._state = "after"
+        return end + len(quote)
+
+    def _word_end(self, text: str, place: int) -> tuple[int, str, bool]:
+        """Find where a value without an opening quote ends or may end, the quote that is there, and whether it does end."""
+        search = first_of((",", "]", "}", *self._style.quotes))
+        while (found := search(text, place)) is not None:
+            place = found.start()
+            quote, partial = mark_at(text, place, self._style.quotes)
+            if quote or partial or text[place] in "]}":
+                return place, quote, not partial
+            if text[place] == "," and (ends := self._ends_at_comma(text, place + 1)) is not False:
+                return place, "", ends is not None
+            place += 1
+        return len(text), "", False
+
+    def _ends_at_comma(self, text: str, place: int) -> bool | None:
+        """Tell whether a value ends before a comma, by what follows that; None if it is not known yet."""
+        if self._stack[-1] == "[":
+            return True
+        quote, partial = mark_at(text, first_match(_OTHER_THAN_SPACE, text, place), self._style.quotes)
+        if quote or partial:
+            return True if quote else None
+        found = _FOLLOWS.match(text, place, place + MAX_HEADER)
+        if found is None or (found["cut"] is not None and len(text) - place >= MAX_HEADER):
+            return False
+        return True if found["cut"] is None else None
+
     def _quoted(self, text: str, place: int, out: list[Piece]) -> int:
         end, quote = find_mark(text, place, (self._quote,))
         self._undecided.add(text[place:end])
         if not quote:
             return self._wait(text, end)
         value = self._undecided.take()
-        out.append(Piece(value + quote, TOOL_CALL, json_of(value, self._types()), call=self.call))
+        out.append(Piece(value + quote, TOOL_CALL, json_of_argument(value, self._types()), call=self.call))
         self._state = "after"
         return end + len(quote)
 
@@ -66,5 +113,6 @@ TypedLiteralBlock.STEPS = {
     **LiteralBlock.STEPS,
     "key": TypedLiteralBlock._in_key,
     "value": TypedLiteralBlock._value,
+    "word": TypedLiteralBlock._in_word,
     "quoted": TypedLiteralBlock._quoted,
 }

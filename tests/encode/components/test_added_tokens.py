@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tokenweir.encode.components.added_tokens import END_NAMES, inferred_end_ids, with_real_ids
@@ -103,7 +103,6 @@ def reference(tok, text, **options):
 
 
 @given(configurations, st.lists(texts, min_size=1, max_size=4), st.booleans())
-@settings(max_examples=400)
 def test_any_configuration_is_huggingfaces(both, configuration, some, add_special_tokens):
     normal = normal_contents(configuration)
     ours, theirs = both(**configuration)
@@ -119,7 +118,6 @@ def test_any_configuration_is_huggingfaces(both, configuration, some, add_specia
 
 
 @given(configurations, st.data())
-@settings(max_examples=400)
 def test_any_ids_decode_as_huggingfaces(both, configuration, data):
     normal_contents(configuration)
     ours, theirs = both(**configuration)

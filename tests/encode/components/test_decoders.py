@@ -13,7 +13,8 @@ import msgspec
 import pytest
 import sentencepiece
 import tokenizers
-from hypothesis import assume, given, settings
+from full_run import share
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tokenizers import decoders as theirs
 
@@ -187,7 +188,6 @@ def library_panics(error):
 
 
 @given(st.one_of(ANY, IN_THE_USUAL_ORDER), st.lists(st.tuples(IDS, IDS, st.booleans()), min_size=5, max_size=5))
-@settings(max_examples=400)
 def test_any_chain_decodes_as_the_library_does(parts, cases):
     try:
         decoder = small(chain(*parts))
@@ -347,7 +347,7 @@ def test_ids_of_real_vocabularies(data, name):
             [library.token_to_id(f"<0x{byte:02X}>") for byte in some] for some in ("é今😀".encode(), range(256))
         ]
         kinds += [[i for i in ids if i is not None] for ids in bytes_of]
-    for _ in range(700):
+    for _ in range(share(700)):
         prompt, ids = ([rng.choice(rng.choice(kinds)) for _ in range(rng.randint(0, 10))] for _ in range(2))
         skip = rng.random() < 0.5
         check(mine, expected, prompt, ids, skip, rng)

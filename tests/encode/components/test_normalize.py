@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from full_run import FULL, share
 from tokenizers import Regex, Tokenizer, models, normalizers
+from unicode_scalars import SCALARS
 
 from tokenweir.encode import _core, spec
 from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
-SCALARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 BERT_FLAGS = [
     {"clean_text": clean, "handle_chinese_chars": chinese, "strip_accents": accents, "lowercase": lower}
     for clean in (True, False)
@@ -100,7 +101,7 @@ ONE_AT_A_TIME = [
 @pytest.mark.parametrize(
     ("normalizer", "context"),
     [(step, "{}") for step in ONE_AT_A_TIME]
-    + [(form, context) for form in ONE_AT_A_TIME[:3] for context in ("e{}\u0323", "\uac00{}\u11a8")],
+    + [(form, context) for form in ONE_AT_A_TIME[:3] for context in ("e{}\u0323", "\uac00{}\u11a8") if FULL],
     ids=str,
 )
 def test_every_scalar(normalizer, context):
@@ -228,7 +229,7 @@ def test_random_text_by_each_normalizer():
 
 def test_random_sequences_of_normalizers():
     rng = random.Random(2)
-    for _ in range(300):
+    for _ in range(share(300)):
         normalizer = sequence(*(random_normalizer(rng) for _ in range(rng.randint(2, 5))))
         check(normalizer, (random_text(rng) for _ in range(25)))
 

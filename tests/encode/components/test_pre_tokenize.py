@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from full_run import share
 
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -35,7 +36,7 @@ def split(pattern, behavior="Isolated", invert=False):
 
 def test_random_pre_tokenizers_on_random_texts():
     pick = random.Random(0)
-    for _ in range(250):
+    for _ in range(share(250)):
         part = cases.random_part(pick)
         huggingface, core, bytes_ = cases.huggingface(part), cases.ours(part).core, cases.ours(part, takes_bytes=True)
         for _ in range(25):

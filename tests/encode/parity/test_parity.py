@@ -10,6 +10,7 @@ import comparison
 import pytest
 import references
 import tokenizers
+from full_run import share
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -48,7 +49,7 @@ def check(rows, minimum):
 @pytest.mark.parametrize("name", comparison.TOKENIZERS)
 def test_real_tokenizers(data, name):
     data(f"tokenizers/{name}")
-    check(comparison.check(data(""), name, fuzz=600, every=400), minimum=900)
+    check(comparison.check(data(""), name, fuzz=share(600), every=400), minimum=share(900))
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "gpt2"])
@@ -60,13 +61,13 @@ def test_a_rank_file_with_its_pattern_spelled_out(data, tmp_path, name):
     tok = Tokenizer.from_file(
         unknown, pattern=reference.definition["pat_str"], special_tokens=reference.definition["special_tokens"]
     )
-    texts = adversarial.strings(300, seed=name, special_tokens=reference.special_tokens)
-    check(comparison.compare(tok, reference, texts.items(), []), minimum=300)
+    texts = adversarial.strings(share(300), seed=name, special_tokens=reference.special_tokens)
+    check(comparison.compare(tok, reference, texts.items(), []), minimum=share(300))
 
 
 @pytest.fixture(scope="module")
 def texts():
-    return adversarial.strings(1000, seed="default", special_tokens=[token.content for token in ADDED])
+    return adversarial.strings(share(1000), seed="default", special_tokens=[token.content for token in ADDED])
 
 
 def unchanged(tok):
@@ -132,8 +133,8 @@ def test_the_embedded_vocabulary(tmp_path, texts, change):
     path = tmp_path / "tokenizer.json"
     tok.save(str(path))
     reference = references.HuggingFace(path)
-    ids = comparison.random_ids("default", reference, 300)
-    check(comparison.compare(Tokenizer.from_file(path), reference, texts.items(), ids), minimum=1300)
+    ids = comparison.random_ids("default", reference, share(300))
+    check(comparison.compare(Tokenizer.from_file(path), reference, texts.items(), ids), minimum=share(1300))
 
 
 def test_the_embedded_vocabulary_as_ranks(texts):
@@ -144,5 +145,5 @@ def test_the_embedded_vocabulary_as_ranks(texts):
     reference = references.OpenAI(definition)
     lines = (base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
     ours = Tokenizer.from_bytes(b"".join(lines), "tiktoken", pattern=CL100K, special_tokens=tok.special_tokens)
-    ids = comparison.random_ids("ranks", reference, 300)
-    check(comparison.compare(ours, reference, texts.items(), ids), minimum=1300)
+    ids = comparison.random_ids("ranks", reference, share(300))
+    check(comparison.compare(ours, reference, texts.items(), ids), minimum=share(1300))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import regex
 import tiktoken
+from full_run import share
 from tokenizers import Regex, pre_tokenizers
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -125,7 +126,7 @@ def matched(automaton: Automaton, text: str) -> list[str]:
 @pytest.mark.parametrize("name", ONIGURUMA)
 def test_oniguruma_patterns_split_as_huggingface_does(name):
     automaton, huggingface = AUTOMATA[name], HuggingFaceSplitter(FAMILIES[name]["pattern"])
-    count = 1500 if automaton.n_states < 100 else 200
+    count = share(1500 if automaton.n_states < 100 else 200)
     for text in systematic_texts(automaton, count) + random_texts(1, count):
         assert spans(automaton, text) == huggingface(text), repr(text)
 
@@ -275,7 +276,7 @@ def test_random_patterns_are_refused_or_right(dialect):
     letters = "abB \n1"
     texts = ["".join(pick.choice(letters) for _ in range(pick.choice([1, 2, 3, 4]))) for _ in range(120)]
     compiled = 0
-    while compiled < 120:
+    while compiled < share(120):
         pattern = random_pattern(pick, 2)
         try:
             automaton = build(pattern, dialect)

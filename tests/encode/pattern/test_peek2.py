@@ -8,8 +8,11 @@ pair of categories on is a question about two automata, and it is answered here 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
+from unicode_scalars import SCALARS
 
 from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.automaton import DEAD, MATCH
@@ -39,38 +42,42 @@ TABLE_1 = [  # as printed; rows are the first category, columns the second
     [2, 2, 2, 2, 2, 2, 2],
 ]
 
-SCALARS = "".join(chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
-AUTOMATA = [build(pattern, "fancy-regex") for pattern in (CL100K, *BRANCHES)]
+
+@cache
+def automata() -> list[Automaton]:
+    """cl100k's, and that of each branch."""
+    return [build(pattern, "fancy-regex") for pattern in (CL100K, *BRANCHES)]
 
 
+@cache
 def joint_symbols() -> list[tuple[int, tuple[int, ...]]]:
     """The category and the class in each automaton, for every combination that some character has."""
     category = np.zeros(len(SCALARS), np.uint8)
     for number, pattern in enumerate(CATEGORIES):
         members = build(pattern, "fancy-regex")
         category[members.classes(SCALARS) == members.classes(_member(members))[0]] = number
-    columns = np.stack([category, *(automaton.classes(SCALARS) for automaton in AUTOMATA)], axis=1)
-    return [(row[0], tuple(row[1:])) for row in np.unique(columns, axis=0).tolist()]
+    columns = np.stack([category, *(automaton.classes(SCALARS) for automaton in automata())], axis=1)
+    _, first = np.unique(columns @ 256 ** np.arange(7), return_index=True)  # rows as numbers, which sort faster
+    return [(row[0], tuple(row[1:])) for row in columns[first].tolist()]
 
 
 def _member(automaton: Automaton) -> str:
     return next(c for c in SCALARS if not automaton.split(c)[0][2])
 
 
-SYMBOLS = joint_symbols()
-END = tuple(automaton.n_classes for automaton in AUTOMATA)
-
-
 def same_first_piece(branch: int, first: int, second: int) -> bool:
     """Whether cl100k and a branch take the same first piece from every text whose first two categories are these."""
-    whole, part = AUTOMATA[0].transitions.tolist(), AUTOMATA[1 + branch].transitions.tolist()
+    whole, part = (automata()[number].transitions.tolist() for number in (0, 1 + branch))
+    end = tuple(automaton.n_classes for automaton in automata())
     queue = [
         (0, 0, True, 0)
     ]  # the two states, whether the longest matches so far are one, characters read (2: or more)
     seen = set(queue)
     for state, other, agree, length in queue:
-        allowed = [classes for category, classes in SYMBOLS if length == 2 or category == (first, second)[length]]
-        for classes in [*allowed, END] if length == 2 else allowed:
+        allowed = [
+            classes for category, classes in joint_symbols() if length == 2 or category == (first, second)[length]
+        ]
+        for classes in [*allowed, end] if length == 2 else allowed:
             cell = whole[state][classes[0]] if state != DEAD else DEAD
             other_cell = part[other][classes[1 + branch]] if other != DEAD else DEAD
             flags = bool(cell & MATCH), bool(other_cell & MATCH)
@@ -101,15 +108,15 @@ def test_the_last_character_is_a_piece_whatever_second_category_it_is_given():
     # The paper leaves the second category open at the end of the text; there is nothing left to decide there.
     for pattern in CATEGORIES:
         letter = _member(build(pattern, "fancy-regex"))
-        assert AUTOMATA[0].split(letter) == [(0, 1, False)]
+        assert automata()[0].split(letter) == [(0, 1, False)]
 
 
 def test_the_seven_categories_are_the_classes_of_the_automaton_but_for_the_letters_of_contractions():
     classes_of: list[set[int]] = [set() for _ in CATEGORIES]
-    for category, classes in SYMBOLS:
+    for category, classes in joint_symbols():
         classes_of[category].add(classes[0])
     assert [len(classes) for classes in classes_of] == [1, 1, 1, 1, 5, 1, 1]
-    assert len(set().union(*classes_of)) == AUTOMATA[0].n_classes == 11
+    assert len(set().union(*classes_of)) == automata()[0].n_classes == 11
     letters = [
         "sdmtSDMT\u017f",
         "lL",
@@ -117,6 +124,6 @@ def test_the_seven_categories_are_the_classes_of_the_automaton_but_for_the_lette
         "eE",
         "abcxyz\u212a\u00e9\u4e2d",
     ]  # 's, 'll, 've and 're, their e, others
-    found = [set(AUTOMATA[0].classes(group).tolist()) for group in letters]
+    found = [set(automata()[0].classes(group).tolist()) for group in letters]
     assert [len(classes) for classes in found] == [1] * 5
     assert set().union(*found) == classes_of[4]

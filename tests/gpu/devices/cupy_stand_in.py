@@ -1,13 +1,15 @@
-"""The installed CuPy as if there were one GPU: `CupyDevice` and all that is built on it run, without a device.
+"""The installed CuPy as if there were two GPUs: `CupyDevice` and all that is built on it run, without a device.
 
 Only what touches a device is replaced, name by name, so what CuPy does not have is not here either. Sources are compiled
 by the real NVRTC; what runs is the kernels of the shim. Arrays are stricter than CuPy's: they take nothing of the host's
-but by `set`, and go there by `get` alone. They are handed to other libraries as CuPy's are, by DLPack. New memory holds
-random bytes.
+but by `set`, and go there by `get` alone; nothing of another device's but by `copy`, and no kernel runs beside its arrays.
+They are handed to other libraries as CuPy's are, by DLPack. New memory holds random bytes.
 """
 
 from __future__ import annotations
 
+import ctypes
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,14 +22,26 @@ MEMORY = 80 << 30
 NAME = "NVIDIA Stand-in"
 _ALIGNMENT = 512  # of what CuPy's pool hands out
 
+awaited: list[int] = []
+"""The events that streams were told to wait for."""
+
+
+_thread = threading.local()
+
+
+def current() -> int:
+    """The number of this thread's current device."""
+    return getattr(_thread, "device", 0)
+
 
 class StandInArray:
-    """A one-dimensional array of the device."""
+    """A one-dimensional array of a device."""
 
-    __slots__ = ("host",)
+    __slots__ = ("device", "host")
 
-    def __init__(self, host: np.ndarray) -> None:
+    def __init__(self, host: np.ndarray, device: int | None = None) -> None:
         self.host = host
+        self.device = current() if device is None else device
 
     size = property(lambda self: self.host.size)
     shape = property(lambda self: self.host.shape)
@@ -38,6 +52,7 @@ class StandInArray:
     def set(self, values: np.ndarray, stream: Any = None) -> None:
         if not isinstance(values, np.ndarray) or (values.dtype, values.shape) != (self.dtype, self.shape):
             raise TypeError(f"set takes a numpy array of {self.shape} {self.dtype}")
+        self.check_current()
         self.host[...] = values
 
     def get(self, out: np.ndarray) -> np.ndarray:
@@ -52,11 +67,18 @@ class StandInArray:
     def __dlpack_device__(self) -> Any:
         return self.host.__dlpack_device__()
 
+    def check_current(self) -> None:
+        if self.device != current():
+            raise ValueError(f"an array of device {self.device} where device {current()} is current")
+
+    def copy(self) -> StandInArray:
+        return StandInArray(self.host.copy())
+
     def view(self, dtype: Any) -> StandInArray:
-        return StandInArray(self.host.view(dtype))
+        return StandInArray(self.host.view(dtype), self.device)
 
     def reshape(self, *shape: int) -> StandInArray:
-        return StandInArray(self.host.reshape(*shape))
+        return StandInArray(self.host.reshape(*shape), self.device)
 
     def tolist(self) -> list[Any]:
         return self.host.tolist()
@@ -67,11 +89,13 @@ class StandInArray:
     def __getitem__(self, part: slice) -> StandInArray:
         if not isinstance(part, slice):
             raise TypeError(f"only slices, not {type(part).__name__}")
-        return StandInArray(self.host[part])
+        return StandInArray(self.host[part], self.device)
 
     def __setitem__(self, part: slice, value: Any) -> None:
         if isinstance(value, np.ndarray):
             raise TypeError("CuPy takes no numpy array here")
+        for array in (self, value) if isinstance(value, StandInArray) else (self,):
+            array.check_current()
         self.host[part] = value.host if isinstance(value, StandInArray) else value
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
@@ -91,8 +115,22 @@ def _zeros(n: int, dtype: Any = float) -> StandInArray:
     return array
 
 
+class _UnownedMemory:
+    def __init__(self, address: int, size: int, owner: object, device: int) -> None:
+        self.device = device
+        self.bytes = (ctypes.c_uint8 * size).from_address(address)
+        self.bytes.owner = owner
+
+
+def _array(shape: tuple[int], dtype: Any, pointer: tuple[_UnownedMemory, int]) -> StandInArray:
+    memory, begin = pointer
+    return StandInArray(np.frombuffer(memory.bytes, dtype, shape[0], begin), memory.device)
+
+
 class _Stream:
     """All streams are one: a call ends when its work is done."""
+
+    ptr = 0
 
     def __init__(self, **_: Any) -> None: ...
 
@@ -104,8 +142,21 @@ class _Stream:
     def __exit__(self, *_: object) -> None: ...
 
 
-class _Device(_Stream):
-    def __init__(self, _number: int | None = None) -> None: ...
+class _Device:
+    """Current while it is entered."""
+
+    def __init__(self, number: int | None = None) -> None:
+        self._number = current() if number is None else number
+
+    def __enter__(self) -> Self:
+        self._before = current()
+        _thread.device = self._number
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _thread.device = self._before
+
+    def synchronize(self) -> None: ...
 
 
 class _Event:
@@ -142,6 +193,7 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
         def load(self, cubin: bytes) -> None:
             if not cubin.startswith(b"\x7fELF"):
                 raise Refused
+            self._device = current()
 
         def get_function(self, name: str) -> Callable[..., None]:
             def launch(grid: tuple[int], block: tuple[int], args: tuple[Any, ...], **_: Any) -> None:
@@ -150,6 +202,11 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
                     raise Refused
                 if wrong := [arg for arg in args if not isinstance(arg, StandInArray | np.generic)]:
                     raise TypeError(f"Unsupported type {type(wrong[0])}")
+                if self._device != current():
+                    raise Refused
+                for arg in args:
+                    if isinstance(arg, StandInArray):
+                        arg.check_current()
                 shim.launch(
                     name, blocks, threads, *(arg.host if isinstance(arg, StandInArray) else arg for arg in args)
                 )
@@ -160,10 +217,11 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
         CUDARuntimeError=real.CUDARuntimeError,
         driverGetVersion=lambda: 13000,
         runtimeGetVersion=lambda: 13020,
-        getDeviceCount=lambda: 1,
-        getDevice=lambda: 0,
+        getDeviceCount=lambda: 2,
+        getDevice=current,
         getDeviceProperties=lambda _: {"name": NAME.encode(), "major": 9, "minor": 0},
         memGetInfo=lambda: (MEMORY, MEMORY),
+        streamWaitEvent=lambda _stream, event: awaited.append(event),
     )
     pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
     stream = _Stream()
@@ -172,6 +230,7 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
             cupy,
             {
                 "empty": _empty,
+                "ndarray": _array,
                 "zeros": _zeros,
                 "get_default_memory_pool": lambda: pool,
             },
@@ -184,6 +243,8 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
                 "Device": _Device,
                 "Stream": _Stream,
                 "Event": _Event,
+                "UnownedMemory": _UnownedMemory,
+                "MemoryPointer": lambda memory, begin: (memory, begin),
                 "Module": Module,
                 "get_current_stream": lambda: stream,
                 "get_elapsed_time": lambda _begin, _end: 0.001,

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ SHIM = Path(__file__).resolve().parents[1] / "shim"
 CORE = Path(__file__).resolve().parents[3] / "encode" / "core"
 
 _FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-U_FORTIFY_SOURCE"]
+ARROW_TYPE = 12
+_one_kernel = Lock()  # at a time, on all devices: its shared memory is static
 _GUARD = 64  # bytes before and after an array
 
 
@@ -46,18 +49,20 @@ class ShimDevice:
 
     name = "shim"
 
-    def __init__(self, sources: Iterable[Path], seed: int = 1) -> None:
+    def __init__(self, sources: Iterable[Path], seed: int = 1, number: int = 0) -> None:
         """Compile kernels, unless that has been done before.
 
         Args:
             sources: The .cu files. They may include headers of encode/core.
             seed: For the order of threads and blocks, and what uninitialised memory holds; TOKENWEIR_SHIM_SEED in the
                 environment makes it another.
+            number: Of several.
 
         Raises:
             ShimError: They do not compile.
 
         """
+        self.number = number
         self.launches: list[tuple[str, int, int]] = []
         self._kernels = {
             name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
@@ -94,6 +99,23 @@ class ShimDevice:
         """A copy of an array."""
         return array.copy()
 
+    def copied(self, array: NDArray[Any]) -> NDArray[Any]:
+        """A copy of another shim's array."""
+        return self.to_device(array)
+
+    def reads(self, kind: int, number: int) -> bool:
+        """Of Arrow's type for devices that are none of the others."""
+        return (kind, number) == (ARROW_TYPE, self.number)
+
+    def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> NDArray[Any]:
+        """Memory of others."""
+        memory = (ctypes.c_uint8 * (n * np.dtype(dtype).itemsize)).from_address(address)
+        memory.owner = owner
+        return np.frombuffer(memory, dtype)
+
+    def wait_for(self, event: int) -> None:
+        """Nothing is ever under way."""
+
     def address(self, array: NDArray[Any]) -> int:
         """Where an array begins."""
         return array.ctypes.data
@@ -116,7 +138,9 @@ class ShimDevice:
         sizes = (ctypes.c_uint32 * len(values))(*[ctypes.sizeof(value) for value in values])
         self.launches.append((kernel, grid, block))
         seed = ctypes.c_uint64(self._seed + 1_000_003 * len(self.launches))
-        if error := self._run_kernel(kernel, grid, block, seed, addresses, sizes, len(values)):
+        with _one_kernel:
+            error = self._run_kernel(kernel, grid, block, seed, addresses, sizes, len(values))
+        if error:
             raise ShimError(f"{kernel}<<<{grid}, {block}>>>: {error.decode()}")
         self._check_guards(kernel)
 

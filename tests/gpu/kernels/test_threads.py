@@ -1,6 +1,6 @@
 """The kernels under ThreadSanitizer: no race between real threads, and a barrier that is missing is one.
 
-KERNEL_THREADS=1 runs all kinds of documents (`scripts/check --threads`); without it, those that take seconds.
+A full run encodes all kinds of documents; others only those that take seconds.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from full_run import FULL
 from threads_device import DOCUMENTS
 
 from tokenweir.gpu.kernels import SOURCES
 
 PROGRAM = Path(__file__).parents[1] / "devices" / "threads_device.py"
-KINDS = (*DOCUMENTS,) if os.environ.get("KERNEL_THREADS") == "1" else ("medium",)
+KINDS = (*DOCUMENTS,) if FULL else ("medium",)
 RACE = "WARNING: ThreadSanitizer: data race"
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
@@ -20,7 +20,6 @@ def feed_all(decoder, ids, logprobs, cuts):
     return [d for a, b in pairwise(places) for d in decoder.feed(ids[a:b], logprobs[a:b])] + decoder.finish()
 
 
-@settings(max_examples=150)
 @given(
     st.data(),
     st.lists(st.sampled_from(WORDS), max_size=12),
@@ -53,7 +52,6 @@ def test_what_comes_with_an_id_leaves_with_it(think_tok, data, words, cuts, opti
     assert [d.token_ids for d in deltas] == [d.token_ids for d in feed_all(plain, ids, logprobs, cuts)]
 
 
-@settings(max_examples=100)
 @given(st.data(), st.lists(st.sampled_from(["Hello", " world", "é", "👩‍👩", "日本", "boxes", "\n"]), max_size=12))
 def test_joined_token_bytes_are_the_text_as_far_as_it_consists_of_whole_tokens(tok, data, words):
     ids = [i for word in words for i in data.draw(st.sampled_from([tok.encode(word), list(word.encode())]))]

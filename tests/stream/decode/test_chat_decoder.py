@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pytest
 from drawn_answers import LongWay
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
@@ -81,7 +81,6 @@ def consumed(deltas):
     return [token_id for delta in deltas for token_id in delta.token_ids]
 
 
-@settings(max_examples=200)
 @given(
     st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
 )
@@ -100,7 +99,6 @@ def test_every_cutting_gives_the_same_and_every_id_travels_once(request, data, o
         assert decoder.ignored == ignored
 
 
-@settings(max_examples=200)
 @given(st.data(), st.sampled_from(["tok", "think_tok", "mistral_tok"]))
 def test_without_thinking_and_stops_the_deltas_are_the_whole_decode(request, data, name):
     tok = request.getfixturevalue(name)
@@ -109,7 +107,6 @@ def test_without_thinking_and_stops_the_deltas_are_the_whole_decode(request, dat
     assert text_of(deltas) == tok.decode(ids)
 
 
-@settings(max_examples=200)
 @given(st.data(), st.lists(st.sampled_from(["\n\n", "ox", "User:", "<", "\n\nU", "日"]), max_size=3), st.booleans())
 def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, include):
     ids = data.draw(some_ids(think_tok))
@@ -131,7 +128,6 @@ def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, in
     assert deltas[-1].stop_reason == stops.matched
 
 
-@settings(max_examples=200)
 @given(st.lists(st.sampled_from(TEXTS + ["ab", "x"])), st.data())
 def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
     ids, ends = [], []
@@ -150,7 +146,6 @@ def test_an_id_is_in_the_delta_with_its_last_byte(tok, words, data):
             place += len(expected)
 
 
-@settings(max_examples=200)
 @given(
     st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=10), st.sampled_from(["tok", "think_tok", "mistral_tok"])
 )
@@ -351,7 +346,6 @@ def test_a_bad_id_loses_nothing_that_came_before(tok):
         ]
 
 
-@settings(max_examples=100)
 @given(st.data(), OPTIONS)
 def test_a_copy_and_a_reset_equal_a_new_object_in_any_state(think_tok, data, options):
     before, after = data.draw(some_ids(think_tok)), data.draw(some_ids(think_tok))

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import chain, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import train
 
@@ -142,7 +142,6 @@ def small(request):
 MODES = st.sampled_from(["eager", "huggingface"])
 
 
-@settings(max_examples=60)
 @given(st.data(), MODES, st.booleans())
 def test_steps_joined_are_the_text(tok, draw, mode, skip):
     options = {"skip_special_tokens": skip, "byte_fallback": mode}
@@ -151,7 +150,6 @@ def test_steps_joined_are_the_text(tok, draw, mode, skip):
     assert "".join(map(stream.step, ids)) + stream.flush() == tok.decode(ids, **options)
 
 
-@settings(max_examples=60)
 @given(st.data(), MODES, st.booleans())
 def test_behind_a_prompt_comes_what_the_whole_text_has_more(tok, draw, mode, skip):
     options = {"skip_special_tokens": skip, "byte_fallback": mode}
@@ -189,7 +187,6 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
 @given(st.data(), OPTIONS, st.lists(st.integers(0, 60), max_size=6))
 def test_every_cutting_gives_the_same_and_every_id_travels_once(tok, draw, options, cuts):
     ids, prompt = draw.draw(some_ids(tok)), draw.draw(some_ids(tok))
@@ -203,7 +200,6 @@ def test_every_cutting_gives_the_same_and_every_id_travels_once(tok, draw, optio
         assert run(decoder, chunks) == one_by_one
 
 
-@settings(max_examples=100)
 @given(st.data(), MODES)
 def test_an_id_goes_with_the_last_of_its_text(tok, draw, mode):
     """What has gone out with the ids of some deltas is what these ids give by themselves."""
@@ -226,7 +222,6 @@ def test_an_id_goes_with_the_last_of_its_text(tok, draw, mode):
         assert taken == fed or late.pending or not tok.decode(ids[taken:fed], byte_fallback=mode)
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_the_answer_is_the_text(tok, draw):
     ids = draw.draw(some_ids(tok))

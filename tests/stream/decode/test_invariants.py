@@ -1,6 +1,6 @@
 """What holds for any ids, however they are cut, under any options: against a plain reading of the rules, one shot, slow.
 
-`EXAMPLES=50000 pytest tests/stream/decode/test_invariants.py` draws that many examples for each test instead of a few.
+`EXAMPLES=50000` draws that many examples for each test.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import anyio
-from drawn_answers import CUTS, SETTINGS, LongWay, answers, cut, run, style_in
+from drawn_answers import CUTS, LongWay, answers, cut, run, style_in
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -149,7 +149,6 @@ class Plainly:
 # -- the invariants ----------------------------------------------------------------------------------------------------
 
 
-@SETTINGS
 @given(st.data(), CUTS)
 def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     tok, ids, options = data.draw(answers(make_tok))
@@ -179,7 +178,6 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
         assert decoder.ignored == len(ids) - consumed
 
 
-@SETTINGS
 @given(st.data(), CUTS)
 def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, places):
     tok, ids, options = data.draw(answers(make_tok))
@@ -234,7 +232,6 @@ def as_deltas(chunks):
     return merge(deltas), carry
 
 
-@SETTINGS
 @given(st.data())
 def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     """After any ids, what has been sent is the longest text with which every continuation begins.

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -12,7 +12,6 @@ from tokenweir.stream.events import Channel
 WORDS = ["<think>", "</think>", "\n", "Hello", "<", "é", "x", "<skip>", "日本", "<eos>"]
 
 
-@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(WORDS), max_size=14),
     st.lists(st.integers(0, 60), max_size=5),

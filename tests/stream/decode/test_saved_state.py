@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from drawn_answers import CUTS, SETTINGS, answers, cut
+from drawn_answers import CUTS, answers, cut
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -22,7 +22,6 @@ def saved(tok, text, **options):
     return decoder.state()
 
 
-@SETTINGS
 @given(st.data(), CUTS)
 def test_saving_and_restoring_at_every_cut_changes_nothing(make_tok, data, places):
     tok, ids, options = data.draw(answers(make_tok))
@@ -115,7 +114,6 @@ def test_every_damaged_byte_is_noticed(tok):
         ChatDecoder.from_state(tok, "text", **SHORT)
 
 
-@SETTINGS
 @given(st.data())
 def test_a_forged_state_is_refused_or_harmless(tok, data):
     """With a check that is right: whatever stands in it, it is refused, or what follows ends or fails as Python does."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import TextError
@@ -34,13 +34,11 @@ def run(stops, pieces):
     return text + stops.flush(), stops.matched
 
 
-@settings(max_examples=200)
 @given(TEXT, STOPS, st.lists(st.integers(0, 30)), st.booleans())
 def test_every_cutting_gives_the_match_that_completes_first(text, stops, cuts, include):
     assert run(StopStrings(stops, include=include), pieces_of(text, cuts)) == whole(text, stops, include)
 
 
-@settings(max_examples=200)
 @given(TEXT, STOPS)
 def test_held_is_the_longest_suffix_that_is_a_proper_prefix_of_a_stop(text, stops):
     matcher, sent = StopStrings(stops), ""
@@ -55,7 +53,6 @@ def test_held_is_the_longest_suffix_that_is_a_proper_prefix_of_a_stop(text, stop
         assert sent + matcher.held == seen
 
 
-@settings(max_examples=200)
 @given(TEXT, STOPS, st.integers(0, 30))
 def test_after_ignored_matches_held_is_still_the_least(text, stops, ignore):
     matcher = StopStrings(stops)
@@ -64,7 +61,6 @@ def test_after_ignored_matches_held_is_still_the_least(text, stops, ignore):
     assert matcher.matched is not None or len(matcher.held) == longest
 
 
-@settings(max_examples=200)
 @given(TEXT, STOPS, st.integers(0, 30))
 def test_ignored_matches_stay_in_the_text_and_may_overlap_the_one_that_counts(text, stops, ignore):
     matcher = StopStrings(stops)
@@ -125,7 +121,6 @@ def test_bad_stops_are_refused():
         StopStrings(["a", "b\ud800"])
 
 
-@settings(max_examples=200)
 @given(st.text("aéà日旦👩", max_size=20), st.lists(st.text("aéà日旦👩", min_size=1, max_size=3), max_size=3), st.data())
 def test_characters_that_share_bytes_are_not_mixed_up(text, stops, data):
     ignore = data.draw(st.integers(0, 20))

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.stream.delivery.merge import ALIGNED_TOKEN_BYTES, DELTA_BYTES, merge, size_of
@@ -69,7 +69,6 @@ def kind(delta):
     return type(delta), delta.index, getattr(delta, "malformed", None), getattr(delta, "call", None)
 
 
-@settings(max_examples=100)
 @given(st.lists(deltas, max_size=12))
 def test_merging_keeps_order_text_and_ids_of_each_answer(parts):
     def flat(some, index):

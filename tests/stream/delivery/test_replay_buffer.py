@@ -1,7 +1,7 @@
 """The last part of a stream: numbers, merging, and the bound."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import DeliveryError
@@ -43,7 +43,6 @@ def test_what_nobody_took_is_not_dropped():
     assert (buffer.first, buffer.bytes) == (2, 0)
 
 
-@settings(max_examples=100)
 @given(st.lists(st.text("abc", min_size=1, max_size=4), max_size=20), st.integers(0, 12), st.data())
 def test_every_number_that_is_kept_gives_the_rest(texts, max_bytes, data):
     buffer = letters(max_bytes)

@@ -9,6 +9,7 @@ import anyio
 import httpx
 import pytest
 from anyio import to_thread
+from full_run import FULL
 from small_prompts import prompts
 
 from tokenweir.encode.errors import EngineError
@@ -71,7 +72,7 @@ async def test_text_and_number_are_the_servers_own(engine, url, small_tok):
     inferred, wrong = 0, 0
     anew = {"cache_prompt": False}  # what is left of an earlier prompt changes the last bits of the sums
     async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
-        for prompt_ids in prompts(small_tok)[25::2]:  # each goes on in its own script
+        for prompt_ids in prompts(small_tok)[25 :: 2 if FULL else 4]:  # each goes on in its own script
             steps = await steps_of(engine, prompt_ids, max_tokens=MAX_TOKENS, temperature=0, extra=anew)
             ids = [token_id for step in steps for token_id in step.ids]
             body = {"prompt": prompt_ids, "n_predict": MAX_TOKENS, "temperature": 0, "return_tokens": True}
@@ -92,7 +93,7 @@ async def test_text_and_number_are_the_servers_own(engine, url, small_tok):
             assert all(a == b for a, b, sure in zip(ids, own["tokens"], certain, strict=True) if sure)
             inferred += len(ids) - sum(certain)
             wrong += whole and ids != own["tokens"]
-    assert inferred > 20  # or the test has not tested anything
+    assert inferred > (20 if FULL else 5)  # or the test has not tested anything
     assert wrong == 0  # what a model writes is what its tokenizer reads, mostly
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -24,7 +24,6 @@ def shown(ids):
 
 
 @given(text=TEXTS, kept=st.integers(1, 3), data=st.data())
-@settings(max_examples=300)
 def test_text_and_number_are_right_however_the_model_has_written_it(text, kept, data):
     """Any tokens that make the text, not only those that the tokenizer would choose."""
     raw, ids = text.encode(), []
@@ -42,7 +41,6 @@ def test_text_and_number_are_right_however_the_model_has_written_it(text, kept, 
 
 
 @given(text=TEXTS)
-@settings(max_examples=100)
 def test_the_tokenizers_own_choice_comes_first(text):
     ids = TOK.encode(text)
     assert LOST.before(ids[-1:], text, len(ids) - 1) == (ids[:-1], ids[-1:])

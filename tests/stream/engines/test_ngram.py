@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError
@@ -65,7 +65,6 @@ def arrays(ids, topics, **others):
     dialogue=st.integers(0, 60),
     context=st.lists(st.integers(0, 9), max_size=ORDER - 1),
 )
-@settings(max_examples=200)
 def test_counts_are_those_of_a_plain_counter(ids, dialogue, context):
     topics = [0 if position < dialogue else 1 for position in range(len(ids))]
     topics[-1] = 1  # the prose
@@ -79,7 +78,6 @@ def test_counts_are_those_of_a_plain_counter(ids, dialogue, context):
 
 
 @given(ids=st.lists(st.integers(0, 9), min_size=ORDER, max_size=60), data=st.data())
-@settings(max_examples=200)
 def test_probabilities_sum_to_one_and_keep_everything_seen_possible(ids, data):
     table = NgramTable(arrays(ids, [0] * (len(ids) - 1) + [1]))
     context = data.draw(st.lists(st.integers(0, 9), max_size=ORDER - 1))

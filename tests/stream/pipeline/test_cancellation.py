@@ -16,6 +16,7 @@ from random import Random
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from full_run import share
 from interrupting import (
     INTERRUPTED,
     LOOPS,
@@ -171,7 +172,7 @@ def test_chat_at_any_pace(tok, loop, engine, monkeypatch):
             async for _ in deltas:
                 await checkpoint()
 
-    for seed in range(12):
+    for seed in range(share(12)):
         monkeypatch.setattr(broadcast, "monotonic", Random(seed).random)
         interrupt_everywhere(loop, by_scope, body, opens=3)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
@@ -89,7 +89,6 @@ def as_deltas(chunks):
     return merge(deltas), carry
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(WORDS), max_size=14),
     st.lists(st.integers(0, 60), max_size=5),
@@ -141,7 +140,6 @@ CALLS = [
 ]
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(CALLS), max_size=10),
     st.lists(st.integers(0, 60), max_size=5),

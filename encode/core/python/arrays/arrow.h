@@ -13,7 +13,8 @@
 namespace tokenweir {
 
 inline bool is_arrow(nb::handle object) {
-  return nb::hasattr(object, "__arrow_c_array__") || nb::hasattr(object, "__arrow_c_stream__");
+  return nb::hasattr(object, "__arrow_c_array__") || nb::hasattr(object, "__arrow_c_stream__") ||
+         nb::hasattr(object, "__arrow_c_device_array__");
 }
 
 template <class T>
@@ -21,6 +22,14 @@ T& arrow_struct(nb::handle capsule, const char* name) {
   auto* found = static_cast<T*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!found) throw nb::python_error();
   return *found;
+}
+
+// Calls `use(schema, array)` for an array wherever it lies.
+template <class Use>
+auto with_device_array(nb::handle object, Use&& use) {
+  const nb::object capsules = object.attr("__arrow_c_device_array__")();
+  return use(arrow_struct<ArrowSchema>(capsules[0], "arrow_schema"),
+             arrow_struct<ArrowDeviceArray>(capsules[1], "arrow_device_array"));
 }
 
 // Calls `begin(schema)` once and then `use(array)` for an array, or for each one of a stream.
@@ -31,6 +40,14 @@ void each_arrow_array(nb::handle object, Begin&& begin, Use&& use) {
     begin(arrow_struct<ArrowSchema>(capsules[0], "arrow_schema"));
     return use(arrow_owned(arrow_struct<ArrowArray>(capsules[1], "arrow_array")));
   }
+  if (!nb::hasattr(object, "__arrow_c_stream__"))
+    return with_device_array(object, [&](const ArrowSchema& schema, ArrowDeviceArray& found) {
+      if (!found.on_host())
+        throw std::invalid_argument("an Arrow array on a device of type " + std::to_string(found.device_type) +
+                                    ", whose memory the CPU does not read");
+      begin(schema);
+      use(arrow_owned(found.array));
+    });
   const nb::object capsule = object.attr("__arrow_c_stream__")();
   auto& stream = arrow_struct<ArrowArrayStream>(capsule, "arrow_array_stream");
   const auto check = [&](int error) {

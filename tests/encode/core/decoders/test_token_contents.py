@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import TokenIdError
@@ -31,7 +31,6 @@ def forms(ids):
 
 
 @given(st.lists(st.one_of(st.integers(97, 122), st.integers(250, SIZE - 1)), max_size=200), st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
 def test_joined_tokens(tok, ids, times):
     ids = ids * times
     contents = [tok.token_bytes(token_id) for token_id in ids]

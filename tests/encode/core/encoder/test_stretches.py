@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from full_run import share
 
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -85,7 +86,7 @@ def assert_same(tokenizer, rng, texts):
 
 @pytest.mark.parametrize("file", ["t5-small/tokenizer.json", "bert-base-uncased/tokenizer.json"])
 def test_real_tokenizers(data, file):
-    assert_same(Tokenizer.from_file(data(f"tokenizers/{file}")), random.Random(1), 1_500)
+    assert_same(Tokenizer.from_file(data(f"tokenizers/{file}")), random.Random(1), share(1_500))
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
@@ -98,7 +99,7 @@ def test_drawn_texts(small, normalizer, pre_tokenizer):
         normalizer=NORMALIZERS[normalizer],
         pre_tokenizer=PRE_TOKENIZERS[pre_tokenizer],
     )
-    assert_same(tokenizer, random.Random(2), 150)
+    assert_same(tokenizer, random.Random(2), share(150))
 
 
 @pytest.mark.parametrize("file", ["t5-small/tokenizer.json", "bert-base-uncased/tokenizer.json"])

@@ -14,6 +14,7 @@ from itertools import pairwise
 import pytest
 import tiktoken
 import tokenizers
+from full_run import share
 
 from tokenweir.encode._core import Bpe, byte_alphabet
 from tokenweir.encode.errors import UnsupportedTokenizerError
@@ -93,7 +94,7 @@ def test_the_reference_is_huggingfaces(both):
 @pytest.mark.parametrize("seed", range(4))
 def test_merges(spell, seed):
     pick = random.Random(seed)
-    for _ in range(150):
+    for _ in range(share(150)):
         letters = pick.sample(LETTERS, pick.randint(1, 4))
         merges = random_merges(pick, letters, pick.randint(1, 30))
         tok = merging_tokenizer(spell, merges)
@@ -105,7 +106,7 @@ def test_merges(spell, seed):
 
 def test_ranks():
     pick = random.Random(5)
-    for _ in range(150):
+    for _ in range(share(150)):
         letters = pick.sample(LETTERS, pick.randint(1, 4))
         tokens = [bytes([byte]) for byte in range(256)]
         tokens += {left + right for left, right in random_merges(pick, letters, pick.randint(1, 30))}
@@ -119,6 +120,24 @@ def test_ranks():
             merged = reference_bpe(text.encode(), splits)
             assert tokens_of(tok, text) == ([text.encode()] if text.encode() in ranks else merged), (ranks, text)
             assert tokens_of(merging, text) == merged, (ranks, text)
+
+
+def test_every_token_as_a_text(spell):
+    """Whether merging makes a token is mostly told before it is first asked, by the merges alone."""
+    pick = random.Random(6)
+    for _ in range(150):
+        merges = random_merges(pick, ["a", "b", "日"][: pick.randint(1, 3)], pick.randint(5, 60))
+        priority = {pair: i for i, pair in enumerate(merges)}
+        tokens = [bytes([byte]) for byte in range(256)] + [left + right for left, right in merges]
+        ranks = {token: rank for rank, token in enumerate(dict.fromkeys(tokens))}
+        splits = {(token[:cut], token[cut:]): rank for token, rank in ranks.items() for cut in range(1, len(token))}
+        tok = merging_tokenizer(spell, merges)
+        ranked = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks, ignore_merges=False)))
+        for token in tokens[256:]:
+            text = token.decode(errors="ignore")
+            if text.encode() == token:
+                assert tokens_of(tok, text) == reference_bpe(token, priority), (merges, text)
+                assert tokens_of(ranked, text) == reference_bpe(token, splits), (merges, text)
 
 
 @pytest.mark.parametrize("letters", [["a", "b"], ["a", "é", "日"], ["日", "本", "😀"]])

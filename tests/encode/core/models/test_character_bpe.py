@@ -11,6 +11,7 @@ import random
 
 import pytest
 import tokenizers
+from full_run import share
 from model_texts import cut, encoded, lines, random_text
 
 from tokenweir.encode import _core
@@ -94,7 +95,7 @@ def assert_same(model, reference, text):
 @pytest.mark.parametrize("seed", range(4))
 def test_random_models(seed):
     pick = random.Random(seed)
-    for _ in range(300):
+    for _ in range(share(300)):
         letters, vocab, merges, options = random_model(pick)
         model, reference = ours(vocab, merges, **options), huggingface(vocab, merges, **options)
         for _ in range(25):

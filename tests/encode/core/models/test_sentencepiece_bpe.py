@@ -11,6 +11,7 @@ import struct
 
 import numpy as np
 import pytest
+from full_run import share
 from model_texts import cut, encoded, lines, random_text
 
 from tokenweir.encode import _core
@@ -100,7 +101,7 @@ def assert_same(model, processor, text):
 @pytest.mark.parametrize("seed", range(4))
 def test_random_models(seed):
     pick = random.Random(seed)
-    for _ in range(250):
+    for _ in range(share(250)):
         letters = pick.sample(LETTERS, pick.randint(1, 6))
         pieces, byte_fallback = random_model(pick, letters)
         model, processor = ours(pieces, byte_fallback), reference(pieces, byte_fallback)

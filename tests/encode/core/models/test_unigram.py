@@ -8,6 +8,7 @@ import struct
 
 import numpy as np
 import pytest
+from full_run import share
 from tokenizers import Tokenizer, models
 
 from tokenweir.encode._core import HuggingFaceUnigram, SentencePieceUnigram
@@ -63,7 +64,7 @@ def huggingface_reference(tokenizer, text):
 def test_huggingface_on_random_vocabularies(seed):
     pick = random.Random(seed)
     errors = 0
-    for _ in range(300):
+    for _ in range(share(300)):
         letters, ties = pick.choice(ALPHABETS), pick.choice(TIES)
         vocab = [
             (random_text(pick, letters, pick.choice([1, 2, 4, 8])), random_score(pick, ties))
@@ -234,7 +235,7 @@ def sentencepiece_reference(pieces, byte_fallback=False):
 @pytest.mark.parametrize("seed", range(4))
 def test_sentencepiece_on_random_vocabularies(seed):
     pick = random.Random(seed)
-    for _ in range(150):
+    for _ in range(share(150)):
         letters, ties = pick.choice(ALPHABETS[:-1]), pick.choice(TIES)
         kinds = pick.choice(
             [[NORMAL], [NORMAL, NORMAL, USER_DEFINED], [NORMAL, UNUSED], [NORMAL, USER_DEFINED, UNUSED]]

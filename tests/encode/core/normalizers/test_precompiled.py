@@ -9,10 +9,12 @@ import runpy
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from full_run import share
+from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import charsmap, charsmap_of, train
 from tokenizers import Tokenizer, models, normalizers
+from unicode_scalars import SCALARS
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.normalize import normalizer_core
@@ -21,7 +23,6 @@ from tokenweir.encode.spec import Precompiled
 
 ROOT = Path(__file__).resolve().parents[4]
 TABLES = ROOT / "encode" / "core" / "normalizers" / "grapheme_tables.h"
-SCALARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 JOINING = [
     *(
         "a",
@@ -139,7 +140,7 @@ def test_random_clusters(any_byte, members):
     check = pair(any_byte)
     pick = random.Random(1)
     names = sorted(members)
-    for _ in range(12_000):
+    for _ in range(share(12_000)):
         parts = []
         for _ in range(pick.randint(1, 8)):
             parts.append(pick.choice(JOINING) if pick.random() < 0.5 else pick.choice(members[pick.choice(names)]))
@@ -174,7 +175,7 @@ def test_random_text(name, members):
     check = pair(charsmap_of(train(normalization_rule_name=name)))
     pick = random.Random(name)
     names = sorted(members)
-    for _ in range(5000):
+    for _ in range(share(5000)):
         parts = []
         for _ in range(pick.randint(1, 10)):
             pool = pick.choice([CHANGING, CHANGING, JOINING, members[pick.choice(names)], "ab c"])
@@ -243,7 +244,6 @@ def test_the_spec_has_it_in_base64():
             normalizer_core(Precompiled(wrong))
 
 
-@settings(max_examples=150)
 @given(text=st.text(st.sampled_from([*"".join(JOINING + CHANGING)]) | st.characters(exclude_categories=["Cs"])))
 def test_any_text(nmt_nfkc, text):
     pair(nmt_nfkc)(text)

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import USER, USER_DEFINED, charsmap, edited, piece, small_model, train
 
@@ -231,7 +231,6 @@ def nmt_nfkc():
     return pair(train())
 
 
-@settings(max_examples=150)
 @given(text=st.text(st.sampled_from([c for part in PARTS for c in part]) | st.characters(exclude_categories=["Cs"])))
 def test_any_text(nmt_nfkc, text):
     ours, theirs = nmt_nfkc

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode._core import JsonValue
@@ -39,7 +39,6 @@ def parses(text):
     return True
 
 
-@settings(max_examples=100)
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]), st.lists(st.integers(0, 99), max_size=4))
 def test_what_json_writes_is_done_in_every_cutting(value, ascii_only, indent, cuts):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
@@ -47,7 +46,6 @@ def test_what_json_writes_is_done_in_every_cutting(value, ascii_only, indent, cu
     assert follow(text, places) == follow(text, range(len(text))) == (len(text), True, None)
 
 
-@settings(max_examples=300)
 @given(NEARLY, st.lists(st.integers(0, 99), max_size=3))
 def test_done_means_that_it_parses_and_nothing_else_does(words, cuts):
     text = "".join(words)
@@ -60,7 +58,6 @@ def test_done_means_that_it_parses_and_nothing_else_does(words, cuts):
         assert not parses(text)
 
 
-@settings(max_examples=100)
 @given(NEARLY, st.integers(0, 99))
 def test_a_copy_goes_on_by_itself(words, cut):
     text = "".join(words)

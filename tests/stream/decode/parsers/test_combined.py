@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from splitting import check_passing, cut, run, told
@@ -94,7 +94,6 @@ WORDS = [
 ]
 
 
-@settings(max_examples=400)
 @given(
     st.lists(st.sampled_from(WORDS), max_size=10),
     st.lists(st.integers(0, 200), max_size=4),
@@ -109,7 +108,6 @@ def test_every_cutting_gives_the_same_pieces(words, places, reasoning, tools, in
     assert run(both(reasoning, tools, inside=inside), cut(text, places)) == whole
 
 
-@settings(max_examples=200)
 @given(st.lists(st.sampled_from([*WORDS, "it is"]), max_size=10))
 def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(words):
     check_passing(both, words, "\n<think>{")

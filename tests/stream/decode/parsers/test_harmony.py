@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 
@@ -172,7 +172,6 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
 @given(st.lists(WORDS, max_size=14), st.lists(st.integers(0, 200), max_size=4), st.sampled_from(["assistant", None]))
 def test_every_cutting_gives_the_same_pieces(words, places, before):
     text = "".join(words)
@@ -185,7 +184,6 @@ def test_every_cutting_gives_the_same_pieces(words, places, before):
             json.loads(arguments)
 
 
-@settings(max_examples=200)
 @given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
 def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(words):
     check_passing(Harmony, words, '{"<|')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from splitting import check_passing, cut, run, split_calls, told
@@ -88,7 +88,6 @@ def _ends_a_value(style, text):
 arguments = st.fixed_dictionaries({}, optional=VALUES)
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(0, 999), max_size=6))
 def test_calls_come_back_however_they_are_cut(style, calls, places):
     calls = [{k: v for k, v in a.items() if not (isinstance(v, str) and _ends_a_value(style, v))} for a in calls]
@@ -105,6 +104,48 @@ def test_calls_come_back_however_they_are_cut(style, calls, places):
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_a_call_without_arguments_is_an_empty_object(style):
     assert split(style, write(style, ("now", {})))["calls"] == [("now", "{}", "complete")]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_arguments_may_be_one_object_in_place_of_tags(style):
+    written = [
+        write(style, ("now", {})).replace(
+            style.call_closes or style.closes, text + (style.call_closes or style.closes), 1
+        )
+        for text in ('\n{"a": ["</x>", 1]}\n', '{"a": 1', '{"a": tru}')
+    ]
+    for text, call in zip(
+        written,
+        [('\n{"a": ["</x>", 1]}'.strip(), "complete"), ('{"a": 1', "malformed"), ('{"a": tru', "malformed")],
+        strict=True,
+    ):
+        whole = run(parser(style), [text])
+        assert run(parser(style), list(text)) == whole
+        got = told(whole)
+        assert [said[1:] for said in got["calls"]] == [call]
+        assert got["answer"] == "" or call[1] == "malformed"
+    check_passing(lambda: parser(style), [written[0][:40], written[0][40:]], written[0])
+
+
+@pytest.mark.parametrize("style", [s for s in STYLES if '"/>' in s.name_ends], ids=lambda style: style.name)
+def test_a_call_may_close_itself(style):
+    opened = style.opens[0] * (style.opens[0] != style.call_opens)
+    text = f'{opened}{style.call_opens}now"/>\n{style.call_opens}f">{style.call_closes}{style.closes}So.'
+    got = split(style, text)
+    assert got["calls"] == [("now", "{}", "complete"), ("f", "{}", "complete")]
+    assert got["answer"] == "So."
+
+
+def test_a_tag_may_say_of_what_type_a_value_is():
+    def call(**values):
+        inner = "".join(
+            f"<ifm|arg_key>{key}</ifm|arg_key>\n<ifm|arg_type>{kind}</ifm|arg_type>\n<ifm|arg_value>{value}</ifm|arg_value>"
+            for key, (kind, value) in values.items()
+        )
+        (got,) = split(TOOL_STYLES["k2-v3"], f"<ifm|tool_call>f{inner}</ifm|tool_call>")["calls"]
+        return json.loads(got[1])
+
+    assert call(whatever=("integer", "3"), other=("string", "3")) == {"whatever": 3, "other": "3"}
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
@@ -127,7 +168,6 @@ def test_a_string_goes_out_as_it_comes(style):
     assert given_.endswith('"abcdef')
 
 
-@settings(max_examples=100)
 @given(st.sampled_from(STYLES), st.data())
 def test_what_may_pass_comes_as_it_is_and_states_are_independent(style, data):
     marks = [*style.marks, "f", "text", "count", "x y", "<", "\n", '"', "\\", "é", "12"]
@@ -135,7 +175,6 @@ def test_what_may_pass_comes_as_it_is_and_states_are_independent(style, data):
     check_passing(lambda: parser(style), words, write(style, ("f", {"text": "x"})))
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(STYLES), st.data(), st.lists(st.integers(0, 999), max_size=6))
 def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, places):
     marks = [*style.marks, *(mark[:-1] for mark in style.marks), "f", "text", "count", " x ", "<", "\n", "12"]

@@ -4,7 +4,7 @@ import re
 from itertools import groupby, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(
     name="short", openers=("<t>", "<u>"), closers=("</t>", "<//t>"), wrappers=("<a>", "\n</a>"), enders=("<c>",)
 )
-CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}[{<]")
+CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}[{<]|[\w.\-]{1,64}\n?<")
 HOSTILE = st.lists(
     st.sampled_from(["{", "<t>", "</t>", "<u>", "<//t>", "<a>", "\n</a>", "<c>", "<", "/", "t", ">", " ", "\n", "ab"]),
     max_size=14,
@@ -89,7 +89,6 @@ def split(parser, pieces):
     return merged((piece.channel, piece.source) for piece in out + parser.finish())
 
 
-@settings(max_examples=300)
 @given(HOSTILE, POLICIES, st.booleans())
 def test_every_cutting_gives_what_the_whole_text_says(words, style, inside):
     text = "".join(words)
@@ -100,7 +99,6 @@ def test_every_cutting_gives_what_the_whole_text_says(words, style, inside):
     assert "".join(piece for _, piece in expected) == text
 
 
-@settings(max_examples=200)
 @given(HOSTILE, POLICIES)
 def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
     parser, seen, sent = ReasoningParser(style), "", ""
@@ -132,6 +130,26 @@ def test_an_envelope_is_cut_out_and_a_mention_of_it_stays():
     assert (
         text("<response>Wrap it in <response>.</response> And </response>") == "Wrap it in <response>. And </response>"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "thought", "answer"),
+    [
+        ("<|channel>thought\nhm<channel|>Hi", "hm", "Hi"),
+        ("<|channel>thought<channel|>Hi", "", "Hi"),
+        ("<|channel>hm<channel|>Hi", "hm", "Hi"),
+        ("<|channel>thousand<channel|>Hi", "thousand", "Hi"),
+        ("<|channel><|channel>thought\nhm<channel|>Hi", "hm", "Hi"),
+        ("<|channel>tho", "tho", ""),
+        ("<|channel>thought\na thought<channel|>thought", "a thought", "thought"),
+    ],
+)
+def test_a_label_may_follow_an_opener(text, thought, answer):
+    for parts in ([text], list(text)):
+        pieces = split(ReasoningParser("gemma4"), parts)
+        assert "".join(piece for _, piece in pieces) == text
+        said = {channel: "".join(piece for on, piece in pieces if on is channel) for channel in (REASONING, ANSWER)}
+        assert said == {REASONING: thought, ANSWER: answer}
 
 
 def test_white_space_after_an_opener_is_cut_out_where_the_style_says_so():

@@ -79,7 +79,8 @@ def test_real_templates_show_styles_and_start_state(name, shown, data):
         ids = prompt.encode(tok)
         assert read_prompt(tok, ids, style).inside == inside
         if style is not None:
-            assert prompt.text.rstrip().endswith(tuple(opener.rstrip() for opener in style.openers)) == inside
+            ending = prompt.text.rstrip().removesuffix(style.label)
+            assert ending.endswith(tuple(opener.rstrip() for opener in style.openers)) == inside
             splitter, _ = find_splitter(tok, ids, style)
             assert splitter.channel is (Channel.REASONING if inside else Channel.ANSWER)
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import ProtocolError
@@ -302,7 +302,6 @@ items = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
 @given(st.dictionaries(field_names, json_values | st.lists(items, max_size=3), max_size=4))
 def test_any_json_is_understood_or_refused(fields):
     try:
@@ -311,7 +310,6 @@ def test_any_json_is_understood_or_refused(fields):
         str(error).encode()
 
 
-@settings(max_examples=100)
 @given(st.text() | st.binary())
 def test_any_frame_is_understood_or_refused(data):
     with pytest.raises(RequestError):

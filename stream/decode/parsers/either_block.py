@@ -1,0 +1,143 @@
+"""A block of tool calls whose style has a form of its own, and JSON beside it: what comes first shows which one is written.
+
+<|tool_call_start|>[name(key="value")]<|tool_call_end|>
+<|tool_call_start|>[{"name": "name", "arguments": {"key": "value"}}]<|tool_call_end|>
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from tokenweir.stream.decode.parsers.base import Block, Passage, Piece, Saved, mark_at
+from tokenweir.stream.decode.parsers.json_block import MAX_HEADER, JsonBlock
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
+
+
+class EitherBlock(Saved):
+    """Splits the text of blocks, each by one of two others that it owns. A `Block`.
+
+    Attributes:
+        call: The number of the call whose name went out last.
+
+    """
+
+    __slots__ = ("_ahead", "_block", "_call_opens", "_chosen", "_json", "_left", "_opener", "_own", "call")
+
+    SAVED: ClassVar[dict[str, Any]] = {"call": int, "_opener": str, "_left": bool, "_ahead": str, "_chosen": bool}
+
+    def __init__(self, own: type[Block], style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Read blocks of a style, in its own form by `own`."""
+        self._own: Block = own(style, schemas)
+        if isinstance(style, ParameterStyle) and style.name_ends:  # the tag of a call has its name in it
+            style = replace(style, call_opens="", call_closes="")
+        self._json: Block = JsonBlock(style, schemas)
+        self._call_opens = tuple(filter(None, (style.call_opens,)))
+        self.begin("", -1)
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block."""
+        self.call = call
+        self._opener = opener
+        self._left = False  # the opening text is left out
+        self._ahead = ""  # not known for what it is
+        self._block: Block | None = None  # the one that reads this block, once that is known
+        self._chosen = False  # that is the one of JSON
+
+    def leave_opener(self) -> None:
+        """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
+        self._left = True
+
+    @property
+    def done(self) -> bool:
+        """Whether the block has ended."""
+        return self._block is not None and self._block.done
+
+    @property
+    def broken(self) -> bool:
+        """Whether what is left of the block goes out as answer."""
+        return self._block is not None and self._block.broken
+
+    @property
+    def held(self) -> str:
+        """The text that has not been given yet."""
+        return self._block.held if self._block else (self._opener * (not self._left)) + self._ahead
+
+    @property
+    def passage(self) -> Passage | None:
+        """What the chosen one says."""
+        return self._block.passage if self._block else None
+
+    def feed(self, text: str, out: list[Piece]) -> str:
+        """Take more text, add what is final to `out`, and return the text after the block."""
+        block = self._block
+        if block is None:
+            self._ahead += text
+            is_json = self._is_json(self._ahead)
+            if is_json is None:
+                return ""
+            text, self._ahead = self._ahead, ""
+            block = self._choose(is_json)
+        text = block.feed(text, out)
+        self.call = block.call
+        return text
+
+    def finish(self) -> list[Piece]:
+        """Give the held text: nothing follows that could end the call."""
+        out: list[Piece] = []
+        block = self._block
+        if block is None:
+            text, self._ahead = self._ahead, ""
+            block = self._choose(is_json=False)
+            block.feed(text, out)
+        return out + block.finish()
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        other = super().copy()
+        other._own, other._json = self._own.copy(), self._json.copy()
+        if self._block is not None:
+            other._block = other._json if self._chosen else other._own
+        return other
+
+    def state(self) -> Any:
+        """Return the state as plain data."""
+        return [super().state(), self._block.state() if self._block else None]
+
+    def restore(self, state: Any) -> None:
+        """Go on in a state that `state` gave."""
+        own, block = msgspec.convert(state, tuple[Any, Any])
+        super().restore(own)
+        self._block = None
+        if block is not None:
+            self._choose(self._chosen).restore(block)
+
+    def _choose(self, is_json: bool) -> Block:
+        """Have the block read by one of the two."""
+        self._chosen = is_json
+        self._block = block = self._json if is_json else self._own
+        block.begin(self._opener, self.call)
+        if self._left:
+            block.leave_opener()
+        return block
+
+    def _is_json(self, text: str) -> bool | None:
+        """Tell whether a block begins with an object, or a list with one; None if that is not known yet."""
+        place = _after_space(text, 0)
+        if self._opener not in self._call_opens:
+            mark, partial = mark_at(text, place, self._call_opens)
+            if partial and len(text) < MAX_HEADER:
+                return None
+            place = _after_space(text, place + len(mark))
+        if text.startswith("[", place):
+            place = _after_space(text, place + 1)
+        if place == len(text):
+            return None if place < MAX_HEADER else False
+        return text[place] == "{"
+
+
+def _after_space(text: str, place: int) -> int:
+    return len(text) - len(text[place:].lstrip())

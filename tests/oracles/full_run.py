@@ -1,0 +1,16 @@
+"""How much of a property a run shows: a slice of it, or with TOKENWEIR_FULL=1 all of it, as in `scripts/check --full`.
+
+EXAMPLES sets how many examples each property test draws.
+"""
+
+from __future__ import annotations
+
+import os
+
+FULL = os.environ.get("TOKENWEIR_FULL") == "1"
+EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "60"))
+
+
+def share(cases: int) -> int:
+    """How many of some random cases a run tries: all of them, or every fourth."""
+    return cases if FULL else -(-cases // 4)
