@@ -1,14 +1,19 @@
-// A growing array of numbers that does not clear what it will overwrite. A large one grows where it is: the system moves
-// its pages, so it never needs the memory of the old and the new one at once.
+// A growing array of numbers that does not clear what it will overwrite. A large one has pages of its own where the system
+// can move them: it grows without the memory of the old and the new one at once, costs what has been written and not its
+// room, and is given back whole. `realloc` does so too, but not once a process has freed large buffers.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <memory>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace tokenweir {
 
@@ -23,9 +28,10 @@ class GrowingBuffer {
     GrowingBuffer(std::move(other)).swap(*this);
     return *this;
   }
+  ~GrowingBuffer() { resize(items_, capacity_ * sizeof(T), 0); }
 
-  T* data() { return items_.get(); }
-  const T* data() const { return items_.get(); }
+  T* data() { return items_; }
+  const T* data() const { return items_; }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   void clear() { size_ = 0; }
@@ -33,7 +39,7 @@ class GrowingBuffer {
   // Room for `n` more items, to be written at the returned place and then added by `advance`.
   T* room(size_t n) {
     if (capacity_ - size_ < n) grow(n);
-    return items_.get() + size_;
+    return items_ + size_;
   }
   void advance(size_t n) { size_ += n; }
 
@@ -49,20 +55,42 @@ class GrowingBuffer {
   }
 
  private:
-  struct Free {
-    void operator()(T* items) const { std::free(items); }
-  };
+  static constexpr size_t kOwnPages = 1 << 20;  // bytes that are worth a call of the system
 
   void grow(size_t n) {
     const size_t capacity = std::max<size_t>(capacity_ * 2, size_ + n + 256);
-    T* const bigger = static_cast<T*>(std::realloc(items_.get(), capacity * sizeof(T)));
-    if (!bigger) throw std::bad_alloc();
-    (void)items_.release();  // freed, or moved
-    items_.reset(bigger);
+    items_ = static_cast<T*>(resize(items_, capacity_ * sizeof(T), capacity * sizeof(T)));
     capacity_ = capacity;
   }
 
-  std::unique_ptr<T[], Free> items_;
+  // The memory with `to` bytes, more than the `from` that it has, perhaps elsewhere. 0 of either: there is none.
+  static void* resize(void* items, size_t from, size_t to) {
+#if defined(__linux__)
+    const bool was_own = from >= kOwnPages;
+    if (was_own && to == 0) {
+      munmap(items, from);
+      return nullptr;
+    }
+    if (to >= kOwnPages) {
+      void* const pages = was_own ? mremap(items, from, to, MREMAP_MAYMOVE)
+                                  : mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (pages == MAP_FAILED) throw std::bad_alloc();
+      if (was_own || from == 0) return pages;
+      std::memcpy(pages, items, from);
+      std::free(items);
+      return pages;
+    }
+#endif
+    if (to == 0) {
+      std::free(items);
+      return nullptr;
+    }
+    void* const moved = std::realloc(items, to);
+    if (!moved) throw std::bad_alloc();
+    return moved;
+  }
+
+  T* items_ = nullptr;
   size_t size_ = 0, capacity_ = 0;
 };
 

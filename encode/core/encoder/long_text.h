@@ -40,7 +40,7 @@ class LongText {
 
  private:
   static constexpr ptrdiff_t kOverlap = 2048;  // bytes in which neighbours may meet
-  static constexpr size_t kPart = 1 << 18;     // the least bytes of a part
+  static constexpr size_t kLeastPart = 1 << 18, kMostPart = 1 << 22;  // bytes; the ids of a part are there twice at the end
 
   // The piece that begins at `at` is the first one whose ids come behind `count` ids of its part.
   struct Mark {
@@ -58,7 +58,7 @@ class LongText {
   void part(size_t threads) {
     const uint8_t *p = frame_.start, *end = frame_.end;
     const size_t n = static_cast<size_t>(end - p);
-    const ptrdiff_t size = static_cast<ptrdiff_t>(std::max(kPart, n / (4 * threads) + 1));
+    const ptrdiff_t size = static_cast<ptrdiff_t>(std::clamp(n / (4 * threads) + 1, kLeastPart, kMostPart));
     while (p < end) {
       const uint8_t* next = end - p > size ? p + size : end;
       while (next < end && utf8_continues(*next)) next++;
@@ -111,7 +111,9 @@ class LongText {
   }
 
   void join(IdBuffer& ids) {
-    size_t from = 0;  // the ids of a part before this one are none of the text's
+    size_t from = 0, all = 0;  // the ids of a part before `from` are none of the text's
+    for (const Part& part : parts_) all += part.ids.size();
+    ids.room(all);
     for (size_t i = 0;; i++) {
       size_t until = parts_[i].ids.size(), next_from = 0;
       const bool last = parts_[i].stopped == frame_.end;

@@ -108,7 +108,7 @@ void bind_encoder(nb::module_& m) {
              const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
-            return id_array(call.w->ids.data(), call.w->ids.size());
+            return id_array(call.w->ids);
           },
           "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(

@@ -84,12 +84,12 @@ PyObject* usual_or_function(PyObject* self, PyObject* const* args, size_t n, PyO
 }
 
 PyObject* call_encode(PyObject* self, PyObject* const* args, size_t n, PyObject* keywords) {
-  const auto result = [](PyEncoder& encoder, const IdBuffer& ids) -> nb::object { return encoder.to_list(ids); };
+  const auto result = [](PyEncoder& encoder, IdBuffer& ids) -> nb::object { return encoder.to_list(ids); };
   return usual_or_function(self, args, n, keywords, result);
 }
 
 PyObject* call_encode_array(PyObject* self, PyObject* const* args, size_t n, PyObject* keywords) {
-  const auto result = [](PyEncoder&, const IdBuffer& ids) { return id_array(ids.data(), ids.size()); };
+  const auto result = [](PyEncoder&, IdBuffer& ids) { return id_array(ids); };
   return usual_or_function(self, args, n, keywords, result);
 }
 

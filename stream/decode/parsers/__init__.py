@@ -24,7 +24,8 @@ named by the style's `grammar`. To add calls that are written in another way tha
    tags is told of each by `cross`, when the core has found it. A block names no others than those that end it, and
    `ToolParser` ends it then; `SteppedBlock` has the passage for that.
 5. Put the class into `tools.BLOCKS` under the grammar's name, and rows into `TOOL_STYLES`. Fields that only this grammar
-   needs may stand in a subclass of `ToolStyle`.
+   needs may stand in a subclass of `ToolStyle`. With `or_json`, a style's
+   blocks may have JSON in them instead, which `EitherBlock` tells by what comes first.
 
 `tests/stream/splitting.py` has what every splitter is tested with: `run` (any cutting, nothing lost), `check_passing`
 (what passes, copies, saved states) and `told` (what a reader makes of the pieces). `tests/stream/decode/test_invariants.py`

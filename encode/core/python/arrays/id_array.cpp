@@ -3,6 +3,10 @@
 
 #include "python/arrays/id_array.h"
 
+#include <utility>
+
+#include "encoder/workspace.h"
+
 namespace tokenweir {
 
 namespace {
@@ -33,12 +37,18 @@ void load_numpy() {
   if (!table) throw nb::python_error();
 }
 
-nb::object id_array(const int32_t* ids, size_t n) {
+nb::object id_array(IdBuffer& ids) {
+  const size_t n = ids.size();
+  if (n > Workspace::kMaxKept) {
+    auto* const owner = new IdBuffer(std::move(ids));
+    const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<IdBuffer*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, int32_t>(owner->data(), {n}, capsule));
+  }
   const Py_ssize_t shape = static_cast<Py_ssize_t>(n);
   const nb::object array = nb::steal(reinterpret_cast<New>(table[kNew])(
       static_cast<PyTypeObject*>(table[kArrayType]), 1, &shape, kInt32, nullptr, nullptr, 0, 0, nullptr));
   if (!array.is_valid()) throw nb::python_error();
-  if (n > 0) std::memcpy(reinterpret_cast<ArrayHead*>(array.ptr())->data, ids, n * sizeof *ids);
+  if (n > 0) std::memcpy(reinterpret_cast<ArrayHead*>(array.ptr())->data, ids.data(), n * sizeof(int32_t));
   return array;
 }
 

@@ -79,3 +79,22 @@ def test_added_tokens_and_guarded_text(scanned):
     several, alone = (scanned.encode_batch([text], threads=threads, **options)[0] for threads in (3, 1))
     assert np.array_equal(several, alone)
     assert (several == scanned.token_to_id(token)).sum() == 1
+
+
+def test_the_array_of_a_long_text_is_the_caller_s(scanned):
+    """Beyond 2^20 ids an array takes the memory that they were written to, which outlives what made it."""
+    text = " the house" * 600_000
+    ids = scanned.encode_array(text)
+    assert len(ids) > 1 << 20
+    expected = ids.copy()
+    ids[:] = 7
+    assert np.array_equal(scanned.encode_array(text), expected)
+    assert (ids == 7).all()
+    assert (ids.dtype, ids.ndim, ids.flags.c_contiguous) == (np.int32, 1, True)
+    assert scanned.encode(" the house" * 600_000) == expected.tolist()
+
+
+def test_arrays_outlive_their_tokenizer():
+    text = " the house" * 600_000
+    arrays = [Tokenizer.default().encode_array(text) for _ in range(3)]
+    assert all(np.array_equal(ids, arrays[0]) for ids in arrays)
