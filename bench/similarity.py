@@ -31,10 +31,10 @@ from shared.table1 import PAPER, Ids, prompts, similarities
 
 from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.blockbpe import unsplit
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoder import MODES, GpuEncoder
 from tokenweir.gpu.kernels import kernel_sources
+from tokenweir.gpu.modes.blockbpe import unsplit
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 from references import HuggingFace

@@ -12,16 +12,16 @@ from typing import Any, Literal, NoReturn, TypedDict, Unpack
 from tokenweir.encode import _core
 from tokenweir.encode.options import AffixOptions
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.blockbpe import BlockBpeBatch
-from tokenweir.gpu.characters import CharacterBatch
 from tokenweir.gpu.device import CupyDevice, Device
-from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.lane import Lane, Mode
+from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
+from tokenweir.gpu.modes.characters import CharacterBatch
+from tokenweir.gpu.modes.exact import ExactBatch
+from tokenweir.gpu.modes.unigram import UnigramBatch
+from tokenweir.gpu.modes.wordpiece import WordPieceBatch
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
-from tokenweir.gpu.unigram import UnigramBatch
-from tokenweir.gpu.wordpiece import WordPieceBatch
 
 
 class ModeOptions(TypedDict, total=False):
@@ -91,7 +91,7 @@ class GpuEncoder:
 
     In exact mode the ids are those of the tokenizer's own `encode_batch`. A document that the kernels cannot do exactly
     (`stats.on_cpu` says why) is encoded by the CPU and put in its place. In blockbpe mode they are those of the paper
-    that `tokenweir.gpu.blockbpe` names, and so are those of the CPU.
+    that `tokenweir.gpu.modes.blockbpe` names, and so are those of the CPU.
 
     Attributes:
         tokenizer: Whose ids they are.

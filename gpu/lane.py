@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.arrow import DeviceDocuments
-from tokenweir.gpu.batch import MAX_BYTES
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.modes.batch import MAX_BYTES
 from tokenweir.gpu.texts import Part, Texts
 
 MAX_BATCH_BYTES = 512 << 20

@@ -12,8 +12,8 @@ from shared.table1 import PAPER, prompts, similarities
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.blockbpe import BlockBpeBatch
-from tokenweir.gpu.exact import ExactBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
+from tokenweir.gpu.modes.exact import ExactBatch
 
 BLOCKS = (256, 512, 1024)
 MERGE_BATCHES = ((64, 2048), (64, 4096), (1024, 128), (1024, 256))

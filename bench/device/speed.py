@@ -19,9 +19,9 @@ from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, lane
-from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.exact import ExactBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
+from tokenweir.gpu.modes.exact import ExactBatch
 
 LANGUAGES = ("English", "Chinese", "code")
 BATCHES = {"1024 x 2 KB": (1024, 2048), "64 x 4 KB": (64, 4096), "1 x 4 KB": (1, 4096), "64 MB": (1024, 65536)}

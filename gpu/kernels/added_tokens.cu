@@ -5,7 +5,7 @@
 
 namespace tokenweir::added {
 
-// Added tokens that are searched for at once; gpu/tables.py fills it.
+// Added tokens that are searched for at once; gpu/modes/tables.py fills it.
 struct AddedTokenTables {
   static constexpr uint32_t kOdd = 0x80000000;  // in `ids`: it is more than its content
 

@@ -7,7 +7,7 @@
 
 namespace tokenweir::characters {
 
-// gpu/characters.py fills it.
+// gpu/modes/characters.py fills it.
 struct CharacterTables {
   SplitPairs pairs;
   uint64_t space;  // what a space stands for

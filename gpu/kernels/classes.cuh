@@ -19,7 +19,7 @@ constexpr uint32_t kLengthShift = 5;
 constexpr uint8_t kInside = kNoClass;           // a character
 constexpr uint8_t kOutside = kNoClass | kBegins;  // of all text that is cut
 
-// One stage of the pre-tokenizer; gpu/tables.py fills it.
+// One stage of the pre-tokenizer; gpu/modes/tables.py fills it.
 struct CutTables {
   static constexpr uint32_t kMaxCells = 2048;
   static constexpr uint8_t kNotInert = 0x80;  // beside a class: form C may change a text with this character

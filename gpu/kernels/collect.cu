@@ -1,6 +1,6 @@
 // From ids that stand where their tokens begin in the text to ids one after the other, and where each document begins.
-#include "block.cuh"
 #include "documents.cuh"
+#include "tiles.cuh"
 
 namespace tokenweir::collect {
 
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(256)
               uint32_t* tiles, uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::collect;
-  __shared__ uint32_t warps[32], is_last;
+  __shared__ TileWords words;
   const Documents documents{offsets, n_documents, refusals, counters};
   const uint32_t word = blockIdx.x * kThreads + threadIdx.x;
   uint32_t bits = word < n_words ? tokens[word] : 0;
@@ -36,26 +36,10 @@ extern "C" __global__ void __launch_bounds__(256)
     bits = kept(documents, word, bits);
     tokens[word] = bits;
   }
-  const Place place = block_scan(__popc(bits), warps);
+  const Place place = block_scan(__popc(bits), words.warps);
   if (word < n_words) before[word] = place.before;
-  if (threadIdx.x == 0) {
-    tiles[blockIdx.x] = place.total;
-    __threadfence();
-    is_last = atomicAdd(&counters[kBlocksDone], 1u) == gridDim.x - 1;
-  }
-  __syncthreads();
-  if (!is_last) return;
-  __threadfence();
-  const volatile uint32_t* const counted = tiles;  // by other blocks
-  uint32_t sum = 0;
-  for (uint32_t first = 0; first < gridDim.x; first += kThreads) {
-    const uint32_t tile = first + threadIdx.x;
-    const Place among = block_scan(tile < gridDim.x ? counted[tile] : 0, warps);
-    if (tile < gridDim.x) tiles[tile] = sum + among.before;
-    sum += among.total;
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) counters[kIds] = sum;
+  uint32_t sum;
+  if (add_up_tiles(place.total, tiles, &counters[kBlocksDone], words, sum) && threadIdx.x == 0) counters[kIds] = sum;
 }
 
 // out[i]: the ids in their order. out_offsets[n_documents + 1]: where each document begins among them. Blocks beyond the

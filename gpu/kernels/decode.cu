@@ -2,7 +2,7 @@
 //
 // What each id stands for is a place in a table of bytes. The sizes, added up, say where it goes. The first tokens of a
 // text may stand for something else, which one thread a text looks after; they are few.
-#include "block.cuh"
+#include "tiles.cuh"
 #include "device/device_content.h"
 
 namespace tokenweir::decoding {
@@ -78,38 +78,19 @@ extern "C" __global__ void __launch_bounds__(256)
     count_bytes(const tokenweir::Content* contents, uint32_t n, uint32_t* before, int64_t* tiles, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::decoding;
-  __shared__ uint32_t warps[32], is_last;
+  __shared__ TileWords words;
   const auto size_of = [&](uint32_t i) { return i < n && !contents[i].skipped() ? contents[i].size() : 0; };
   const uint32_t begin = blockIdx.x * kTile + threadIdx.x * kEach;
   uint32_t size = 0;
   for (uint32_t i = begin; i < begin + kEach; i++) size += size_of(i);
-  const Place place = block_scan(size, warps);
+  const Place place = block_scan(size, words.warps);
   uint32_t at = place.before;
   for (uint32_t i = begin; i < begin + kEach && i < n; i++) {
     before[i] = at;
     at += size_of(i);
   }
-  if (threadIdx.x == 0) {
-    tiles[blockIdx.x] = place.total;
-    __threadfence();
-    is_last = atomicAdd(&counters[kBlocksDone], 1u) == gridDim.x - 1;
-  }
-  __syncthreads();
-  if (!is_last) return;
-  __threadfence();
-  const volatile int64_t* const counted = tiles;  // by other blocks
-  int64_t sum = 0;
-  for (uint32_t first = 0; first < gridDim.x; first += kThreads) {  // a tile may have 31 bits, so their sum takes two scans
-    const uint32_t tile = first + threadIdx.x;
-    const uint32_t bytes = tile < gridDim.x ? static_cast<uint32_t>(counted[tile]) : 0;
-    const Place low = block_scan(bytes & 0xFFFF, warps);
-    __syncthreads();
-    const Place high = block_scan(bytes >> 16, warps);
-    if (tile < gridDim.x) tiles[tile] = sum + low.before + (int64_t{high.before} << 16);
-    sum += low.total + (int64_t{high.total} << 16);
-    __syncthreads();
-  }
-  if (threadIdx.x > 0) return;
+  int64_t sum;
+  if (!add_up_tiles(place.total, tiles, &counters[kBlocksDone], words, sum) || threadIdx.x > 0) return;
   tiles[gridDim.x] = sum;
   counters[kBytesLow] = static_cast<uint32_t>(sum);
   counters[kBytesHigh] = static_cast<uint32_t>(sum >> 32);

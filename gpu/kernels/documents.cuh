@@ -7,7 +7,7 @@
 
 namespace tokenweir {
 
-// Bits; the host gives them their words (gpu/exact.py).
+// Bits; the host gives them their words (gpu/modes/exact.py).
 enum Refusal : uint32_t {
   kInvalidUtf8 = 1,
   kNotSurelyNfc = 2,

@@ -25,7 +25,7 @@ enum Control : uint32_t {
   kRefused,  // only some texts are guarded: its document is refused
 };
 
-// gpu/unigram.py fills it.
+// gpu/modes/unigram.py fills it.
 template <class Score>
 struct UnigramTables {
   static constexpr Score kMaxSum = 100000;  // of SentencePiece: beyond it sums begin anew

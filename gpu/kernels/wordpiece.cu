@@ -19,7 +19,7 @@ enum Kind : uint32_t {
 };
 constexpr uint32_t kKindShift = 24, kCharacter = 0xFFFFFF;
 
-// gpu/wordpiece.py fills it.
+// gpu/modes/wordpiece.py fills it.
 struct WordPieceTables {
   const uint16_t* index;  // [0x1100]
   const uint32_t* pages;  // [page][256]: a kind and a character

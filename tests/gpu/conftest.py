@@ -12,8 +12,8 @@ from shim_device import ShimDevice
 
 from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import CupyDevice
-from tokenweir.gpu.exact import ExactBatch
 from tokenweir.gpu.kernels import kernel_sources
+from tokenweir.gpu.modes.exact import ExactBatch
 
 
 def _devices():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.modes.batch import Batch
 
 
 def test_more_tiles_than_a_block_has_threads(device_of):

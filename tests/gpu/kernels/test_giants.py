@@ -13,7 +13,7 @@ from small_tokenizers import SPELLS, random_merges, small
 from tokenweir.encode.spec import PreTokenizerSequence, Split
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.exact import Passage
+from tokenweir.gpu.modes.exact import Passage
 
 LINES = PreTokenizerSequence((Split(pattern=Pattern(Regex=r"[^\n]+|\n"), behavior="Isolated"), SPELLS))
 """A line is a piece."""

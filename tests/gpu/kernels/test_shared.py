@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.gpu import batch, blockbpe, exact, shared, tables
+from tokenweir.gpu import shared
 from tokenweir.gpu.kernels import SOURCES
+from tokenweir.gpu.modes import batch, blockbpe, exact, tables
 from tokenweir.gpu.shared import constants, fields
 
 

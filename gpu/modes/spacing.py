@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.modes.batch import THREADS, Batch
 from tokenweir.gpu.shared import constants
 
 SIGN = "\u2581"

@@ -16,7 +16,7 @@ from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.exact import ExactBatch
+from tokenweir.gpu.modes.exact import ExactBatch
 
 DOCUMENTS = 100_000 if FULL else 2000  # adversarial ones, which all vocabularies share
 FAMILIES = {

@@ -27,8 +27,8 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.blockbpe import BlockBpeBatch, unsplit
 from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.modes.blockbpe import BlockBpeBatch, unsplit
 
 
 def run(batch, device, texts, **options):

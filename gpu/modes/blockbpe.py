@@ -23,11 +23,11 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.modes.batch import Batch
+from tokenweir.gpu.modes.tables import ModelTables
 from tokenweir.gpu.shared import constants
-from tokenweir.gpu.tables import ModelTables
 
 DOCUMENT_BYTES = 1 << 16
 """Bytes of a document, unless told otherwise: its time grows with the square of its length."""

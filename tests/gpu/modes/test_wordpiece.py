@@ -21,7 +21,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.wordpiece import WordPieceBatch, characters
+from tokenweir.gpu.modes.wordpiece import WordPieceBatch, characters
 
 ODD = "it has a character that normalizing makes several of, or may move"
 CASED = BertNormalizer(lowercase=False)

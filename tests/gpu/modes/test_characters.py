@@ -27,7 +27,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.characters import CharacterBatch
+from tokenweir.gpu.modes.characters import CharacterBatch
 
 SIGN = "it has a U+2581"
 ODD = "it has an added token that takes white space along or wants no word beside it"

@@ -13,7 +13,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.tables import ExactTables
+from tokenweir.gpu.modes.tables import ExactTables
 
 NONE = 0xFFFFFFFF
 EMPTY = 2**64 - 1

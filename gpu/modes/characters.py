@@ -31,13 +31,13 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import THREADS
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
-from tokenweir.gpu.exact import REASONS, MergingBatch, Passage
+from tokenweir.gpu.modes.batch import THREADS
+from tokenweir.gpu.modes.exact import REASONS, MergingBatch, Passage
+from tokenweir.gpu.modes.spacing import EACH, FIRST, NOWHERE, SIGN, begin_texts, check_added, with_spaces
+from tokenweir.gpu.modes.tables import SearchTables, bpe_fields
 from tokenweir.gpu.shared import fields
-from tokenweir.gpu.spacing import EACH, FIRST, NOWHERE, SIGN, begin_texts, check_added, with_spaces
-from tokenweir.gpu.tables import SearchTables, bpe_fields
 
 
 class CharacterBatch(MergingBatch):

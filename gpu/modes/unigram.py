@@ -19,13 +19,13 @@ from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import Metaspace, Precompiled, SentencePieceNormalizer, WhitespaceSplit
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
-from tokenweir.gpu.exact import REASONS, ModelBatch
+from tokenweir.gpu.modes.batch import THREADS, Batch
+from tokenweir.gpu.modes.exact import REASONS, ModelBatch
+from tokenweir.gpu.modes.spacing import EACH, NOWHERE, SIGN, begin_texts, check_added, with_spaces
+from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
-from tokenweir.gpu.spacing import EACH, NOWHERE, SIGN, begin_texts, check_added, with_spaces
-from tokenweir.gpu.tables import SearchTables, paged
 
 _CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
 

@@ -18,12 +18,12 @@ from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, WordPiece
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
-from tokenweir.gpu.exact import REASONS, ModelBatch
+from tokenweir.gpu.modes.batch import Batch
+from tokenweir.gpu.modes.exact import REASONS, ModelBatch
+from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
-from tokenweir.gpu.tables import SearchTables, paged
 
 _CONSTANTS = constants("wordpiece.cu")
 _WORD, _ALONE, _SPACE, _GONE, _ODD = (_CONSTANTS[f"k{kind}"] for kind in ("Word", "Alone", "Space", "Gone", "Odd"))

@@ -30,7 +30,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.unigram import UnigramBatch
+from tokenweir.gpu.modes.unigram import UnigramBatch
 
 SIGN = "it has a U+2581"
 ODD = "it has a character that normalizing makes several of, or may move"

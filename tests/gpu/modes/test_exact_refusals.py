@@ -27,9 +27,9 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.blockbpe import BlockBpeBatch
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.exact import ExactBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
+from tokenweir.gpu.modes.exact import ExactBatch
 
 VALID = ["", "a", "\0", "é 日本", "👨‍👩‍👧‍👦", "I'm <|im_start|> here\n\n", "=" * 100]
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.batch import THREADS, Batch
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.modes.batch import THREADS, Batch
+from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
-from tokenweir.gpu.tables import ExactTables
 
 PIECE_BYTES = 1 << 16
 """Bytes of a piece, or from one sure boundary to the next, unless told otherwise: one thread or block goes through it."""
