@@ -49,6 +49,8 @@ WARM_UP = 1.5
 class StepEngine:
     """Gives every stream a token each 1/50 s by one timer; a stream that is slow finds its tokens waiting."""
 
+    runs_ahead = True
+
     def __init__(self, tokens: int, ids: Callable[[str], list[int]]) -> None:
         self._tokens = tokens
         self._ids = ids

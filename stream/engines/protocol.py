@@ -112,9 +112,11 @@ class Engine(Protocol):
     Closing the generator (`aclose()`) cancels the generation at once. An engine that can generate several answers to one
     prompt together says so by an attribute `parallel = True`, and then tells them apart by `EngineStep.index`.
 
-    Two more attributes are read where an engine has them. `supports` is the set of `Sampling`'s fields that it honours
+    Three more attributes are read where an engine has them. `supports` is the set of `Sampling`'s fields that it honours
     besides those that end an answer, so that others can be refused before it is asked; one without it is given everything.
-    `context_size` is the most ids that prompt and answer may have together.
+    `context_size` is the most ids that prompt and answer may have together. `runs_ahead = True` says that the engine goes on
+    while its generator is not asked, and gives all ids since then at once, as vLLM's `AsyncLLM` does: a busy server then
+    asks it once a frame.
     """
 
     def generate(

@@ -32,10 +32,15 @@ class Cancellable(AsyncIterator[Any]):
     Args:
         source: What to read. It is owned and closed here.
         last: What comes if it is cancelled.
+        runs_ahead: Whether the source goes on while it is not asked; see `Engine`.
+
+    Attributes:
+        runs_ahead: As given.
 
     """
 
-    def __init__(self, source: AsyncIterable[Any], last: Iterable[Any]) -> None:
+    def __init__(self, source: AsyncIterable[Any], last: Iterable[Any], *, runs_ahead: bool = False) -> None:
+        self.runs_ahead = runs_ahead
         self._source = Owned(source)
         self._last = iter(last)
         self._cancelled = False
@@ -43,6 +48,7 @@ class Cancellable(AsyncIterator[Any]):
         self._interrupted = False  # the task, by `cancel`
         self._cancelling = 0  # how often others had cancelled it before
         self._breath_due = math.inf
+        self._pause: asyncio.Future[None] | None = None
 
     def cancel(self) -> None:
         """End it, at any time and from any task of its event loop; nothing happens if it has ended."""
@@ -53,6 +59,13 @@ class Cancellable(AsyncIterator[Any]):
         elif waiting is not None and not self._interrupted and waiting is not asyncio.current_task():
             self._interrupted, self._cancelling = True, waiting.cancelling()
             waiting.cancel()
+
+    def pause(self, until: asyncio.Future[None]) -> None:
+        """Leave the source's next wait alone until a future is done: its reader is woken once for all that comes meanwhile.
+
+        It is for a source that runs ahead, under asyncio; what has come already is given at once.
+        """
+        self._pause = until
 
     async def aclose(self) -> None:
         """Close the source, once."""
@@ -66,10 +79,10 @@ class Cancellable(AsyncIterator[Any]):
 
     @coroutine  # every `async def` between would add a frame to every wait
     def __anext__(self) -> Generator[Any, Any, Any]:
+        if self._breath_due != math.inf and monotonic() >= self._breath_due and not self._cancelled:
+            self._breath_due = math.inf
+            yield from checkpoint().__await__()
         if not self._cancelled:
-            if self._breath_due != math.inf and monotonic() >= self._breath_due:
-                self._breath_due = math.inf
-                yield from checkpoint().__await__()
             try:
                 if self._loop is None:
                     with CancelScope() as self._waiting:  # noqa: ASYNC100 - trio's scopes are its own
@@ -110,10 +123,24 @@ class Cancellable(AsyncIterator[Any]):
                 return end.value
             suspended = True
             try:
-                argument = yield wanted
+                if self._pause is None or wanted is None:  # which asks for a turn of the loop only
+                    argument = yield wanted
+                else:
+                    argument = yield from self._wait_paused(wanted)
                 step = steps.send
             except BaseException as error:  # noqa: BLE001 - it is for those who wait
                 step, argument = steps.throw, error
+
+    def _wait_paused(self, wanted: asyncio.Future[Any]) -> Generator[Any, Any, Any]:
+        """Await the pause, and then what the source waits for, unless that has come."""
+        pause, self._pause = self._pause, None
+        assert pause is not None
+        try:
+            yield from pause
+        except asyncio.CancelledError:
+            if not wanted.cancel():  # as a task does with what it waits for
+                raise
+        return None if wanted.done() else (yield wanted)
 
     def _take_back(self, task: asyncio.Task[Any]) -> bool:
         """Undo the cancellation of `cancel`, if there was one; whether nobody else has cancelled the task since."""
@@ -149,6 +176,15 @@ class Deltas(Stage[Delta]):
         self.prompt_ids = prompt_ids
         super().__init__(read_through(self.source, part), self.source)
         self._cancellable = engines
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether it is of one engine, which runs ahead, so that `pause` may be called."""
+        return len(self._cancellable) == 1 and self._cancellable[0].runs_ahead
+
+    def pause(self, until: asyncio.Future[None]) -> None:
+        """Ask for no more before a future is done, but for what is there already."""
+        self._cancellable[0].pause(until)
 
     def cancel(self) -> None:
         """Stop the engine; what was held still comes, and for each answer a `Finish`, reason "cancelled", with its usage.

@@ -322,4 +322,5 @@ def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> 
         hint = "; SyncEngine makes one of a blocking generator" if isinstance(source, Generator) else ""
         given = f"{type(engine).__name__}.generate() gave {type(source).__name__}"
         raise EngineError(f"{given}, not an async iterable{hint}")
-    return Cancellable(source, [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)])
+    last = [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)]
+    return Cancellable(source, last, runs_ahead=getattr(engine, "runs_ahead", False))

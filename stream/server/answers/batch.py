@@ -2,7 +2,8 @@
 
 A token goes at once if the last ones went long enough ago. If not, it waits, as the id that it is, for the next token that
 comes after that time; and a timer that all answers share sees to it that it does not wait much longer. So most tokens of a
-busy server cost a place in a list, and a call of the decoder, a delta, an event and a frame are for several.
+busy server cost a place in a list, and a call of the decoder, a delta, an event and a frame are for several. An engine that
+runs ahead is not even asked until the next frame is due.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Batch:
         self._deltas: list[Delta] = []
         self._due = -math.inf
         self._timed = False
+        self._pauses = answer.runs_ahead
 
     def add(self, item: Any) -> None:
         """Take what the engine gave."""
@@ -86,6 +88,8 @@ class Batch:
             self._deltas = [*deltas]
             return
         self._due = now + self._pacer.interval
+        if self._pauses and self._pacer.busy:
+            self._answer.pause(self._pacer.reach(self._due))
         if deltas:
             self._give(deltas)
 

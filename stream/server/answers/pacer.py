@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from time import monotonic, thread_time
 
 TICK = 0.004
@@ -14,6 +15,8 @@ EASY = 0.55
 """The load up to which events go as often as they may."""
 SHARE = 0.2
 """What a look counts for beside those before it: one in five."""
+BUSY = 2
+"""How many times the shortest interval makes a worker a busy one."""
 
 
 class Pacer:
@@ -31,11 +34,13 @@ class Pacer:
 
     Attributes:
         interval: The same at the present load.
+        busy: Whether it is long enough to hold several tokens of most streams.
 
     """
 
     def __init__(self, least: float = 0.0, most: float = 0.0) -> None:
         self.interval = least
+        self.busy = False
         self._least = least
         self._most = max(least, most) if least else 0.0
         self._ticks: dict[int, list[Callable[[], object]]] = {}
@@ -52,6 +57,12 @@ class Pacer:
         else:
             calls.append(call)
 
+    def reach(self, when: float) -> asyncio.Future[None]:
+        """A future that is done at a time of `time.monotonic`."""
+        reached = asyncio.get_running_loop().create_future()
+        self.call_at(when, partial(_finish, reached))
+        return reached
+
     def _fire(self, tick: int) -> None:
         for call in self._ticks.pop(tick):
             call()
@@ -66,12 +77,13 @@ class Pacer:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-        self.interval = self._least
+        self.interval, self.busy = self._least, False
 
     def see(self, load: float) -> None:
         """Take a look into account; `load` is above 1 if the loop was late as well."""
         busy = min(1.0, max(0.0, (load - EASY) / (1 - EASY)))
         self.interval += SHARE * (self._least + busy * (self._most - self._least) - self.interval)
+        self.busy = self.interval > BUSY * self._least
 
     def _look(self) -> None:
         took, worked = monotonic() - self._looked, thread_time() - self._worked
@@ -81,3 +93,8 @@ class Pacer:
     def _look_later(self) -> None:
         self._looked, self._worked = monotonic(), thread_time()
         self._looking = asyncio.get_running_loop().call_later(LOOK, self._look)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

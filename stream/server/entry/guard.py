@@ -55,6 +55,7 @@ class Guard:
         origin = headers.get(b"origin")
         extra = _cors(origin) if self._gate.is_foreign(origin) else ()
         try:
+            _check_host(headers, scope.get("http_version"))
             self._check_names(headers, origin)
             if (
                 scope["type"] == "http"
@@ -109,8 +110,11 @@ class _Headers:
     def __init__(self, scope: Any) -> None:
         self._headers = scope["headers"]
 
+    def all(self, name: bytes) -> list[bytes]:
+        return [value for key, value in self._headers if key == name]
+
     def get(self, name: bytes) -> str | None:
-        values = [value for key, value in self._headers if key == name]
+        values = self.all(name)
         return b", ".join(values).decode("latin-1") if values else None
 
 
@@ -137,6 +141,13 @@ async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) ->
         kind = "websocket.http.response"
     await send({"type": f"{kind}.start", "status": error.status, "headers": headers})
     await send({"type": f"{kind}.body", "body": b"" if scope.get("method") == "HEAD" else body})
+
+
+def _check_host(headers: _Headers, version: str | None) -> None:
+    """Refuse what names no host, or several, as RFC 9112, 3.2, has it; in HTTP/1.0 a request may name none."""
+    given = len(headers.all(b"host"))
+    if given > 1 or (given == 0 and version == "1.1"):
+        raise RequestError(f"the request has {given} Host headers; HTTP/1.1 wants one", code="invalid_host")
 
 
 def _check_content_type(headers: _Headers) -> None:

@@ -174,6 +174,23 @@ async def test_a_handshake_with_a_body_is_refused(more):
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("begin", "hosts", "status"),
+    [
+        (b"GET /health HTTP/1.1\r\nConnection: close\r\n", 1, b"200"),
+        (b"GET /health HTTP/1.1\r\nConnection: close\r\n", 0, b"400"),
+        (b"GET /health HTTP/1.1\r\nConnection: close\r\n", 2, b"400"),
+        (b"GET /health HTTP/1.0\r\n", 0, b"200"),
+        (HANDSHAKE.replace(b"Host: 127.0.0.1\r\n", b""), 0, b"400"),
+    ],
+)
+async def test_a_request_names_one_host(begin, hosts, status):
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        answer = await sent(server, begin + b"Host: 127.0.0.1\r\n" * hosts + b"\r\n")
+        assert answer.partition(b" ")[2].startswith(status)
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("piece", [b"", b"x"], ids=["empty", "of one byte"])
 async def test_a_message_of_very_many_frames_is_refused(piece):
     begin, more = (bytes([opcode, 0x80 | len(piece), 0, 0, 0, 0]) + piece for opcode in (1, 0))

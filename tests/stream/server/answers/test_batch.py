@@ -217,6 +217,47 @@ async def test_the_tokens_of_a_batch_are_decoded_in_one_call(monkeypatch):
         assert stream.texts == ["a", " and" * 5]
 
 
+async def test_an_engine_that_runs_ahead_is_asked_once_a_frame_of_a_busy_server(monkeypatch):
+    monkeypatch.setattr(Engine, "runs_ahead", True, raising=False)
+    async with streaming(monkeypatch) as stream:
+        engine, clock = stream.engine, stream.clock
+        await engine.give("a")
+        await engine.give("b")
+        assert stream.texts == ["a"] and engine.waiting == 0  # the loop has time: it is asked at once
+        clock.busy = True
+        clock.go_on(INTERVAL)
+        await engine.give("c")
+        assert stream.texts == ["a", "bc"]
+        await engine.give("d")
+        clock.go_on(INTERVAL - 1)
+        await engine.give("")
+        assert stream.texts == ["a", "bc"] and engine.waiting > 0  # and is left alone until the next frame is due
+        clock.go_on(1)
+        await engine.give("")
+        assert stream.texts == ["a", "bc", "d"] and engine.waiting == 0
+
+
+@pytest.mark.parametrize("sampling", [{"n": 2}, {}], ids=["several answers", "one answer"])
+async def test_an_engine_that_does_not_run_ahead_is_always_asked(monkeypatch, sampling):
+    if sampling:
+        monkeypatch.setattr(Engine, "runs_ahead", True, raising=False)
+    async with streaming(monkeypatch, **sampling) as stream:
+        stream.clock.busy = True
+        for _ in range(3):
+            await stream.engine.give("a")
+        assert stream.engine.waiting == 0
+
+
+async def test_cancelling_does_not_wait_for_the_next_frame(monkeypatch):
+    monkeypatch.setattr(Engine, "runs_ahead", True, raising=False)
+    async with streaming(monkeypatch) as stream:
+        stream.clock.busy = True
+        await stream.engine.give("a")
+        stream.generation.cancel()
+        await stream.until_ended()
+        assert stream.texts == ["a"] and stream.finish.reason is FinishReason.CANCELLED
+
+
 async def test_a_stop_string_between_two_tokens_stops_the_engine(monkeypatch):
     async with streaming(monkeypatch, stop=["X"]) as stream:
         for item in ("a", "b", "X", "c"):

@@ -61,6 +61,19 @@ def test_the_interval_grows_with_the_load_between_its_bounds():
     assert settled(pacer, 3.0) == pytest.approx(0.1)
 
 
+def test_a_worker_is_busy_while_its_interval_is_long():
+    pacer = Pacer(0.01, 0.1)
+    settled(pacer, EASY)
+    assert not pacer.busy
+    settled(pacer, 1.0)
+    assert pacer.busy
+    pacer.stop()
+    assert not pacer.busy
+    pacer = Pacer(0.2, 0.2)
+    settled(pacer, 1.0)
+    assert not pacer.busy  # a long wait that was asked for says nothing of the load
+
+
 def test_one_look_is_not_the_last_word():
     pacer = Pacer(0.01, 0.1)
     pacer.see(1.0)
