@@ -132,10 +132,25 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if len(self.frames) < MOST_FRAMES:
             super().handle_cont(event)
             return
-        self._over = True
         self.frames.clear()
         self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")
         self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        """Say what is wrong, and read what still comes: a connection that is closed over unread bytes is reset.
+
+        That would lose the close frame for a client that is still sending. It has `CLOSE_TIMEOUT` to close.
+        """
+        if self.close_sent:
+            return
+        close = self.conn.close_sent
+        assert close is not None
+        self._over = self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        if self.transport.can_write_eof():  # not over TLS
+            self.transport.write_eof()
+        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
 
     def handle_close(self, event: Any) -> None:
         self._over = True

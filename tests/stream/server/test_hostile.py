@@ -7,7 +7,7 @@ import threading
 
 import httpx
 import pytest
-from serving import TOK, Endless, Script, fetch, say, serving, socket_to, until
+from serving import TOK, Endless, Script, eventually, fetch, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
 from tokenweir.stream.server.http.endpoints import Endpoints
@@ -165,6 +165,22 @@ KEY = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAA
 HANDSHAKE = f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\n{KEY}Sec-WebSocket-Version: 13\r\n".encode()
 
 
+async def told(server, *parts):
+    """The frames that a server answers on a websocket to bytes, up to its end of the connection, which must be clean."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    async with asyncio.timeout(20):
+        writer.write(HANDSHAKE + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        await eventually(lambda: not server._uvicorn.server_state.connections)
+    return answer
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize("more", [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n"])
 async def test_a_handshake_with_a_body_is_refused(more):
@@ -195,13 +211,20 @@ async def test_a_request_names_one_host(begin, hosts, status):
 async def test_a_message_of_very_many_frames_is_refused(piece):
     begin, more = (bytes([opcode, 0x80 | len(piece), 0, 0, 0, 0]) + piece for opcode in (1, 0))
     async with serving(Script("fine", "<|im_end|>")) as server:
-        answer = await sent(server, HANDSHAKE + b"\r\n", begin, *[more * 1000] * 1000)
-        if answer:  # else the server's last words were lost with what it did not read
-            assert answer.endswith(b"\x03\xf1a message of more than %d frames" % MOST_FRAMES)
-        assert not server._uvicorn.server_state.connections
+        answer = await told(server, begin, *[more * 1000] * 1000)
+        assert answer.endswith(b"\x03\xf1a message of more than %d frames" % MOST_FRAMES)
     async with serving(Script("fine", "<|im_end|>")) as server, socket_to(server) as websocket:
         await websocket.send([*json.dumps({"type": "response.create", "input": "hi"})])  # each character in its own
         await until(websocket, "response.completed")
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_is_still_sending_hears_that_its_message_is_too_large():
+    size = 1 << 22
+    begin = bytes([0x81, 0xFF]) + struct.pack("!Q", size) + bytes(4)
+    async with serving(Script(), limits=Limits(max_message_bytes=100)) as server:
+        answer = await told(server, begin, *[bytes(1 << 16)] * (size >> 16))
+        assert answer[2:].startswith(struct.pack("!H", 1009) + b"frame with 4194304 bytes")
 
 
 @pytest.mark.asyncio
