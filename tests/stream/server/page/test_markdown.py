@@ -4,6 +4,7 @@ import random
 
 import pytest
 import pytest_asyncio
+from full_run import share
 from page_in_browser import Script, answer, chatting, says, send
 
 LIBRARY = """async () => {
@@ -205,11 +206,12 @@ async def test_markup_stays_text(browser):
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("part", ["[", "> "])
 async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
-    engine = Script(part * (100_000 // len(part)), "<|im_end|>")
-    async with chatting(browser, engine, max_output_tokens=100_000) as page:
+    length = share(100_000)
+    engine = Script(part * (length // len(part)), "<|im_end|>")
+    async with chatting(browser, engine, max_output_tokens=length) as page:
         await send(page, "hi")
-        await answer(page).locator(".stats").wait_for(timeout=60_000)
-        assert len(await answer(page).locator(".answer").text_content()) >= 100_000 - len(part)
+        await answer(page).locator(".stats").wait_for(timeout=600_000)  # ms; a minute for all of it on a busy machine
+        assert len(await answer(page).locator(".answer").text_content()) >= length - len(part)
         engine.parts = ("fine", "<|im_end|>")
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "fine")
