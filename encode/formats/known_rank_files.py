@@ -103,6 +103,8 @@ _QWEN = KnownRankFile(
 # or of nothing else; at the edges of these parts their ids may differ from those of the whole text.
 _KIMI = KnownRankFile("Kimi", KIMI_PATTERN, reserved=256)
 
+_MAX_ID_DIGITS = 9  # real ids have six; `int` refuses more than 4,300
+
 _BY_FILE = {
     "gpt2.tiktoken": _R50K,
     "r50k_base.tiktoken": _R50K,
@@ -152,7 +154,8 @@ def recognise(
     for known, by in _candidates(name, tokenizer_config, code):
         if known is not None:
             named = tokenizer_config.get("added_tokens_decoder")
-            ids = frozenset(int(key) for key in named if key.isdecimal()) if isinstance(named, dict) else frozenset()
+            keys = named if isinstance(named, dict) else ()
+            ids = frozenset(int(key) for key in keys if key.isdecimal() and len(key) <= _MAX_ID_DIGITS)
             return None if any(key in config for key in known.not_with) else Recognised(known, by, ids)
     return None
 
