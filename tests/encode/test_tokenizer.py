@@ -383,6 +383,13 @@ def test_more_added_tokens(tok):
     assert tok.encode_with_offsets("<s> ").offsets[0] == (0, 3)
 
 
+def test_one_token_is_not_several(tok):
+    with pytest.raises(TypeError, match=r"^tokens must be several tokens, not one str: write with_added_tokens\(\[token\]\)"):
+        tok.with_added_tokens("<n>")
+    with pytest.raises(TypeError, match=r"^a token is a str or an AddedToken, not int"):
+        tok.with_added_tokens(["<n>", 5])
+
+
 def test_more_added_tokens_do_not_move_those_that_play_a_role(small):
     spec = small().spec
     tok = Tokenizer.from_spec(
