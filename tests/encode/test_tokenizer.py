@@ -384,7 +384,9 @@ def test_more_added_tokens(tok):
 
 
 def test_one_token_is_not_several(tok):
-    with pytest.raises(TypeError, match=r"^tokens must be several tokens, not one str: write with_added_tokens\(\[token\]\)"):
+    with pytest.raises(
+        TypeError, match=r"^tokens must be several tokens, not one str: write with_added_tokens\(\[token\]\)"
+    ):
         tok.with_added_tokens("<n>")
     with pytest.raises(TypeError, match=r"^a token is a str or an AddedToken, not int"):
         tok.with_added_tokens(["<n>", 5])
