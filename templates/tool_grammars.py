@@ -99,6 +99,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
 
     Attributes:
+        leads: Texts that may stand before `call_opens` and are markup too.
         name_ends: Texts that end the function's name and belong to it. One in `/>` ends the call as well.
         name_stops: Texts that end it as well and are something else.
         name_tail: A text after the name up to which all is markup; empty if there is none.
@@ -121,6 +122,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "parameters"
+    leads: tuple[str, ...] = ()
     name_ends: tuple[str, ...] = ()
     name_stops: tuple[str, ...] = ()
     name_tail: str = ""
@@ -140,7 +142,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         """All texts of the markup."""
         keys = (self.key_opens, *(text for text, _ in self.key_closes))
         values = (*self.type_tags, self.value_opens, self.value_closes, *self.verbatim, self.nests)
-        return (*super().marks, *self.name_ends, self.name_tail, *keys, *values)
+        return (*super().marks, *self.leads, *self.name_ends, self.name_tail, *keys, *values)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -89,7 +89,7 @@ class JsonBlock(SteppedBlock):
         self._tagged = bool(opener) and opener not in style.doubtful
         self._head = 0  # where in what is undecided a header begins
         self._begun = False  # the name of the call that is being read has gone out
-        self._in_list = False
+        self._in_list = style.lists and opener.endswith("[")
         self._after_mark = opener == style.call_opens != ""  # the text before a call has come
 
     @property

@@ -141,6 +141,7 @@ CASES = [
     (None, "step3", False, '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="look"><steptml:parameter name="at">if a < b:\n  c</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', "", "", [("look", {"at": "if a < b:\n  c"})]),
     (None, "hermes", False, '<tool_call>\n{"name": "now"}\n</tool_call>\n' + HERMES, "", "", [("now", {}), COUNT]),
     (None, "nemotron", False, "<TOOLCALL>[1, 2]</TOOLCALL>", "", "<TOOLCALL>[1, 2]</TOOLCALL>", []),
+    (None, "step3", False, '<｜tool_calls_begin｜><｜tool_call_begin｜><steptml:invoke name="now"></steptml:invoke><｜tool_call_end｜><｜tool_sep｜><｜tool_call_begin｜><steptml:invoke name="look"><steptml:parameter name="at">C:\\Bern "x"</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>\n\nDone.', "", "Done.", [("now", {}), ("look", {"at": 'C:\\Bern "x"'})]),
     # GLM, Spark 2.5 and Ling 3
     ("think", "glm", True, "I must.\n" + glm("look", ("at", "Bern")), "I must.", "", [LOOK]),
     ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
@@ -155,6 +156,11 @@ CASES = [
     (None, "glm", False, glm("plan", ("steps", r'["C:\\a", "x\\n"]'), between=""), "", "", [("plan", {"steps": ["C:\\a", "x\\n"]})]),
     (None, "glm", False, glm("look", ("at", "two\nlines"), between=""), "", "", [("look", {"at": "two\nlines"})]),
     (None, "glm", False, "So." + glm("now") + "\n" + glm("count", ("of", "3")), "", "So.", [("now", {}), COUNT]),
+    (None, "glm", False, 'So.<tool_call>look>{"at": "Bern"}<tool_call>count>{"of": 3}', "", "So.", [LOOK, COUNT]),
+    (None, "glm", False, '<tool_call>look\n{"at": "Bern"}</tool_call>', "", "", [LOOK]),
+    ("think", "glm", True, 'I must.<tool_call>maps/look>{"at": "Bern"}</tool_call>', "I must.", "", [("maps/look", {"at": "Bern"})]),
+    ("think", "iquest-coder", True, "Hm\n" + glm("look", ("at", "Bern")).replace("tool_call", "iquestcoder_tool_call"), "Hm", "", [LOOK]),
+    ("solar-open2", "solar-open2", True, "Hm<|think:end|>So.<|tool_call:start|>look\n<|tool_arg:start|>at<|tool_arg:value|>Bern\n<|tool_call:<|tool_arg:end|>\n<|tool_call:end|><|tool_call:start|>count\n<|tool_arg:start|>of<|tool_arg:value|>3<|tool_arg:end|>\n<|tool_call:end|>", "Hm", "So.", [("look", {"at": "Bern\n<|tool_call:"}), COUNT]),
     # DeepSeek
     ("think", "deepseek-v3.2", True, "Hm</think>\n\n" + dsml("function_calls", ("look", [("at", "true", "Bern")])), "Hm", "", [LOOK]),
     ("think", "deepseek-v3.2", False, dsml("function_calls", ("count", [("of", "false", "3")])), "", "", [COUNT]),
@@ -209,6 +215,9 @@ CASES = [
     (None, "hunyuan-v3-preview", False, "<tool_calls><tool_call>now</tool_call><tool_call>look<arg_key>at</arg_key><arg_value>Bern</arg_value></tool_call></tool_calls>", "", "", [("now", {}), LOOK]),
     # JSON in tags: Hermes, Qwen, ERNIE 4.5, Granite 4, Reka, MiMo
     (None, "hermes", False, "So.\n" + HERMES + "\n" + HERMES_2, "", "So.", [COUNT, LOOK]),
+    (None, "hermes", False, '<tool_call>\n[{"name": "count", "arguments": {"of": 3}}, {"name": "now"}]\n</tool_call>', "", "", [COUNT, ("now", {})]),
+    (None, "hermes", False, HERMES.replace("</tool_call>", HERMES_2.removeprefix("<tool_call>")), "", "", [COUNT, LOOK]),
+    ("think", "nemotron", True, 'I must. <TOOLCALL>[{"name": "count", "arguments": {"of": 3}}]</TOOLCALL>', "I must.", "", [COUNT]),
     ("think", "hermes", True, "Hm\n</think>\n\nSo." + HERMES.replace("\n</", "</"), "Hm", "So.", [COUNT]),
     ("think-response", "hermes", True, f"I need two.\n</think>\n\n{HERMES}\n{HERMES_2}\n", "I need two.", "", [COUNT, LOOK]),
     ("think-response", "hermes", True, "Hm\n</think>\n\n\n<response>\nIt is.\n</response>\n", "Hm", "It is.", []),
@@ -267,7 +276,7 @@ CASES = [
     ("granite-3.2", "granite", False, "Here is no thought. Here is my response: So.", "", "Here is no thought. Here is my response: So.", []),
     ("seed-oss", "seed-oss", True, "Hm</seed:think>So.", "Hm", "So.", []),
     ("kimi-vl", "kimi-k2", False, "◁think▷Hm◁/think▷So.", "Hm", "So.", []),
-    ("pangu", "hermes", False, "[unused16]Hm[unused17]So.", "Hm", "So.", []),
+    ("pangu", "pangu", False, '[unused16]Hm[unused17]So.[unused11][{"name": "count", "arguments": {"of": 3}}, {"name": "now", "arguments": {}}][unused12]', "Hm", "So.", [COUNT, ("now", {})]),
     ("gemma4", "gemma4", False, "<|channel>thought\nHm", "Hm", "", []),
     ("think", "glm", True, "So.", "So.", "", []),
     ("think", "hermes", True, "Hm</think>a</think>b", "Hm", "a</think>b", []),
