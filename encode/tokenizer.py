@@ -227,12 +227,19 @@ class Tokenizer:
                 counts only beside a rank file or a SentencePiece model; HuggingFace's rule gives any other the next free
                 one.
 
+        Raises:
+            TokenizerFileError: If two tokens have one id, or an id is below 0, where ids count.
+            TypeError: If one of them is neither a string nor an `AddedToken`, or all are one string.
+
         """
         if isinstance(tokens, str):
-            raise TypeError(f"tokens must be several tokens, not one str: write with_added_tokens([{tokens!r}])")
+            raise TypeError("tokens must be several tokens, not one str: write with_added_tokens([token])")
         by_content = {t.content: t for t in self.added_tokens}
         next_id = self.vocab_size
-        for token in (AddedToken(t) if isinstance(t, str) else t for t in tokens):
+        for given in tokens:
+            if not isinstance(given, str | AddedToken):
+                raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
+            token = AddedToken(given) if isinstance(given, str) else given
             if token.id is None and token.content in by_content:
                 token = replace(token, id=by_content[token.content].id)
             elif token.id is None and isinstance(self.spec.model, RankBPE):

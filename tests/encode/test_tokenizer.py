@@ -385,6 +385,15 @@ def test_more_added_tokens(tok):
     assert tok.encode_with_offsets("<s> ").offsets[0] == (0, 3)
 
 
+def test_one_token_is_not_several(tok):
+    with pytest.raises(
+        TypeError, match=r"^tokens must be several tokens, not one str: write with_added_tokens\(\[token\]\)"
+    ):
+        tok.with_added_tokens("<n>")
+    with pytest.raises(TypeError, match=r"^a token is a str or an AddedToken, not int"):
+        tok.with_added_tokens(["<n>", 5])
+
+
 def test_more_added_tokens_do_not_move_those_that_play_a_role(small):
     spec = small().spec
     tok = Tokenizer.from_spec(
@@ -499,10 +508,6 @@ def test_lists_of_tokens_and_ids(tok):
         (lambda tok: tok.encode_batch(["a"]).padded(0.5), "'float' object cannot be interpreted as an integer"),
         (lambda tok: tok.encode_batch(["a"]).padded(0, "3"), "'str' object cannot be interpreted as an integer"),
         (lambda tok: tok.encode_batch(["a"])[0:1], "'slice' object cannot be interpreted as an integer"),
-        (
-            lambda tok: tok.with_added_tokens("<x>"),
-            "tokens must be several tokens, not one str: write with_added_tokens(['<x>'])",
-        ),
         (lambda tok: tok.decode(5), "ids must be a sequence of int, not one int: write [5]"),
         (lambda tok: tok.decode(b"\1"), "decode() takes token ids, not bytes; encode() takes text"),
         (lambda tok: tok.decode_batch([1, 2]), "rows[0]: ids must be a sequence of int, not one int: write [1]"),
