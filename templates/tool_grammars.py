@@ -42,7 +42,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
             shows it.
 
     Raises:
-        ValueError: Nothing opens a block, or the header has no group `name`.
+        ValueError: Nothing opens a block, or the header is no regular expression or has no group `name`.
 
     """
 
@@ -79,7 +79,13 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         """Refuse a style that no text could have."""
         if not self.opens or "" in self.opens:
             raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
-        if self.header and "name" not in re.compile(self.header).groupindex:
+        try:
+            groups = re.compile(self.header).groupindex
+        except re.error as error:
+            raise ValueError(
+                f"tool style {self.name!r}: header {self.header!r} is no regular expression: {error}"
+            ) from error
+        if self.header and "name" not in groups:
             raise ValueError(f"tool style {self.name!r}: header {self.header!r} has no group 'name'")
 
 
