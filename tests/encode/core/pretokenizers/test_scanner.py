@@ -11,8 +11,8 @@ from unicode_scalars import SCALARS
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
-from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN2, QWEN35, TEKKEN
-from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN
+from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN35, TEKKEN
+from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN, QWEN_PATTERN
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.families import recognized
 
@@ -20,7 +20,7 @@ PATTERNS = {
     "gpt2": (GPT2_PATTERN, "oniguruma"),
     "cl100k": (CL100K_PATTERN, "fancy-regex"),
     "Llama-3": (LLAMA3, "oniguruma"),
-    "Qwen2": (QWEN2, "oniguruma"),
+    "Qwen2": (QWEN_PATTERN, "oniguruma"),
     "Qwen3.5": (QWEN35, "oniguruma"),
     "o200k": (O200K_PATTERN, "fancy-regex"),
     "tekken": (TEKKEN, "fancy-regex"),
