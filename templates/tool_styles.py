@@ -9,6 +9,8 @@ where a style's template was not at hand.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tokenweir.templates.style_names import TOOL_FAMILIES, named_style
 from tokenweir.templates.tool_grammars import (
     LiteralStyle,
@@ -26,6 +28,18 @@ _DSML_KEYS: tuple[tuple[str, ValueKind], ...] = (
     ('" string="true">', "string"),
     ('" string="false">', "json"),
     ('">', "schema"),
+)
+# Asked to, models of the LFM2 family write JSON (SGLang's lfm2_detector.py).
+_IN_TOOL_CALL = LiteralStyle(
+    name="lfm2",
+    or_json=True,
+    opens=("<|tool_call_start|>",),
+    leads=("```python",),
+    closes="<|tool_call_end|>",
+    tails=("```",),
+    lists=True,
+    tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
+    shows=("List of tools: ",),  # some templates of the family write no calls
 )
 _KIMI_TYPES = ("number", "integer", "boolean", "object", "array", "null")
 
@@ -300,16 +314,9 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<start_function_call>", "<end_function_call>"),
             others=("<escape>",),
         ),
-        # Asked to, models of the family write JSON (SGLang's lfm2_detector.py).
-        LiteralStyle(
-            name="lfm2",
-            or_json=True,
-            opens=("<|tool_call_start|>",),
-            closes="<|tool_call_end|>",
-            lists=True,
-            tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
-            shows=("List of tools: ",),  # some templates of the family write no calls
-        ),
+        _IN_TOOL_CALL,
+        # MiniCPM 3 and 4 have calls on lines of their own, in a fence (fine-tuning of OpenBMB's MiniCPM).
+        replace(_IN_TOOL_CALL, name="minicpm4", shows=("<|tool_call_start|>", "```python")),
         # vLLM's olmo3_tool_parser.py.
         LiteralStyle(
             name="olmo3",
@@ -339,6 +346,8 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         # vLLM's phi4mini_tool_parser.py.
         ToolStyle(name="phi4-functools", opens=("functools[",), lists=True, shows=("functools",)),
+        # The template of YandexGPT 5 Lite.
+        ToolStyle(name="yandexgpt", opens=("[TOOL_CALL_START]",), header=r"(?P<name>[^\s{]+)\n\s*", objects=False),
         # vLLM's granite_20b_fc_tool_parser.py.
         ToolStyle(name="granite-20b-fc", opens=("<function_call>",), separators=("", "<function_call>")),
         ParameterStyle(

@@ -135,9 +135,11 @@ class LiteralBlock(SteppedBlock):
             return self._hold_back(text, place, place + 1)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
-        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes)))
+        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes, *style.leads)))
         if partial:
             return self._wait(text, place)
+        if mark in style.leads:
+            return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
@@ -326,9 +328,11 @@ class LiteralBlock(SteppedBlock):
                 return self._end_list(text, place, out)
             self._state = "opened"
             return self._hold_back(text, place, place + 1)
-        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.opens)))
+        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.tails, *style.opens)))
         if partial:
             return self._wait(text, place)
+        if mark in style.tails:
+            return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
