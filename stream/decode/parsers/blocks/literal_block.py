@@ -52,16 +52,7 @@ class LiteralBlock(SteppedBlock):
     (another literal) and "after", within the arguments; "between", after a call; "broken"; and "done".
     """
 
-    __slots__ = (
-        "_bare",
-        "_in_list",
-        "_is_key",
-        "_name",
-        "_quote",
-        "_separates",
-        "_stack",
-        "_word",
-    )
+    __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_separates", "_stack", "_word")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
@@ -307,10 +298,7 @@ class LiteralBlock(SteppedBlock):
             return place + self._give(text[place:end], "", out)
         if text[place] not in "," + self._closer():
             return self._break(f"{text[place]!r} stands after a value", place, out)
-        if text[place] == "," and place + 1 == len(text):  # a comma before the end says nothing
-            self._state = "after"
-            return self._wait(text, place)
-        if text[place] == ",":
+        if text[place] == ",":  # one before the end says nothing
             end = first_match(_OTHER_THAN_SPACE, text, place + 1)
             if end == len(text):
                 self._state = "after"
