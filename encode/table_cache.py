@@ -293,7 +293,8 @@ def _code() -> str:
 
 
 def _make_room(folder: Path) -> None:
+    """Remove the oldest files, so that one more can be kept."""
     with suppress(OSError):  # somebody else removed them
-        files = sorted(folder.glob("*.tables"), key=lambda file: file.stat().st_mtime_ns)
-        for file in files[: len(files) - MAX_KEPT + 1]:
+        newest_first = sorted(folder.glob("*.tables"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+        for file in newest_first[MAX_KEPT - 1 :]:
             file.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack, overload
@@ -24,7 +25,7 @@ from tokenweir.encode.components.added_tokens import (
 from tokenweir.encode.components.post_process import affixes_of, trim_offsets
 from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged, Side
-from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.errors import TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions
@@ -226,10 +227,19 @@ class Tokenizer:
                 counts only beside a rank file or a SentencePiece model; HuggingFace's rule gives any other the next free
                 one.
 
+        Raises:
+            TokenizerFileError: If two tokens have one id, or an id is below 0, where ids count.
+            TypeError: If one of them is neither a string nor an `AddedToken`, or all are one string.
+
         """
+        if isinstance(tokens, str):
+            raise TypeError("tokens must be several tokens, not one str: write with_added_tokens([token])")
         by_content = {t.content: t for t in self.added_tokens}
         next_id = self.vocab_size
-        for token in (AddedToken(t) if isinstance(t, str) else t for t in tokens):
+        for given in tokens:
+            if not isinstance(given, str | AddedToken):
+                raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
+            token = AddedToken(given) if isinstance(given, str) else given
             if token.id is None and token.content in by_content:
                 token = replace(token, id=by_content[token.content].id)
             elif token.id is None and isinstance(self.spec.model, RankBPE):
@@ -336,7 +346,7 @@ class Tokenizer:
                 has a null.
 
         """
-        if threads is not None and threads < 1:
+        if threads is not None and index(threads) < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         given = for_core(texts)
         parse_special, prefix, suffix = self._given(**options) if options else self._usual
@@ -366,9 +376,14 @@ class Tokenizer:
         Raises:
             KeyError: If there is no such column.
             TextError: If a text is not UTF-8.
+            TypeError: If it is no table.
             ValueError: If the column has a null or is not one of strings, or there is a column `into`.
 
         """
+        if not hasattr(table, "schema"):
+            raise TypeError(
+                f"encode_table() takes a table of pyarrow's, not {type(table).__name__}; encode_batch() takes texts"
+            )
         if into in table.schema.names:
             raise ValueError(f"the table has a column {into!r} already")
         ids = self.encode_batch(table.column(column), threads=threads, **options)
@@ -440,7 +455,7 @@ class Tokenizer:
     def _given(
         self, *, parse_special: bool = True, **options: Unpack[AffixOptions]
     ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
-        return parse_special, *self._affixes.ids(**options)
+        return bool(parse_special), *self._affixes.ids(**options)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
@@ -469,7 +484,7 @@ class Tokenizer:
         """
         check_byte_fallback(byte_fallback)
         try:
-            return self.token_table.decode(in_place(ids), skip_special_tokens, byte_fallback == "huggingface")
+            return self.token_table.decode(in_place(ids), bool(skip_special_tokens), byte_fallback == "huggingface")
         except TypeError:
             raise not_ids(ids) from None
 
@@ -483,10 +498,16 @@ class Tokenizer:
         """Decode many rows of ids, such as a `Ragged` has; of each, what `decode` gives.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary.
+            TokenIdError: For an id outside the vocabulary; the message says in which row.
 
         """
-        return [self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback) for ids in rows]
+        texts: list[str] = []
+        for ids in rows:
+            try:
+                texts.append(self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback))
+            except (TokenIdError, TypeError) as error:
+                raise type(error)(f"rows[{len(texts)}]: {error}") from error
+        return texts
 
     def decode_with_offsets(
         self,
@@ -582,6 +603,8 @@ class Tokenizer:
 
         A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes.
         """
+        if isinstance(token_id, str):
+            raise TypeError("id_to_token() takes ids, not str; token_to_id() takes tokens")
         if not isinstance(token_id, int | np.integer):
             try:
                 return [self._names.get(each) for each in as_sequence(token_id)]

@@ -42,7 +42,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
             shows it.
 
     Raises:
-        ValueError: Nothing opens a block, or the header has no group `name`.
+        ValueError: Nothing opens a block, or the header is no regular expression or has no group `name`.
 
     """
 
@@ -79,7 +79,13 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         """Refuse a style that no text could have."""
         if not self.opens or "" in self.opens:
             raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
-        if self.header and "name" not in re.compile(self.header).groupindex:
+        try:
+            groups = re.compile(self.header).groupindex
+        except re.error as error:
+            raise ValueError(
+                f"tool style {self.name!r}: header {self.header!r} is no regular expression: {error}"
+            ) from error
+        if self.header and "name" not in groups:
             raise ValueError(f"tool style {self.name!r}: header {self.header!r} has no group 'name'")
 
 
@@ -93,6 +99,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
 
     Attributes:
+        leads: Texts that may stand before `call_opens` and are markup too.
         name_ends: Texts that end the function's name and belong to it. One in `/>` ends the call as well.
         name_stops: Texts that end it as well and are something else.
         name_tail: A text after the name up to which all is markup; empty if there is none.
@@ -115,6 +122,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "parameters"
+    leads: tuple[str, ...] = ()
     name_ends: tuple[str, ...] = ()
     name_stops: tuple[str, ...] = ()
     name_tail: str = ""
@@ -134,7 +142,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         """All texts of the markup."""
         keys = (self.key_opens, *(text for text, _ in self.key_closes))
         values = (*self.type_tags, self.value_opens, self.value_closes, *self.verbatim, self.nests)
-        return (*super().marks, *self.name_ends, self.name_tail, *keys, *values)
+        return (*super().marks, *self.leads, *self.name_ends, self.name_tail, *keys, *values)
 
     def __post_init__(self) -> None:
         super().__post_init__()

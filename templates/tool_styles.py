@@ -72,7 +72,10 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             closes="<|tool_calls_section_end|>",
             call_opens="<|tool_call_begin|>",
             call_closes="<|tool_call_end|>",
-            header=r"(?:functions\.)?(?P<name>[A-Za-z_][^\s:<]*)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*",
+            # A number alone is an id.
+            header=(
+                r"(?:functions\.)?(?P<name>(?=[^\s:<]*[^\W\d])[^\s:<]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*"
+            ),
             objects=False,
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             others=("<|tool_call_argument_begin|>",),
@@ -155,6 +158,16 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         # vLLM's dots_tool_parser.py.
         invokes("dots", ("<dots_function_call>",), "</dots_function_call>", "", or_json=True, lists=True),
+        # ik_llama.cpp's template and parser (common/chat.cpp); the name of the server is no part of the function's.
+        ToolStyle(
+            name="mirothinker",
+            opens=("<use_mcp_tool>",),
+            closes="</use_mcp_tool>",
+            call_opens="<server_name>",
+            call_closes="</arguments>",
+            header=r"[^<]*</server_name>\s*<tool_name>(?P<name>[^\s<]+)</tool_name>\s*<arguments>\s*",
+            objects=False,
+        ),
         # SGLang's k2_v3_detector.py.
         ParameterStyle(
             name="k2-v3",
@@ -172,13 +185,15 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<ifm|tool_calls>", "<ifm|arg_key>"),
             shows=("<ifm|tool_calls>", "<ifm|arg_key>"),
         ),
-        # SGLang's step3_detector.py.
+        # SGLang's step3_detector.py; vLLM's step3_tool_parser.py also takes calls without the words before the tag.
         ParameterStyle(
             name="step3",
             opens=("<｜tool_calls_begin｜>",),
             closes="<｜tool_calls_end｜>",
-            call_opens='<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="',
-            call_closes="</steptml:invoke><｜tool_call_end｜>",
+            leads=("<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
+            call_opens='<steptml:invoke name="',
+            call_closes="</steptml:invoke>",
+            tails=("<｜tool_call_end｜>", "<｜tool_sep｜>"),
             name_ends=('">',),
             key_opens='<steptml:parameter name="',
             key_closes=(('">', "schema"),),
@@ -219,10 +234,12 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<tool_calls>", "<arg_key>"),
             shows=("<tool_calls>", "<arg_key>"),
         ),
+        # GLM 5.3 Flash also writes the arguments as one object behind the name and `>` (SGLang's glm53_flash_detector.py).
         keys_and_values(
             "glm",
             "<tool_call>",
             "</tool_call>",
+            name_ends=(">",),
             name_stops=("\n", "<arg_key>", "</tool_call>"),
             tokens=("<tool_call>", "<arg_key>"),
             shows=("<tool_call>", "<arg_key>"),
@@ -233,6 +250,25 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             "<iquest_tool_call>",
             "</iquest_tool_call>",
             name_stops=("\n", "<arg_key>", "</iquest_tool_call>"),
+        ),
+        # Likewise (iquest_coder_v2_tool_parser.py, proposed for vLLM).
+        keys_and_values(
+            "iquest-coder",
+            "<iquestcoder_tool_call>",
+            "</iquestcoder_tool_call>",
+            name_stops=("\n", "<arg_key>", "</iquestcoder_tool_call>"),
+            tokens=("<iquestcoder_tool_call>", "</iquestcoder_tool_call>"),
+        ),
+        # solar_open2_tool_parser.py, proposed for vLLM.
+        ParameterStyle(
+            name="solar-open2",
+            opens=("<|tool_call:start|>",),
+            closes="<|tool_call:end|>",
+            name_stops=("\n", "<|tool_arg:start|>", "<|tool_call:end|>"),
+            key_opens="<|tool_arg:start|>",
+            key_closes=(("<|tool_arg:value|>", "schema"),),
+            value_closes="<|tool_arg:end|>",
+            tokens=("<|tool_call:start|>", "<|tool_call:end|>", "<|tool_arg:start|>"),
         ),
         LiteralStyle(
             name="gemma4",
@@ -302,7 +338,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<|role_sep|>", "<|message_sep|>"),
         ),
         # vLLM's phi4mini_tool_parser.py.
-        ToolStyle(name="phi4-functools", opens=("functools",), lists=True),
+        ToolStyle(name="phi4-functools", opens=("functools[",), lists=True, shows=("functools",)),
         # vLLM's granite_20b_fc_tool_parser.py.
         ToolStyle(name="granite-20b-fc", opens=("<function_call>",), separators=("", "<function_call>")),
         ParameterStyle(
@@ -356,6 +392,8 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         json_in_tags("longcat", "<longcat_tool_call>", "</longcat_tool_call>"),
         json_in_tags("nemotron", "<TOOLCALL>", "</TOOLCALL>", lists=True),
+        # pangu_tool_parser.py of openPangu's copy of vLLM.
+        json_in_tags("pangu", "[unused11]", "[unused12]", lists=True),
         json_in_tags(
             "tool-calls",
             "<tool_calls>",
@@ -395,11 +433,18 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             opens=(">>>",),
             doubtful=(">>>",),
             answers=("all\n",),
-            header=r"(?P<name>[A-Za-z_][\w.-]*)\n\s*",
+            header=r"(?P<name>[^\W\d][\w.-]*)\n\s*",
             objects=False,
             shows=(">>>${recipient}",),
         ),
-        json_in_tags("hermes", "<tool_call>", "</tool_call>", unlike=("<arg_key>", "<function=", "<parameter=")),
+        json_in_tags(
+            "hermes",
+            "<tool_call>",
+            "</tool_call>",
+            lists=True,
+            separators=("",),
+            unlike=("<arg_key>", "<function=", "<parameter="),
+        ),
         # vLLM's llama4_pythonic_tool_parser.py and pythonic_tool_parser.py; or a list of calls, as in SGLang's detector.
         LiteralStyle(
             name="pythonic",

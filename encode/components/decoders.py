@@ -30,6 +30,7 @@ from tokenweir.encode.spec import (
     WordPieceDecoder,
 )
 from tokenweir.encode.spec.decoders import SingleDecoder
+from tokenweir.encode.spec.models import BYTE, CONTROL
 from tokenweir.encode.spec.parts import parts
 
 CLEANUP = (
@@ -46,9 +47,6 @@ CLEANUP = (
     (" 're", "'re"),
 )
 """What `WordPieceDecoder(cleanup=True)` replaces, in this order."""
-
-CONTROL, BYTE = 3, 6
-"""Types of SentencePiece's pieces that do not decode to what they are spelled; nor does the unknown one."""
 
 METACHARACTERS = frozenset(r"\.^$|?*+()[]{}")
 """An expression without any of them is plain text."""

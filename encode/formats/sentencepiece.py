@@ -20,9 +20,7 @@ from tokenweir.encode.spec import (
     SentencePieceNormalizer,
     TokenizerSpec,
 )
-
-UNKNOWN, CONTROL, USER_DEFINED, BYTE = 2, 3, 4, 6
-"""The types of pieces that need more than a score."""
+from tokenweir.encode.spec.models import BYTE, CONTROL, UNKNOWN, USER_DEFINED
 
 _NORMALIZER: Schema = {
     2: ("precompiled_charsmap", "bytes"),

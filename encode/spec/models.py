@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from tokenweir.encode.spec.values import Count
 
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+"""The types of a SentencePiece model's pieces. GGUF files have them for the tokens of every model."""
+
 
 class BPE(Struct, frozen=True, tag="BPE", kw_only=True):
     """Byte-pair encoding by a list of merges, in order of priority.

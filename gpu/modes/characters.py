@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.formats.sentencepiece import USER_DEFINED
 from tokenweir.encode.spec import (
     Metaspace,
     Model,
@@ -29,6 +28,7 @@ from tokenweir.encode.spec import (
     SentencePiece,
     SentencePieceNormalizer,
 )
+from tokenweir.encode.spec.models import USER_DEFINED
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device

@@ -317,6 +317,41 @@ def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
     assert command(path, "-o", tmp_path / "out", "--workers", 1).exit_code == 1
 
 
+def test_a_column_that_is_there_twice(tok, tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"])] * 2, ["text"] * 2)
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(CorpusError, match=r"a\.arrow: has several columns 'text'$"):
+        run([tmp_path / "a.arrow"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+
+
+LONG = "a text of more than twelve bytes"
+
+
+@pytest.mark.parametrize(
+    ("column", "sound", "damaged"),
+    [
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, 3, 1 << 30)),
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, 1 << 30, 6)),
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, -3, 6)),
+        (pa.array([LONG], pa.string_view()), struct.pack("<i", len(LONG)), struct.pack("<i", 1 << 30)),
+        (pa.array(["a", "b"]).dictionary_encode(), struct.pack("<2i", 0, 1), struct.pack("<2i", 0, 1 << 30)),
+        (pa.array([["one"], ["two", "three"]]), struct.pack("<3i", 0, 1, 3), struct.pack("<3i", 0, 1, 1 << 30)),
+    ],
+    ids=["the last offset", "an offset", "an offset below 0", "a view", "a code", "a list"],
+)
+def test_an_arrow_file_that_leads_out_of_itself_is_told(tok, tmp_path, column, sound, damaged):
+    path = tmp_path / "a.arrow"
+    table = pa.table({"text": column})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    data = path.read_bytes()
+    assert sound in data
+    path.write_bytes(data.replace(sound, damaged))
+    with pytest.raises(CorpusError, match=r"a\.arrow: "):
+        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+
+
 def test_a_line_is_numbered_in_the_whole_file(tok, tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"some text\n" * 30 + b"\xff\n" + b"more\n" * 30)

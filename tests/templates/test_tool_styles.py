@@ -28,6 +28,7 @@ def test_an_unknown_name_lists_those_that_exist():
         ({"opens": ()}, r"tool style 'hermes': nothing opens a block, or the empty text does: \(\)"),
         ({"opens": ("",)}, r"tool style 'hermes': nothing opens a block, or the empty text does: \('',\)"),
         ({"header": "(a)"}, r"tool style 'hermes': header '\(a\)' has no group 'name'"),
+        ({"header": "("}, r"tool style 'hermes': header '\(' is no regular expression: missing \)"),
     ],
 )
 def test_a_style_that_no_text_could_have_is_refused(change, message):

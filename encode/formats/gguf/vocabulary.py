@@ -15,9 +15,9 @@ from msgspec import Struct
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.spec import AddedToken
+from tokenweir.encode.spec.models import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED
 
 GGML = "tokenizer.ggml."
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 ROLE_KEYS = {
     "bos_token": ("bos_token_id",),

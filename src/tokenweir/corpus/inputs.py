@@ -221,6 +221,7 @@ def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, An
         first = 0
         for whole in islice(batches, part.start, part.stop):
             batch = whole.select(wanted)
+            _check(batch)
             step = max(1, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes))
             for at in range(0, batch.num_rows, step):
                 some = batch.slice(at, step)
@@ -228,10 +229,31 @@ def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, An
                 first += some.num_rows
 
 
+def _check(batch: pyarrow.RecordBatch) -> None:
+    """Refuse what a damaged file has, where pyarrow would follow it out of the file.
+
+    Raises:
+        ValueError: Offsets, codes or lengths lead past what they are of.
+
+    """
+    import pyarrow
+
+    in_bytes = {  # whether they are UTF-8 is seen where they are encoded, which says where they stand
+        pyarrow.string(): pyarrow.binary(),
+        pyarrow.large_string(): pyarrow.large_binary(),
+        pyarrow.string_view(): pyarrow.binary_view(),
+    }
+    for column in batch.columns:
+        column.view(in_bytes.get(column.type, column.type)).validate(full=True)
+
+
 def _present(names: Iterable[str], columns: Sequence[str], part: Part) -> list[str]:
     names = list(names)
     if columns[0] not in names:
         raise CorpusError(f"{part.input.path}: has no column {columns[0]!r}; it has {', '.join(names)}")
+    for name in columns:
+        if names.count(name) > 1:
+            raise CorpusError(f"{part.input.path}: has several columns {name!r}")
     return [name for name in columns if name in names]
 
 

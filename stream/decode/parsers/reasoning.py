@@ -30,9 +30,10 @@ from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
-# An object, a tag, or at once a function's name with a tag behind it.
+# An object, a list, a tag, or at once a function's name with a tag or an object behind it.
 _CALL_FOLLOWS = re.compile(
-    r"(?P<call>[ \t\r\n]{0,8}[{<]|[\w.\-]{1,64}\n?<)|(?P<cut>(?:[ \t\r\n]{0,8}|[\w.\-]{1,64}\n?)\Z)"
+    r"(?P<call>[ \t\r\n]{0,8}[\[{<]|[\w.\-/]{1,64}(?:\n?<|>\{))"
+    r"|(?P<cut>(?:[ \t\r\n]{0,8}|[\w.\-/]{1,64}[\n>]?)\Z)"
 )
 
 

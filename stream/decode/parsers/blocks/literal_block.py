@@ -37,7 +37,8 @@ MAX_DEPTH = 64
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _ENDS_NAME = re.compile(r"[^\w.\-]").search
-_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_BEGINS_NAME = re.compile(r"[^\W\d]").match
+_NO_NAME = "0123456789.-"  # what consists of these is a number
 _KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
 _ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
@@ -156,7 +157,7 @@ class LiteralBlock(SteppedBlock):
         self._hold_back(text, place, end)
         if found is None:
             return end
-        if text[end] != self._style.brackets[0] or not _NAME.fullmatch(self._name):
+        if text[end] != self._style.brackets[0] or not self._name.strip(_NO_NAME):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
         self._hold_back(text, end, end + 1)
         if self._bare and self._schemas and self._name not in self._schemas:
@@ -332,7 +333,7 @@ class LiteralBlock(SteppedBlock):
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
-        if style.closes and not mark and not self._in_list and _NAME.match(text, place):
+        if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
             self._state = "opened"  # calls may follow each other without a list
             return place
         if self._undecided.length:
@@ -340,16 +341,6 @@ class LiteralBlock(SteppedBlock):
             out.append(markup(space) if mark else plain(space, ANSWER))
         self._state = "done"
         return place
-
-    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        end, mark = find_mark(text, place, (self._style.closes,))
-        end += len(mark)
-        if end > place:
-            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
-        if not mark:
-            return self._wait(text, end)
-        self._state = "done"
-        return end
 
     # -- what the steps have in common ---------------------------------------------------------------------------------
 
