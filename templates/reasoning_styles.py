@@ -282,8 +282,8 @@ STYLES: dict[str, ReasoningStyle] = {
             "</think>",
             enders=(
                 *("<tool_call>", "<minimax:tool_call>", "<iquest_tool_call>", "<iquestcoder_tool_call>"),
-                *("<tool_calls>", "<TOOLCALL>", "<dots_function_call>", "<function_calls>", "<｜GCML｜tool_calls>"),
-                *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>"),
+                *("<tool_calls>", "<TOOLCALL>", "<dots_function_call>", "<function_calls>", "<use_mcp_tool>"),
+                *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>", "<｜GCML｜tool_calls>"),
             ),
             token_enders=(
                 *("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),

@@ -23,6 +23,7 @@ REASONING_FAMILIES: dict[str, str] = {
     "interns1": "think",
     "kimi-k2": "think",
     "ling": "think",
+    "mirothinker": "think",
     "mimo": "think",
     "minimax": "think",
     "minimax-m2": "think",

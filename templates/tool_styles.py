@@ -158,6 +158,16 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         # vLLM's dots_tool_parser.py.
         invokes("dots", ("<dots_function_call>",), "</dots_function_call>", "", or_json=True, lists=True),
+        # ik_llama.cpp's template and parser (common/chat.cpp); the name of the server is no part of the function's.
+        ToolStyle(
+            name="mirothinker",
+            opens=("<use_mcp_tool>",),
+            closes="</use_mcp_tool>",
+            call_opens="<server_name>",
+            call_closes="</arguments>",
+            header=r"[^<]*</server_name>\s*<tool_name>(?P<name>[^\s<]+)</tool_name>\s*<arguments>\s*",
+            objects=False,
+        ),
         # SGLang's k2_v3_detector.py.
         ParameterStyle(
             name="k2-v3",

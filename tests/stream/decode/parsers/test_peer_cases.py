@@ -161,6 +161,7 @@ CASES = [
     ("think", "glm", True, 'I must.<tool_call>maps/look>{"at": "Bern"}</tool_call>', "I must.", "", [("maps/look", {"at": "Bern"})]),
     ("think", "iquest-coder", True, "Hm\n" + glm("look", ("at", "Bern")).replace("tool_call", "iquestcoder_tool_call"), "Hm", "", [LOOK]),
     ("solar-open2", "solar-open2", True, "Hm<|think:end|>So.<|tool_call:start|>look\n<|tool_arg:start|>at<|tool_arg:value|>Bern\n<|tool_call:<|tool_arg:end|>\n<|tool_call:end|><|tool_call:start|>count\n<|tool_arg:start|>of<|tool_arg:value|>3<|tool_arg:end|>\n<|tool_call:end|>", "Hm", "So.", [("look", {"at": "Bern\n<|tool_call:"}), COUNT]),
+    ("think", "mirothinker", True, 'Hm</think>So.\n<use_mcp_tool>\n<server_name>maps</server_name>\n<tool_name>look</tool_name>\n<arguments>\n{"at": "Bern </arguments>"}\n</arguments>\n<server_name>clock</server_name>\n<tool_name>now</tool_name>\n<arguments>\n{}\n</arguments>\n</use_mcp_tool>', "Hm", "So.", [("look", {"at": "Bern </arguments>"}), ("now", {})]),
     # DeepSeek
     ("think", "deepseek-v3.2", True, "Hm</think>\n\n" + dsml("function_calls", ("look", [("at", "true", "Bern")])), "Hm", "", [LOOK]),
     ("think", "deepseek-v3.2", False, dsml("function_calls", ("count", [("of", "false", "3")])), "", "", [COUNT]),

@@ -45,6 +45,9 @@ def write(style, *calls):
                     for name, arguments in calls
                 ],
             )
+        case "mirothinker":
+            head = "\n<server_name>it</server_name>\n<tool_name>{}</tool_name>\n<arguments>\n{}\n</arguments>"
+            return style.opens[0] + "".join(head.format(*call) for call in calls) + style.closes
         case "solar-open":
             return "".join(
                 f"{style.opens[0]}id-{number}<|tool_call:name|>{name}<|tool_call:args|>{arguments}{style.closes}"
@@ -139,6 +142,15 @@ def test_a_mention_in_a_sentence_comes_out_as_text(style):
     for text in (f"the text {style.opens[0]} begins a call", f"{style.opens[0]}", f"{style.opens[0][:-1]}"):
         got = split(style, text)
         assert (got["answer"], got["calls"]) == (text, [])
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@pytest.mark.parametrize("mention", ["Say `{}`.\n", "{}\n", "{} {}"])
+def test_a_call_after_a_mention_is_one(style, mention):
+    mention = mention.replace("{}", style.opens[0])
+    got = split(style, mention + write(style, ("f", '{"a": 1}')))
+    assert got["calls"] == [("f", '{"a": 1}', "complete")]
+    assert got["answer"].rstrip() == mention.rstrip()
 
 
 WORDS = {
