@@ -17,7 +17,7 @@ from tokenweir.gpu.shared import constants, fields
 from tokenweir.gpu.structs import Structs
 
 MAX_IDS = (1 << 31) - (1 << 20)
-"""Of a batch: places in it are 32-bit numbers."""
+"""The most ids of a batch: places in it are 32-bit numbers."""
 
 _CONSTANTS = constants("decode.cu")
 _THREADS, _TILE = _CONSTANTS["kThreads"], _CONSTANTS["kTile"]
