@@ -87,6 +87,7 @@ class GpuDecoder:
         self.device = CupyDevice() if device is None else device
         with self.device.use():
             self._tables = _Tables(found, self.device)
+            self.device.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
 
     def decode_batch(self, rows: DeviceRagged | Ragged) -> DeviceTexts:
         """Decode many rows of ids.
