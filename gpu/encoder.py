@@ -90,8 +90,8 @@ class GpuEncoder:
     """Encodes batches of texts on a GPU. Threads may share one; they take turns.
 
     In exact mode the ids are those of the tokenizer's own `encode_batch`. A document that the kernels cannot do exactly
-    (`stats.on_cpu` says why) is encoded by the CPU and put in its place. In blockbpe mode they are those of the paper
-    that `tokenweir.gpu.modes.blockbpe` names, and so are those of the CPU.
+    (`stats.on_cpu` says why) is encoded by the CPU and put in its place. In blockbpe mode all ids are those of the paper
+    that `tokenweir.gpu.modes.blockbpe` names, also where the CPU finds them.
 
     Attributes:
         tokenizer: Whose ids they are.
@@ -124,8 +124,9 @@ class GpuEncoder:
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
+            TypeError: The mode does not have one of the options.
             UnsupportedTokenizerError: The mode cannot encode by this tokenizer; the message names the construct.
-            ValueError: There is no such mode or no device, or `max_batch_bytes` is below 1.
+            ValueError: There is no such mode or no device, or a number is out of range.
 
         """
         if mode not in MODES:
@@ -140,6 +141,7 @@ class GpuEncoder:
         for one in self.devices:
             with one.use():
                 self._lanes.append(Lane(one, MODES[mode](tokenizer, one, **options), max_batch_bytes))
+                one.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
         self.tokenizer = self._lanes[0].mode.tokenizer
 
     def encode_batch(

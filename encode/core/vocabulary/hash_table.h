@@ -17,16 +17,22 @@
 namespace tokenweir {
 
 inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
-  uint64_t h = n;
-  for (; n >= 8; p += 8, n -= 8) {
+  const auto word = [](const uint8_t* at) {
     uint64_t word;
-    std::memcpy(&word, p, 8);
-    h = mix(h ^ word);
-    h ^= h >> 32;
+    std::memcpy(&word, at, 8);
+    return word;
+  };
+  uint64_t h = n, last = 0;
+  if (n >= 8) {
+    last = word(p + n - 8);  // some of it twice, so that no loop goes byte by byte
+    for (; n > 8; p += 8, n -= 8) {
+      h = mix(h ^ word(p));
+      h ^= h >> 32;
+    }
+  } else {
+    for (size_t i = 0; i < n; i++) last = last << 8 | p[i];
   }
-  uint64_t word = 0;
-  std::memcpy(&word, p, n);
-  h = mix(h ^ word);
+  h = mix(h ^ last);
   return mix(h ^ h >> 29);
 }
 

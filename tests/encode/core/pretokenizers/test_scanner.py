@@ -93,6 +93,17 @@ def test_runs_of_chinese(name, instructions):
 
 
 @pytest.mark.parametrize("name", PATTERNS)
+def test_runs_of_kana(name, instructions):
+    """Those of their page are looked up many at once: any character of it, at any place of 64 bytes."""
+    scanned, walked, _ = scanned_and_walked(name)
+    rng = random.Random(name)
+    for _ in range(500):
+        page = [chr(rng.randrange(0x3000, 0x3100)) for _ in range(rng.randrange(1, 40))]
+        letters = page + rng.choices("あア、漢" + LETTERS, k=rng.randrange(1, 12))
+        check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((6, 20, 21, 22, 23, 70, 200)))))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
 def test_every_end(name):
     """A text may end anywhere: nothing past its end is read, and what is there is right."""
     scanned, walked, _ = scanned_and_walked(name)
