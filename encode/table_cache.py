@@ -35,10 +35,10 @@ from tokenweir.encode.formats.folder import beside
 from tokenweir.encode.spec import BPE, Model, RankBPE, TokenizerSpec
 
 MIN_BYTES = 1 << 19
-"""Of the tokenizer's files; what is smaller is built as fast as it is found."""
+"""The least bytes of a tokenizer's files that are worth keeping: what is smaller is built as fast as it is found."""
 
 MAX_KEPT = 32
-"""Files in the cache's folder; the oldest go first."""
+"""The most files in the cache's folder; the oldest go first."""
 
 MIN_AGE_NS = 2_000_000_000
 """A file that was changed less than this before it was read may change again without a change of its time."""

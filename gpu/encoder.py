@@ -141,6 +141,7 @@ class GpuEncoder:
         for one in self.devices:
             with one.use():
                 self._lanes.append(Lane(one, MODES[mode](tokenizer, one, **options), max_batch_bytes))
+                one.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
         self.tokenizer = self._lanes[0].mode.tokenizer
 
     def encode_batch(

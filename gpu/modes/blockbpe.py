@@ -30,7 +30,7 @@ from tokenweir.gpu.modes.tables import ModelTables
 from tokenweir.gpu.shared import constants
 
 DOCUMENT_BYTES = 1 << 16
-"""Bytes of a document, unless told otherwise: its time grows with the square of its length."""
+"""The default of `max_bytes`: the time that a document takes grows with the square of its length."""
 
 REASONS = {
     constants("blockbpe.cu")["kTooLong"]: "longer than {max_bytes} bytes",

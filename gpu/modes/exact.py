@@ -21,13 +21,13 @@ from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
 PIECE_BYTES = 1 << 16
-"""Bytes of a piece, or from one sure boundary to the next, unless told otherwise: one thread or block goes through it."""
+"""The default of `max_bytes`: bytes of a piece, or from one sure boundary to the next."""
 
 MAX_PIECE_BYTES = 1 << 24
-"""Long pieces take 16 bytes of scratch for each of these, for every block that merges some."""
+"""The most that `max_bytes` can be where blocks merge pieces: each of them has 16 bytes of scratch for a byte."""
 
 LONG_WORKERS = 64
-"""At most so many blocks merge long pieces at once, each with 16 bytes of scratch for a byte of a piece."""
+"""The most blocks that merge long pieces at once."""
 
 _CONSTANTS = constants("encode.cu")
 
@@ -53,7 +53,7 @@ class ModelBatch(ABC):
     """
 
     BOUNDS: ClassVar[tuple[int, int]] = (0, (1 << 30) - 1)
-    """Of `max_bytes`."""
+    """The least and the greatest `max_bytes`."""
 
     def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
         """Copy the tables to the device.

@@ -23,7 +23,7 @@ MAX_BYTES = 1 << 27
 """Metadata that reaches further into a file is refused; the largest known has 40 MB."""
 MAX_KEYS, MAX_KEY_BYTES = 1 << 16, (1 << 16) - 1
 MAX_STRINGS = 1 << 22
-"""Of one array; the largest known has 580,604 merges."""
+"""The most strings of one array; the largest known has 580,604 merges."""
 
 _SCALARS = ["<u1", "<i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "", "", "<u8", "<i8", "<f8"]
 _BOOL, _STRING, _ARRAY = 7, 8, 9
