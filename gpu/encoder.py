@@ -28,9 +28,10 @@ class ModeOptions(TypedDict, total=False):
     """The options of a mode.
 
     Attributes:
-        max_bytes: What the mode's kernels take at most; see `ExactBatch` and `BlockBpeBatch`.
-        workers: Of "exact" for BPE: how many blocks share the pieces that wait for merging.
-        block: Of "blockbpe": threads of a block.
+        max_bytes: Bytes of a piece ("exact", 64 KiB unless told otherwise) or of a document ("blockbpe", likewise) beyond
+            which a document is left to the CPU.
+        workers: Of "exact" for BPE: how many blocks share the pieces that wait for merging; 512 unless told otherwise.
+        block: Of "blockbpe": threads of a block, a multiple of 32 up to 1024; 256 unless told otherwise.
         literal: Of "blockbpe": one merge a pass, as in the paper's Algorithm 1; a baseline.
 
     """
@@ -71,11 +72,11 @@ class EncoderStats:
     """What an encoder has done so far.
 
     Attributes:
-        documents: Texts that came in.
-        bytes: Of their UTF-8 form.
-        ids: That went out.
-        batches: That ran on the device.
-        on_cpu: Documents that were left to the CPU, by reason.
+        documents: How many texts came in.
+        bytes: How many bytes their UTF-8 form has.
+        ids: How many ids went out.
+        batches: How many batches ran on a device.
+        on_cpu: How many documents were left to the CPU, by reason.
 
     """
 
