@@ -169,6 +169,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     several; in `[...]` if `lists` is true.
 
     Attributes:
+        leads: Texts that may stand before the first call of a block and are markup too.
         prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
         brackets: What stands round the arguments.
         assigns: What stands between an argument's name and its value.
@@ -180,6 +181,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "literals"
+    leads: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     brackets: str = "()"
     assigns: str = "="
@@ -191,7 +193,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
-        return (*super().marks, *self.prefixes, *self.quotes)
+        return (*super().marks, *self.leads, *self.prefixes, *self.quotes)
 
 
 def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:

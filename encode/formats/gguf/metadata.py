@@ -42,6 +42,9 @@ class _Place(NamedTuple):
 class Metadata:
     """The keys of a GGUF file and their values.
 
+    Attributes:
+        head: The file up to where the metadata ends.
+
     Raises:
         TokenizerFileError: If the data is cut short or contradicts itself; the message has the key and the byte.
         UnsupportedTokenizerError: For another version or byte order.
@@ -66,6 +69,7 @@ class Metadata:
         at = 24
         for number in range(count):
             at = self._find(at, number)
+        self.head = self._data[:at]
 
     @classmethod
     def from_file(cls, path: Path) -> Metadata:

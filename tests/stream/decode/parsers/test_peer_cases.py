@@ -239,6 +239,8 @@ CASES = [
     ("seed-oss", "seed-oss", False, '<seed:think>Hm</seed:think>\n<seed:tool_call>\n<function=look>\n<parameter=at>a = "1":\n    b\n</parameter>\n</function>\n</seed:tool_call>', "Hm", "", [("look", {"at": 'a = "1":\n    b\n'})]),
     ("think", "lfm2", False, "<think>Say <|tool_call_start|>[now()]<|tool_call_end|> hm</think><|tool_call_start|>[count(of=3)]<|tool_call_end|>", "Say <|tool_call_start|>[now()]<|tool_call_end|> hm", "", [COUNT]),
     (None, "lfm2", False, r'So.<|tool_call_start|>[look(at="a\n\t\"b\""), now()]<|tool_call_end|>', "", "So.", [("look", {"at": 'a\n\t"b"'}), ("now", {})]),
+    ("minicpm4", "minicpm4", False, '<|thought_start|>\nHm\n<|thought_end|>\n<|tool_call_start|>\n```python\ncount(of=3)\nlook(at="a ```b")\n```\n<|tool_call_end|>\nSo.', "Hm", "So.", [COUNT, ("look", {"at": "a ```b"})]),
+    (None, "yandexgpt", False, 'So.\n[TOOL_CALL_START]count\n{"of": 3}', "", "So.", [COUNT]),
     ("think", "minicpm5", True, 'Hm</think><function name="look"><param name="at"><![CDATA[<a href="/x">b</a> </param>]]></param></function>\n<function name="now"></function>', "Hm", "", [("look", {"at": '<a href="/x">b</a> </param>'}), ("now", {})]),
     ("gemma4", "gemma4", False, '<|channel>thought\nHm<channel|>So.<|tool_call>call:plan{steps:[<|"|>a<|"|>,<|"|>b<|"|>],options:{x:{y:-2.5e3}}}<tool_call|><|tool_call>call:now{}<tool_call|>', "Hm", "So.", [("plan", {"steps": ["a", "b"], "options": {"x": {"y": -2500.0}}}), ("now", {})]),
     (None, "gemma4", False, 'See: <|tool_call>:look{at:<|"|>Bern<|"|>}<tool_call|>', "", "See:", [LOOK]),
