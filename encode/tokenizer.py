@@ -56,9 +56,9 @@ class Tokenizer:
     was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
-    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. Nothing of
-    `control_texts` that covers one of them is matched, nor covers what the normalizer makes of one, while those elsewhere
-    are.
+    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. None of
+    `control_texts` is matched where it would cover such a character, or what the normalizer makes of one; elsewhere they
+    are matched.
 
     Attributes:
         spec: What it was made from.

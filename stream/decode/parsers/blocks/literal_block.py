@@ -375,7 +375,8 @@ class LiteralBlock(SteppedBlock):
         held = self._undecided.take()
         if held:
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
-        self._state, self._reason = "done" if self._bare or not self._style.closes else "broken", reason
+        goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
+        self._state, self._reason = "broken" if goes_on else "done", reason
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
