@@ -114,8 +114,8 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device, or several.
 
         Args:
-            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of WordPiece as BERT
-                has it.
+            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of
+                WordPiece as BERT has it.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device. Several share each batch of `SHARE_BYTES` a device or more, by its
                 bytes; the ids come to the first.
@@ -155,9 +155,10 @@ class GpuEncoder:
         """Encode many texts.
 
         Args:
-            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
-                Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_device_array__`. One that lies
-                on the device (string, large_string or the same of binary) stays there.
+            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a
+                string array of Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or
+                `__arrow_c_device_array__`. One that lies on the device (string, large_string or the same of binary)
+                stays there.
             parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
             options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from full_run import FULL
+from full_run import FULL, share
 
 from tokenweir import ChatTemplate, CorpusError, Tokenizer
 from tokenweir.cli import main
@@ -438,7 +438,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("shard_format", READ)
 def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
-    path = write_lines(tmp_path / "a.txt", [f"{n} {text}" for n in range(200) for text in texts])
+    many = [f"{n} {text}" for n in range(share(200)) for text in texts]
+    path = write_lines(tmp_path / "a.txt", many)
     arguments = ["encode-files", str(path), "--part-size", "1", "--format", shard_format, "--workers", str(workers)]
     script = tmp_path / "with_little_room.py"
     script.write_text(WITH_LITTLE_ROOM)
@@ -452,7 +453,7 @@ def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_forma
     assert re.fullmatch(rf"tokenweir: error: {re.escape(str(tmp_path / 'out'))}: .*File too large.*\n", found.stderr)
     assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
     assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
-    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(f"{n} {text}") for n in range(200) for text in texts]
+    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in many]
 
 
 def test_a_shard_that_was_removed_is_made_again(tok, texts, tmp_path):
@@ -527,7 +528,7 @@ def test_killed_before_any_change_of_the_folder_it_goes_on(tok, texts, tmp_path)
     encoder = DocumentEncoder(tok, "text")
 
     def whole_run(folder):
-        return run([path], folder, encoder, part_bytes=3000, format="npy", workers=1)
+        return run([path], folder, encoder, part_bytes=3000 if FULL else 9000, format="npy", workers=1)
 
     whole_run(tmp_path / "whole")
     for step in range(1, 1000):
