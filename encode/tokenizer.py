@@ -145,6 +145,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            ValueError: If a pattern or special tokens are given for a file that has its own.
 
         """
         if isinstance(path, str) and is_name(path) and not Path(path).exists():
@@ -199,6 +200,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            ValueError: If there is no such format, or what is given besides is not for it.
 
         """
         return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens))
@@ -275,6 +277,9 @@ class Tokenizer:
 
         Raises:
             TextError: If the text has a lone surrogate.
+            UnsupportedTokenizerError: If no piece covers a character, and a Unigram model has no unknown token; here and in
+                every other method that encodes.
+            ValueError: If `add_bos` or `add_eos` is true and there is no such token; likewise.
 
         """
         parse_special, prefix, suffix = self._given(**options) if options else self._usual
