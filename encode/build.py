@@ -92,8 +92,8 @@ def build_core(
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
     """What added tokens are spelled like where they are searched for, and decoded to.
 
-    A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23), and one that was
-    once listed as such does, even if the later flags count.
+    A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23). So does one that
+    was once listed as such, whatever flags it has later.
     """
     spelled: list[str] = []
     total = 0

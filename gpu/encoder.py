@@ -15,11 +15,11 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.lane import Lane, Mode
-from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
-from tokenweir.gpu.modes.characters import CharacterBatch
-from tokenweir.gpu.modes.exact import ExactBatch
-from tokenweir.gpu.modes.unigram import UnigramBatch
-from tokenweir.gpu.modes.wordpiece import WordPieceBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeMode
+from tokenweir.gpu.modes.characters import CharacterMode
+from tokenweir.gpu.modes.exact import ByteLevelMode
+from tokenweir.gpu.modes.unigram import UnigramMode
+from tokenweir.gpu.modes.wordpiece import WordPieceMode
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
 
@@ -43,15 +43,15 @@ class ModeOptions(TypedDict, total=False):
 
 
 def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
-    """The batch for the kind of model; what is none of them, `ExactBatch` refuses by name."""
-    batches: dict[type, Callable[..., Mode]] = {
-        _core.WordPiece: WordPieceBatch,
-        _core.CharacterBpe: CharacterBatch,
-        _core.SentencePieceBpe: CharacterBatch,
-        _core.HuggingFaceUnigram: UnigramBatch,
-        _core.SentencePieceUnigram: UnigramBatch,
+    """Exact mode for the kind of model; `ByteLevelMode` refuses by name what none is for."""
+    modes: dict[type, Callable[..., Mode]] = {
+        _core.WordPiece: WordPieceMode,
+        _core.CharacterBpe: CharacterMode,
+        _core.SentencePieceBpe: CharacterMode,
+        _core.HuggingFaceUnigram: UnigramMode,
+        _core.SentencePieceUnigram: UnigramMode,
     }
-    return batches.get(type(tokenizer.core.model), ExactBatch)(tokenizer, device, **options)
+    return modes.get(type(tokenizer.core.model), ByteLevelMode)(tokenizer, device, **options)
 
 
 def _devices(device: Device | Sequence[Device] | None) -> tuple[Device, ...]:
@@ -64,7 +64,7 @@ def _devices(device: Device | Sequence[Device] | None) -> tuple[Device, ...]:
     return tuple(device)
 
 
-MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeBatch}
+MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeMode}
 
 
 @dataclass
@@ -114,8 +114,8 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device, or several.
 
         Args:
-            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of WordPiece as BERT
-                has it.
+            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of
+                WordPiece as BERT has it.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device. Several share each batch of `SHARE_BYTES` a device or more, by its
                 bytes; the ids come to the first.
@@ -155,9 +155,10 @@ class GpuEncoder:
         """Encode many texts.
 
         Args:
-            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
-                Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_device_array__`. One that lies
-                on the device (string, large_string or the same of binary) stays there.
+            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a
+                string array of Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or
+                `__arrow_c_device_array__`. One that lies on the device (string, large_string or the same of binary)
+                stays there.
             parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
             options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
 

@@ -68,8 +68,8 @@ def unsplit(tokenizer: Tokenizer) -> Tokenizer:
     return Tokenizer(replace(spec, model=model, pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)))
 
 
-class BlockBpeBatch:
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+class BlockBpeMode:
+    """The paper's mode: a tokenizer's tables on a device, and the launches that encode a batch by them.
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
