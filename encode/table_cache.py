@@ -166,7 +166,7 @@ class Entry:
 
     def keep(self, spec: TokenizerSpec, model: _core.Model, tokens: _core.TokenBytes) -> None:
         """Keep a tokenizer that has just been read; a failure to do so is none of the caller's."""
-        with suppress(OSError):
+        with suppress(OSError, UnicodeEncodeError):  # a path need not be UTF-8
             if not self._worth_keeping():
                 return
             bare, ids, merges = _parts(spec.model)

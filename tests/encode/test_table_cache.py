@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -268,6 +269,12 @@ def test_no_more_than_so_many_files_are_kept(tmp_path, cache, young, small, monk
         time.sleep(0.01)
     assert was_kept(load(tmp_path / "6.tiktoken"))
     assert not was_kept(load(tmp_path / "0.tiktoken"))
+
+
+def test_a_file_whose_name_is_not_utf8(tmp_path, cache, young, small):
+    path = write_ranks(tmp_path / os.fsdecode(b"\xff.tiktoken"))
+    assert [load(path).encode("ab<|end|>") for _ in range(2)] == [[256, 257]] * 2
+    assert load(path).encode("ab") == pickle.loads(pickle.dumps(load(path))).encode("ab")
 
 
 def test_threads_and_processes_that_load_at_once(ranks, cache):
