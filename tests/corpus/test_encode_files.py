@@ -299,6 +299,8 @@ def test_a_template_that_marks_nothing_gives_no_mask(tmp_path):
         ("a.jsonl", b'{"text": "a"}\n{"text": nul}\n', r"a.jsonl: line 2: JSON is malformed"),
         ("a.jsonl", b'{"text": "a"}\n{"test": "b"}\n', r"a.jsonl: line 2: 'text': is missing or null"),
         ("a.jsonl", b'{"text": "a"}\n{', r"a.jsonl: line 2: Input data was truncated"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a.jsonl: line 2: has a lone surrogate"),
+        ("a.jsonl", b'{"text": "\\ud83d\\ude00", "n": NaN}\n', r"a.jsonl: line 1: JSON is malformed"),
         ("a.jsonl", b'{"text": 5}\n', r"a.jsonl: line 1: 'text': is int, not a text"),
         ("a.jsonl", b"[1]\n", r"a.jsonl: line 1: Expected `object`, got `array`"),
         ("a.txt", b"fine\n\xff\n", r"a.txt: line 2: 'text': is not UTF-8"),

@@ -95,6 +95,9 @@ class TaggedCalls(SteppedBlock):
         end = self._hold_back(text, place, end)
         if not mark:
             return self._wait(text, end)
+        if mark.isspace() and not self._name.strip():  # a line end before the name
+            self._name += mark
+            return self._hold_back(text, end, end + len(mark))
         self._name = self._unescaped(self._name.strip())
         if not self._name:
             return self._release("a function has no name", end, out)

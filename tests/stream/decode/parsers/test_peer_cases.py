@@ -158,6 +158,7 @@ CASES = [
     (None, "glm", False, "So." + glm("now") + "\n" + glm("count", ("of", "3")), "", "So.", [("now", {}), COUNT]),
     (None, "glm", False, 'So.<tool_call>look>{"at": "Bern"}<tool_call>count>{"of": 3}', "", "So.", [LOOK, COUNT]),
     (None, "glm", False, '<tool_call>look\n{"at": "Bern"}</tool_call>', "", "", [LOOK]),
+    (None, "glm", False, glm("\n look ", ("at", "Bern")) + glm("\nnow\n"), "", "", [LOOK, ("now", {})]),
     ("think", "glm", True, 'I must.<tool_call>maps/look>{"at": "Bern"}</tool_call>', "I must.", "", [("maps/look", {"at": "Bern"})]),
     ("think", "iquest-coder", True, "Hm\n" + glm("look", ("at", "Bern")).replace("tool_call", "iquestcoder_tool_call"), "Hm", "", [LOOK]),
     ("solar-open2", "solar-open2", True, "Hm<|think:end|>So.<|tool_call:start|>look\n<|tool_arg:start|>at<|tool_arg:value|>Bern\n<|tool_call:<|tool_arg:end|>\n<|tool_call:end|><|tool_call:start|>count\n<|tool_arg:start|>of<|tool_arg:value|>3<|tool_arg:end|>\n<|tool_call:end|>", "Hm", "So.", [("look", {"at": "Bern\n<|tool_call:"}), COUNT]),
