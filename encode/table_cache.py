@@ -130,7 +130,7 @@ class Entry:
 
         """
         path = Path(os.path.abspath(path))
-        file = find_in_folder(path) if path.is_dir() else path
+        file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
         self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()))
         self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()

@@ -317,5 +317,8 @@ def test_a_spec_from_the_cache_is_a_spec(ranks):
 def test_errors_are_those_of_reading(tmp_path, cache):
     with pytest.raises(TokenizerFileError, match="No such file"):
         Tokenizer.from_file(tmp_path / "none.json")
+    for path in ("a" * 5000, "/" + "a" * 5000):
+        with pytest.raises(TokenizerFileError, match=r"no such file|File name too long"):
+            Tokenizer.from_file(path)
     with pytest.raises(TokenizerFileError, match="in this folder"):
         Tokenizer.from_file(tmp_path)
