@@ -130,7 +130,7 @@ class Entry:
 
         """
         path = Path(os.path.abspath(path))
-        file = find_in_folder(path) if path.is_dir() else path
+        file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
         self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()))
         self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()
@@ -166,7 +166,7 @@ class Entry:
 
     def keep(self, spec: TokenizerSpec, model: _core.Model, tokens: _core.TokenBytes) -> None:
         """Keep a tokenizer that has just been read; a failure to do so is none of the caller's."""
-        with suppress(OSError):
+        with suppress(OSError, UnicodeEncodeError):  # a path need not be UTF-8
             if not self._worth_keeping():
                 return
             bare, ids, merges = _parts(spec.model)

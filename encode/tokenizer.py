@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import index
@@ -148,7 +149,7 @@ class Tokenizer:
             ValueError: If a pattern or special tokens are given for a file that has its own.
 
         """
-        if isinstance(path, str) and is_name(path) and not Path(path).exists():
+        if isinstance(path, str) and is_name(path) and not os.path.exists(path):
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )

@@ -404,6 +404,10 @@ def test_a_folder_of_something_else(tok, texts, tmp_path):
         run([path], tmp_path / "out", encoder, workers=1)
     with pytest.raises(CorpusError, match="is there twice"):
         run([path, path], tmp_path / "twice", encoder, workers=1)
+    odd = os.fsdecode(b"\xff")
+    for paths, out in (([tmp_path / f"{odd}.txt"], "out"), ([path], odd)):
+        with pytest.raises(CorpusError, match=r": the path is not UTF-8$"):
+            run(paths, tmp_path / out, encoder, workers=1)
 
 
 def test_an_input_that_changes_meanwhile(tok, texts, tmp_path):

@@ -95,16 +95,30 @@ class Part(msgspec.Struct, frozen=True):
         return KINDS[Path(self.input.path).suffix.lower()]
 
 
+def check_path(path: Path) -> None:
+    """Refuse a path that is not UTF-8, as the manifest and Arrow's library write paths.
+
+    Raises:
+        CorpusError: It is such a path.
+
+    """
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError as error:
+        raise CorpusError(f"{path}: the path is not UTF-8") from error
+
+
 def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
     """Cut files into parts of about `part_bytes`.
 
     Raises:
-        CorpusError: A file is of no known kind, cannot be read, or is there twice.
+        CorpusError: A file is of no known kind, cannot be read, is there twice, or has a path that is not UTF-8.
 
     """
     parts: list[Part] = []
     seen: set[str] = set()
     for path in paths:
+        check_path(path)
         if path.suffix.lower() not in KINDS:
             raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
         try:
