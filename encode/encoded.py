@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 Side = Literal["left", "right"]
 
 
-def checked_width(length: int | None, *sides: str) -> int | None:
-    """The `length` of `padded`; refuses what `length` and sides cannot be."""
+def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, int | None]:
+    """The id and the `length` of `padded`; refuses what they and the sides cannot be."""
+    if pad_id is None:  # as `Tokenizer.pad_id` may be
+        raise TypeError(
+            "pad_id must be int, not None: a tokenizer without one takes any, such as 0, since the mask tells"
+        )
     for name, value in zip(("side", "truncation_side"), sides, strict=True):
         if value not in ("left", "right"):
             raise ValueError(f'{name} must be "left" or "right", not {value!r}')
-    if length is not None and length < 0:
+    if length is not None and index(length) < 0:
         raise ValueError(f"length must be at least 0, not {length}")
-    return length
+    return index(pad_id), length
 
 
 class Encoded(NamedTuple):
@@ -59,12 +64,12 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, number: int) -> NDArray[np.int32]:
         n = len(self)
-        if not -n <= index < n:
-            raise IndexError(f"text {index} of {n}")
-        index %= n
-        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+        if not -n <= index(number) < n:
+            raise IndexError(f"text {number} of {n}")
+        number %= n
+        return self.ids[self.offsets[number] : self.offsets[number + 1]]
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self[i] for i in range(len(self)))
@@ -84,10 +89,11 @@ class Ragged:
             The rows and a mask, 1 for an id of the text and 0 for filling; both int32[n, length].
 
         Raises:
+            TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.
             ValueError: `length` is below 0, or a side is neither "left" nor "right".
 
         """
-        width = checked_width(length, side, truncation_side)
+        pad_id, width = checked_padding(pad_id, length, side, truncation_side)
         sizes = np.diff(self.offsets)
         width = int(sizes.max(initial=0)) if width is None else width
         taken = np.minimum(sizes, width)

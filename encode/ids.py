@@ -26,7 +26,7 @@ def as_sequence(ids: Ids) -> Sequence[int]:
             raise not_ids(ids)
         plain: list[int] = ids.tolist()
         return plain
-    if isinstance(ids, str):  # an empty one would pass for no ids
+    if isinstance(ids, str | bytes):  # an empty str would pass for no ids, and bytes for as many
         raise not_ids(ids)
     return ids
 
@@ -48,8 +48,10 @@ def in_place(ids: Ids) -> Ids:
 
 def not_ids(given: object) -> TypeError:
     """The error for what was given as the ids of one text."""
-    if isinstance(given, str):
-        return TypeError("decode() takes token ids, not str; encode() takes text")
+    if isinstance(given, str | bytes):
+        return TypeError(f"decode() takes token ids, not {type(given).__name__}; encode() takes text")
+    if isinstance(given, int | np.integer):
+        return TypeError(f"ids must be a sequence of int, not one {type(given).__name__}: write [{given}]")
     if isinstance(given, np.ndarray):
         return TypeError(f"ids must be one-dimensional integers, not {given.dtype} of shape {given.shape}")
     if isinstance(given, Ragged):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -46,6 +46,6 @@ def for_core(texts: Texts) -> object:
         if texts.ndim != 1:
             raise ValueError(f"an array of texts has one dimension, not {texts.ndim}")
         return texts.tolist()
-    if not isinstance(texts, Iterable):
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):  # whose keys nobody means
         raise TypeError(f"texts must be several texts, not {type(texts).__name__}")
     return list(texts)

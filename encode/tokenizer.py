@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Unpack, overload
@@ -24,7 +26,7 @@ from tokenweir.encode.components.added_tokens import (
 from tokenweir.encode.components.post_process import affixes_of, trim_offsets
 from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged, Side
-from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.errors import TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions
@@ -55,9 +57,9 @@ class Tokenizer:
     was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
-    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. Nothing of
-    `control_texts` that covers one of them is matched, nor covers what the normalizer makes of one, while those elsewhere
-    are.
+    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. None of
+    `control_texts` is matched where it would cover such a character, or what the normalizer makes of one; elsewhere they
+    are matched.
 
     Attributes:
         spec: What it was made from.
@@ -144,9 +146,10 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            ValueError: If a pattern or special tokens are given for a file that has its own.
 
         """
-        if isinstance(path, str) and is_name(path) and not Path(path).exists():
+        if isinstance(path, str) and is_name(path) and not os.path.exists(path):
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
@@ -198,6 +201,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            ValueError: If there is no such format, or what is given besides is not for it.
 
         """
         return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens))
@@ -226,10 +230,19 @@ class Tokenizer:
                 counts only beside a rank file or a SentencePiece model; HuggingFace's rule gives any other the next free
                 one.
 
+        Raises:
+            TokenizerFileError: If two tokens have one id, or an id is below 0, where ids count.
+            TypeError: If one of them is neither a string nor an `AddedToken`, or all are one string.
+
         """
+        if isinstance(tokens, str):
+            raise TypeError("tokens must be several tokens, not one str: write with_added_tokens([token])")
         by_content = {t.content: t for t in self.added_tokens}
         next_id = self.vocab_size
-        for token in (AddedToken(t) if isinstance(t, str) else t for t in tokens):
+        for given in tokens:
+            if not isinstance(given, str | AddedToken):
+                raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
+            token = AddedToken(given) if isinstance(given, str) else given
             if token.id is None and token.content in by_content:
                 token = replace(token, id=by_content[token.content].id)
             elif token.id is None and isinstance(self.spec.model, RankBPE):
@@ -265,6 +278,9 @@ class Tokenizer:
 
         Raises:
             TextError: If the text has a lone surrogate.
+            UnsupportedTokenizerError: If no piece covers a character, and a Unigram model has no unknown token; here and in
+                every other method that encodes.
+            ValueError: If `add_bos` or `add_eos` is true and there is no such token; likewise.
 
         """
         parse_special, prefix, suffix = self._given(**options) if options else self._usual
@@ -336,7 +352,7 @@ class Tokenizer:
                 has a null.
 
         """
-        if threads is not None and threads < 1:
+        if threads is not None and index(threads) < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         given = for_core(texts)
         parse_special, prefix, suffix = self._given(**options) if options else self._usual
@@ -366,9 +382,14 @@ class Tokenizer:
         Raises:
             KeyError: If there is no such column.
             TextError: If a text is not UTF-8.
+            TypeError: If it is no table.
             ValueError: If the column has a null or is not one of strings, or there is a column `into`.
 
         """
+        if not hasattr(table, "schema"):
+            raise TypeError(
+                f"encode_table() takes a table of pyarrow's, not {type(table).__name__}; encode_batch() takes texts"
+            )
         if into in table.schema.names:
             raise ValueError(f"the table has a column {into!r} already")
         ids = self.encode_batch(table.column(column), threads=threads, **options)
@@ -440,7 +461,7 @@ class Tokenizer:
     def _given(
         self, *, parse_special: bool = True, **options: Unpack[AffixOptions]
     ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
-        return parse_special, *self._affixes.ids(**options)
+        return bool(parse_special), *self._affixes.ids(**options)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
@@ -469,7 +490,7 @@ class Tokenizer:
         """
         check_byte_fallback(byte_fallback)
         try:
-            return self.token_table.decode(in_place(ids), skip_special_tokens, byte_fallback == "huggingface")
+            return self.token_table.decode(in_place(ids), bool(skip_special_tokens), byte_fallback == "huggingface")
         except TypeError:
             raise not_ids(ids) from None
 
@@ -483,10 +504,16 @@ class Tokenizer:
         """Decode many rows of ids, such as a `Ragged` has; of each, what `decode` gives.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary.
+            TokenIdError: For an id outside the vocabulary; the message says in which row.
 
         """
-        return [self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback) for ids in rows]
+        texts: list[str] = []
+        for ids in rows:
+            try:
+                texts.append(self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback))
+            except (TokenIdError, TypeError) as error:
+                raise type(error)(f"rows[{len(texts)}]: {error}") from error
+        return texts
 
     def decode_with_offsets(
         self,
@@ -582,6 +609,8 @@ class Tokenizer:
 
         A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes.
         """
+        if isinstance(token_id, str):
+            raise TypeError("id_to_token() takes ids, not str; token_to_id() takes tokens")
         if not isinstance(token_id, int | np.integer):
             try:
                 return [self._names.get(each) for each in as_sequence(token_id)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.encoded import Ragged, Side, checked_width
+from tokenweir.encode.encoded import Ragged, Side, checked_padding
 from tokenweir.gpu.device import Device
 
 _THREADS = 256
@@ -91,11 +91,12 @@ class DeviceRagged(DeviceRows):
             The rows and a mask, 1 for an id of the text and 0 for filling; both int32[n, length], on the device.
 
         Raises:
+            TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.
             ValueError: `length` is below 0, or a side is neither "left" nor "right".
             DeviceError: The device failed.
 
         """
-        length = checked_width(length, side, truncation_side)
+        pad_id, length = checked_padding(pad_id, length, side, truncation_side)
         with self._device.use():
             n = len(self)
             width = int(np.diff(self._host_offsets).max(initial=0)) if length is None else length

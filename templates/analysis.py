@@ -18,7 +18,7 @@ def takes_argument_text(tree: nodes.Template) -> bool:
     arguments = _Values(tree, "arguments")
     return (
         any(test.name == "string" and arguments.includes(test.node) for test in tree.find_all(nodes.Test))
-        or any(arguments.includes(side) for sum in tree.find_all(nodes.Add) for side in (sum.left, sum.right))
+        or any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
         or any(arguments.includes(part) for concat in tree.find_all(nodes.Concat) for part in concat.nodes)
         or any(arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes)
     )

@@ -96,7 +96,7 @@ class ChatTemplate:
         Args:
             source: Jinja source. It comes with a model: never take one from a request.
             special_tokens: Template variables such as `bos_token`, and their text.
-            name: For messages.
+            name: Which of a model's templates it is; errors have it.
             control_tokens: What user text must not become. None if unknown: the forms that control tokens take are
                 guarded then, and `Prompt.encode` checks that they suffice for the tokenizer.
             guard: Off, user text may become control tokens. Only for messages that are trusted throughout.

@@ -63,7 +63,9 @@ def read_template_files(path: Path) -> TemplateFiles:
             return _with_tokenizer(path, beside.chat_templates)
     except TokenizerFileError:
         raise
-    except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+    except OSError as error:
+        raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
     return TemplateFiles(beside.chat_templates, beside.special_roles, control_texts(added) if added else None)
 

@@ -215,7 +215,8 @@ def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
 
     """
     for index, message in enumerate(messages):
-        for call in message.get("tool_calls") or ():
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
             function = call.get("function", call) if isinstance(call, dict) else None
             if isinstance(function, dict) and isinstance(function.get("arguments"), str):
                 try:

@@ -248,7 +248,8 @@ STYLES: dict[str, ReasoningStyle] = {
             token_enders=("<tool_calls:opensource>",),
             shows=(":opensource", "<think{}>"),
         ),
-        _pair("pangu", "[unused16]", "[unused17]"),
+        _pair("minicpm4", "<|thought_start|>", "<|thought_end|>", token_enders=("<|tool_call_start|>",)),
+        _pair("pangu", "[unused16]", "[unused17]", token_enders=("[unused11]",)),
         ReasoningStyle(
             name="granite-3.2",
             openers=("Here is my thought process:", "Here's my thought process:"),
@@ -281,10 +282,14 @@ STYLES: dict[str, ReasoningStyle] = {
             "<think>",
             "</think>",
             enders=(
-                *("<tool_call>", "<minimax:tool_call>", "<iquest_tool_call>", "<｜GCML｜tool_calls>"),
-                *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>"),
+                *("<tool_call>", "<minimax:tool_call>", "<iquest_tool_call>", "<iquestcoder_tool_call>"),
+                *("<tool_calls>", "<TOOLCALL>", "<dots_function_call>", "<function_calls>", "<use_mcp_tool>"),
+                *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>", "<｜GCML｜tool_calls>"),
             ),
-            token_enders=("<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<｜tool▁calls▁begin｜>"),
+            token_enders=(
+                *("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+                *("<｜tool▁calls▁begin｜>", "<｜tool_calls_begin｜>"),
+            ),
         ),
     )
 }

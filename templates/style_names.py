@@ -23,6 +23,7 @@ REASONING_FAMILIES: dict[str, str] = {
     "interns1": "think",
     "kimi-k2": "think",
     "ling": "think",
+    "mirothinker": "think",
     "mimo": "think",
     "minimax": "think",
     "minimax-m2": "think",
@@ -50,6 +51,7 @@ REASONING_FAMILIES: dict[str, str] = {
     "k2-horizon": "k2-v3",
     "muse-glimmer": "muse",
     "kimi": "kimi-vl",
+    "minicpm3": "minicpm4",
     "magistral": "mistral",
     "seed": "seed-oss",
 }
@@ -65,9 +67,12 @@ TOOL_FAMILIES: dict[str, str] = {
     "glm45": "glm",
     "glm46": "glm",
     "glm47": "glm",
+    "glm53-flash": "glm",
     "hy-v3": "hunyuan-v3",
     "hy-v4": "hunyuan-v3",
     "deepseek-v41": "deepseek-v4.1",
+    "iquest-coder-v2": "iquest-coder",
+    "hyperclovax-seed-think": "glm",
     "gigachat35": "gigachat3.5",
     "nanbeige": "qwen3-coder",
     "step5": "qwen3-coder",
@@ -99,6 +104,7 @@ TOOL_FAMILIES: dict[str, str] = {
     "command-a": "cohere",
     "command-r7b": "cohere",
     "kimi": "kimi-k2",
+    "minicpm3": "minicpm4",
 }
 """The name of a family's style of tool calls, likewise."""
 

@@ -11,7 +11,8 @@ from msgspec import Struct
 class ToolStyle(Struct, frozen=True, kw_only=True):
     """The markup of tool calls.
 
-    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as described.
+    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as
+    described.
 
     Attributes:
         name: The name it has in `TOOL_STYLES`.
@@ -42,7 +43,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
             shows it.
 
     Raises:
-        ValueError: Nothing opens a block, or the header has no group `name`.
+        ValueError: Nothing opens a block, or the header is no regular expression or has no group `name`.
 
     """
 
@@ -79,7 +80,13 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         """Refuse a style that no text could have."""
         if not self.opens or "" in self.opens:
             raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
-        if self.header and "name" not in re.compile(self.header).groupindex:
+        try:
+            groups = re.compile(self.header).groupindex
+        except re.error as error:
+            raise ValueError(
+                f"tool style {self.name!r}: header {self.header!r} is no regular expression: {error}"
+            ) from error
+        if self.header and "name" not in groups:
             raise ValueError(f"tool style {self.name!r}: header {self.header!r} has no group 'name'")
 
 
@@ -93,6 +100,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
 
     Attributes:
+        leads: Texts that may stand before `call_opens` and are markup too.
         name_ends: Texts that end the function's name and belong to it. One in `/>` ends the call as well.
         name_stops: Texts that end it as well and are something else.
         name_tail: A text after the name up to which all is markup; empty if there is none.
@@ -115,6 +123,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "parameters"
+    leads: tuple[str, ...] = ()
     name_ends: tuple[str, ...] = ()
     name_stops: tuple[str, ...] = ()
     name_tail: str = ""
@@ -134,7 +143,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         """All texts of the markup."""
         keys = (self.key_opens, *(text for text, _ in self.key_closes))
         values = (*self.type_tags, self.value_opens, self.value_closes, *self.verbatim, self.nests)
-        return (*super().marks, *self.name_ends, self.name_tail, *keys, *values)
+        return (*super().marks, *self.leads, *self.name_ends, self.name_tail, *keys, *values)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,10 +164,12 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
 class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """Calls as in a programming language: `name(key=value)` in Python's, `call:name{key:value}` in Gemma's.
 
-    `stream/decode/parsers/blocks/literal_block.py` reads them; with the grammar "typed literals", `typed_literal_block.py`, which gives
-    arguments the types that the tools' schemas declare. A block holds one call or several; in `[...]` if `lists` is true.
+    `stream/decode/parsers/blocks/literal_block.py` reads them; with the grammar "typed literals",
+    `typed_literal_block.py`, which gives arguments the types that the tools' schemas declare. A block holds one call or
+    several; in `[...]` if `lists` is true.
 
     Attributes:
+        leads: Texts that may stand before the first call of a block and are markup too.
         prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
         brackets: What stands round the arguments.
         assigns: What stands between an argument's name and its value.
@@ -170,6 +181,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "literals"
+    leads: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     brackets: str = "()"
     assigns: str = "="
@@ -181,7 +193,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
-        return (*super().marks, *self.prefixes, *self.quotes)
+        return (*super().marks, *self.leads, *self.prefixes, *self.quotes)
 
 
 def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:

@@ -1,6 +1,9 @@
-"""The folders import one way: encode <- templates, gpu <- stream <- tokenweir."""
+"""The folders import one way: encode <- templates, gpu <- stream <- tokenweir; and benchmarks what their extra has."""
 
 import ast
+import re
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,9 @@ MAY_IMPORT = {
     "gpu": {"encode"},
     "stream": {"encode", "templates"},
 }
+
+IN_NO_EXTRA = {"cupy", "datasets", "nanobind", "ray"}
+"""What benchmarks say themselves that they want."""
 
 
 def imported(path: Path):
@@ -51,3 +57,14 @@ def test_the_links_are_relative_and_lead_to_the_folders():
         link = ROOT / "src" / "tokenweir" / folder
         if link.is_symlink():  # an unpacked wheel has plain folders
             assert link.readlink() == Path("../..") / folder
+
+
+def test_benchmarks_import_what_their_extra_installs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = (*project["dependencies"], *project["optional-dependencies"]["bench"])
+    declared = {"tokenweir", *(name for one in wanted for name in re.findall(r"[\w-]+", one.partition(">")[0]))}
+    installed = packages_distributions()
+    for path in (ROOT / "bench").rglob("*.py"):
+        for name in {name.partition(".")[0] for name in imported(path)} - IN_NO_EXTRA:
+            found = {distribution.lower().replace("_", "-") for distribution in installed.get(name, ())}
+            assert not found or found & declared, f"{path}: {name} is of {found}"

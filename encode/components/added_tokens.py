@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram
+from tokenweir.encode.spec.models import USER_DEFINED
 from tokenweir.encode.vocabulary import ranked_tokens, token_ids
-
-_USER_DEFINED = 4  # the type of a SentencePiece piece
 
 END_NAMES = frozenset(
     [
@@ -125,10 +124,10 @@ def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, .
     """The user-defined pieces of a SentencePiece model that control it by the same rule and are no added tokens."""
     if not isinstance(model, SentencePiece):
         return ()
-    if _USER_DEFINED not in model.types:
+    if USER_DEFINED not in model.types:
         return ()
     listed = {t.content for t in added}
-    pieces = (model.pieces[i] for i, piece_type in enumerate(model.types) if piece_type == _USER_DEFINED)
+    pieces = (model.pieces[i] for i, piece_type in enumerate(model.types) if piece_type == USER_DEFINED)
     return tuple(piece for piece in pieces if not is_plain(piece) and piece not in listed)
 
 

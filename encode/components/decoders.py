@@ -30,6 +30,7 @@ from tokenweir.encode.spec import (
     WordPieceDecoder,
 )
 from tokenweir.encode.spec.decoders import SingleDecoder
+from tokenweir.encode.spec.models import BYTE, CONTROL
 from tokenweir.encode.spec.parts import parts
 
 CLEANUP = (
@@ -47,14 +48,11 @@ CLEANUP = (
 )
 """What `WordPieceDecoder(cleanup=True)` replaces, in this order."""
 
-CONTROL, BYTE = 3, 6
-"""Types of SentencePiece's pieces that do not decode to what they are spelled; nor does the unknown one."""
-
 METACHARACTERS = frozenset(r"\.^$|?*+()[]{}")
 """An expression without any of them is plain text."""
 
 MAX_STEPS = 32
-"""So many decoders in a sequence; real ones have up to 4."""
+"""The most decoders in a sequence; real ones have up to 4."""
 
 MAX_GROWTH = 4096
 """How many times as long replacing may make a text, all in all; real decoders make it shorter."""

@@ -40,10 +40,9 @@ def find_snapshot(name: str, revision: str = "main") -> Path:
 
     """
     if not (isinstance(name, str) and is_name(name)):
-        raise ValueError(
-            f"{name!r} is not a name on the hub such as 'Qwen/Qwen3-8B'; for files write Tokenizer.from_file({str(name)!r})"
-        )
-    if not _REVISION.fullmatch(revision):
+        hint = f"; for files write Tokenizer.from_file({str(name)!r})" if isinstance(name, str | Path) else ""
+        raise ValueError(f"{name!r} is not a name on the hub such as 'Qwen/Qwen3-8B'{hint}")
+    if not (isinstance(revision, str) and _REVISION.fullmatch(revision)):
         raise ValueError(f"{revision!r} is not a revision: a branch, a tag or a commit's hash")
     cache = cache_folder()
     model = cache / f"models--{name.replace('/', '--')}"

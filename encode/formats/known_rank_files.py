@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_UPPER_NOT_HAN, _LOWER_NOT_HAN = (letters[:-1] + r"&&[^\p{Han}]]" for letters in (_UPPER, _LOWER))
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_UPPER_NOT_HAN, _LOWER_NOT_HAN = (letters[:-1] + r"&&[^\p{Han}]]" for letters in (UPPER, LOWER))
 
 R50K_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 CL100K_PATTERN = (
@@ -20,8 +20,8 @@ CL100K_PATTERN = (
 )
 O200K_PATTERN = "|".join(
     [
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{_CONTRACTION}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{_CONTRACTION}",
         r"\p{N}{1,3}",
         r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
         r"\s*[\r\n]+",
@@ -103,6 +103,8 @@ _QWEN = KnownRankFile(
 # or of nothing else; at the edges of these parts their ids may differ from those of the whole text.
 _KIMI = KnownRankFile("Kimi", KIMI_PATTERN, reserved=256)
 
+_MAX_ID_DIGITS = 9  # real ids have six; `int` refuses more than 4,300
+
 _BY_FILE = {
     "gpt2.tiktoken": _R50K,
     "r50k_base.tiktoken": _R50K,
@@ -152,7 +154,8 @@ def recognise(
     for known, by in _candidates(name, tokenizer_config, code):
         if known is not None:
             named = tokenizer_config.get("added_tokens_decoder")
-            ids = frozenset(int(key) for key in named if key.isdecimal()) if isinstance(named, dict) else frozenset()
+            keys = named if isinstance(named, dict) else ()
+            ids = frozenset(int(key) for key in keys if key.isdecimal() and len(key) <= _MAX_ID_DIGITS)
             return None if any(key in config for key in known.not_with) else Recognised(known, by, ids)
     return None
 

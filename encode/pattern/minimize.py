@@ -136,8 +136,8 @@ def _merge_states(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
 def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
     """The pairs of classes between which a walk always ends and the next one begins.
 
-    No token holds `a` directly before `b` if every walk over the two dies; and since no pattern looks behind, a walk
-    depends on nothing before its start.
+    No token holds `a` directly before `b` if every walk over the two dies; and a walk depends on nothing before its start,
+    unless the pattern has a context.
 
     Returns:
         Shape (classes, classes): whether there is a boundary between the first class and the second after it.

@@ -1,6 +1,7 @@
 """Turn a pattern's tree into a program of threads, and its sets into symbol classes.
 
-The program is Pike's: a thread runs `Split` and `Jump` without consuming, in order of priority, and stops at `Symbol`.
+The program is Pike's: a thread runs `Split`, `Jump`, `Check` and `Hold` without consuming, in order of priority, and stops
+at `Take` or `Match`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from tokenweir.encode.spec.values import Count
 
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+"""The types of a SentencePiece model's pieces. GGUF files have them for the tokens of every model."""
+
 
 class BPE(Struct, frozen=True, tag="BPE", kw_only=True):
     """Byte-pair encoding by a list of merges, in order of priority.
@@ -76,7 +79,7 @@ class Unigram(Struct, frozen=True, tag="Unigram"):
 
     Attributes:
         vocab: (piece, log probability) by id.
-        unk_id: The id of what is unknown; without one, unknown text is an error in the library and refused here.
+        unk_id: The id of what is unknown; without one, a character that no piece covers cannot be encoded, as in the library.
         byte_fallback: Unknown characters become the bytes' tokens, if all exist.
 
     """

@@ -14,7 +14,7 @@ enum Rule : uint32_t {
   kWords = 2,      // each begins what is encoded by itself
 };
 
-// gpu/normal.py fills it.
+// gpu/modes/unigram.py fills it.
 struct CharacterMap {
   const uint16_t* index;  // [0x1100]
   const uint32_t* pages;  // [page][256]: the bytes that a character becomes, the first the lowest, and then gaps; or kOdd

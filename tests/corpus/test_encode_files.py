@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from full_run import FULL
+from full_run import FULL, share
 
 from tokenweir import ChatTemplate, CorpusError, Tokenizer
 from tokenweir.cli import main
@@ -299,6 +299,8 @@ def test_a_template_that_marks_nothing_gives_no_mask(tmp_path):
         ("a.jsonl", b'{"text": "a"}\n{"text": nul}\n', r"a.jsonl: line 2: JSON is malformed"),
         ("a.jsonl", b'{"text": "a"}\n{"test": "b"}\n', r"a.jsonl: line 2: 'text': is missing or null"),
         ("a.jsonl", b'{"text": "a"}\n{', r"a.jsonl: line 2: Input data was truncated"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a.jsonl: line 2: has a lone surrogate"),
+        ("a.jsonl", b'{"text": "\\ud83d\\ude00", "n": NaN}\n', r"a.jsonl: line 1: JSON is malformed"),
         ("a.jsonl", b'{"text": 5}\n', r"a.jsonl: line 1: 'text': is int, not a text"),
         ("a.jsonl", b"[1]\n", r"a.jsonl: line 1: Expected `object`, got `array`"),
         ("a.txt", b"fine\n\xff\n", r"a.txt: line 2: 'text': is not UTF-8"),
@@ -315,6 +317,41 @@ def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
     with pytest.raises(CorpusError, match=words):
         run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
     assert command(path, "-o", tmp_path / "out", "--workers", 1).exit_code == 1
+
+
+def test_a_column_that_is_there_twice(tok, tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"])] * 2, ["text"] * 2)
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(CorpusError, match=r"a\.arrow: has several columns 'text'$"):
+        run([tmp_path / "a.arrow"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+
+
+LONG = "a text of more than twelve bytes"
+
+
+@pytest.mark.parametrize(
+    ("column", "sound", "damaged"),
+    [
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, 3, 1 << 30)),
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, 1 << 30, 6)),
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, -3, 6)),
+        (pa.array([LONG], pa.string_view()), struct.pack("<i", len(LONG)), struct.pack("<i", 1 << 30)),
+        (pa.array(["a", "b"]).dictionary_encode(), struct.pack("<2i", 0, 1), struct.pack("<2i", 0, 1 << 30)),
+        (pa.array([["one"], ["two", "three"]]), struct.pack("<3i", 0, 1, 3), struct.pack("<3i", 0, 1, 1 << 30)),
+    ],
+    ids=["the last offset", "an offset", "an offset below 0", "a view", "a code", "a list"],
+)
+def test_an_arrow_file_that_leads_out_of_itself_is_told(tok, tmp_path, column, sound, damaged):
+    path = tmp_path / "a.arrow"
+    table = pa.table({"text": column})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    data = path.read_bytes()
+    assert sound in data
+    path.write_bytes(data.replace(sound, damaged))
+    with pytest.raises(CorpusError, match=r"a\.arrow: "):
+        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
 
 
 def test_a_line_is_numbered_in_the_whole_file(tok, tmp_path):
@@ -367,6 +404,10 @@ def test_a_folder_of_something_else(tok, texts, tmp_path):
         run([path], tmp_path / "out", encoder, workers=1)
     with pytest.raises(CorpusError, match="is there twice"):
         run([path, path], tmp_path / "twice", encoder, workers=1)
+    odd = os.fsdecode(b"\xff")
+    for paths, out in (([tmp_path / f"{odd}.txt"], "out"), ([path], odd)):
+        with pytest.raises(CorpusError, match=r": the path is not UTF-8$"):
+            run(paths, tmp_path / out, encoder, workers=1)
 
 
 def test_an_input_that_changes_meanwhile(tok, texts, tmp_path):
@@ -403,7 +444,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("shard_format", READ)
 def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
-    path = write_lines(tmp_path / "a.txt", [f"{n} {text}" for n in range(200) for text in texts])
+    many = [f"{n} {text}" for n in range(share(200)) for text in texts]
+    path = write_lines(tmp_path / "a.txt", many)
     arguments = ["encode-files", str(path), "--part-size", "1", "--format", shard_format, "--workers", str(workers)]
     script = tmp_path / "with_little_room.py"
     script.write_text(WITH_LITTLE_ROOM)
@@ -417,7 +459,7 @@ def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_forma
     assert re.fullmatch(rf"tokenweir: error: {re.escape(str(tmp_path / 'out'))}: .*File too large.*\n", found.stderr)
     assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
     assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
-    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(f"{n} {text}") for n in range(200) for text in texts]
+    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in many]
 
 
 def test_a_shard_that_was_removed_is_made_again(tok, texts, tmp_path):
@@ -492,7 +534,7 @@ def test_killed_before_any_change_of_the_folder_it_goes_on(tok, texts, tmp_path)
     encoder = DocumentEncoder(tok, "text")
 
     def whole_run(folder):
-        return run([path], folder, encoder, part_bytes=3000, format="npy", workers=1)
+        return run([path], folder, encoder, part_bytes=3000 if FULL else 9000, format="npy", workers=1)
 
     whole_run(tmp_path / "whole")
     for step in range(1, 1000):

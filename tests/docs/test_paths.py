@@ -1,4 +1,4 @@
-"""What the documents name is there: files, folders and tests."""
+"""What the documents and the comments name is there: files, folders and tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("bench", "demos", "docs", "encode", "gpu", "scripts", "src", "stream", "templates", "tests")
 PAGES = [page for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if page.name != "CHANGELOG.md"]
 _PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]*)")
+_FILE = re.compile(
+    rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w./-]+\.(?:py|cuh?)\b"
+)  # headers are named from encode/core
 _TEST = re.compile(r"`(test_\w+\.py)`")
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 
@@ -21,6 +24,21 @@ def test_every_path_and_link_leads_somewhere(page):
     missing = [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
     missing += [name for name in _TEST.findall(text) if not [*(ROOT / "tests").rglob(name)]]
     missing += [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_file_that_a_source_names_is_there(folder):
+    sources = [
+        path for ending in ("py", "h", "cpp", "cu", "cuh", "js") for path in (ROOT / folder).rglob(f"*.{ending}")
+    ]
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources
+        if not path.is_symlink()
+        for name in _FILE.findall(path.read_text("utf-8"))
+        if not (ROOT / name).exists()
+    }
     assert not missing
 
 

@@ -79,6 +79,8 @@ def test_nulls_and_other_types_are_refused(tok):
         tok.encode_batch(pa.chunked_array([["a", "b"], ["c", None]]))
     with pytest.raises(ValueError, match="format 'l' is not one of strings"):
         tok.encode_batch(pa.array([1, 2]))
+    with pytest.raises(ValueError, match=r"format '\+s' is a table: take a column of it$"):
+        tok.encode_batch(pa.table({"text": ["a"]}))
 
 
 def test_guards_go_by_number(tok):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -261,13 +262,19 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(ranks, cache, monkeypa
 
 
 def test_no_more_than_so_many_files_are_kept(tmp_path, cache, young, small, monkeypatch):
-    monkeypatch.setattr(table_cache, "MAX_KEPT", 3)
-    for i in range(5):
+    monkeypatch.setattr(table_cache, "MAX_KEPT", 5)
+    for i in range(7):
         load(write_ranks(tmp_path / f"{i}.tiktoken"))
+        assert len(kept(cache)) == min(i + 1, 5)
         time.sleep(0.01)
-    assert len(kept(cache)) == 3
-    assert was_kept(load(tmp_path / "4.tiktoken"))
+    assert was_kept(load(tmp_path / "6.tiktoken"))
     assert not was_kept(load(tmp_path / "0.tiktoken"))
+
+
+def test_a_file_whose_name_is_not_utf8(tmp_path, cache, young, small):
+    path = write_ranks(tmp_path / os.fsdecode(b"\xff.tiktoken"))
+    assert [load(path).encode("ab<|end|>") for _ in range(2)] == [[256, 257]] * 2
+    assert load(path).encode("ab") == pickle.loads(pickle.dumps(load(path))).encode("ab")
 
 
 def test_threads_and_processes_that_load_at_once(ranks, cache):
@@ -310,5 +317,8 @@ def test_a_spec_from_the_cache_is_a_spec(ranks):
 def test_errors_are_those_of_reading(tmp_path, cache):
     with pytest.raises(TokenizerFileError, match="No such file"):
         Tokenizer.from_file(tmp_path / "none.json")
+    for path in ("a" * 5000, "/" + "a" * 5000):
+        with pytest.raises(TokenizerFileError, match=r"no such file|File name too long"):
+            Tokenizer.from_file(path)
     with pytest.raises(TokenizerFileError, match="in this folder"):
         Tokenizer.from_file(tmp_path)

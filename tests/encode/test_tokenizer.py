@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import TextError, TokenizerFileError
+from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.spec import AddedToken, ByteLevel, RankBPE, SpecialTokenIds, TemplateProcessing, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -347,6 +348,7 @@ def test_names_and_ids(tok):
         (lambda tok: tok.token_to_id(5), "a token is a str, not int"),
         (lambda tok: tok.token_to_id(b"a"), "a token is a str, not bytes"),
         (lambda tok: tok.token_to_id(["a", None]), "a token is a str, not NoneType"),
+        (lambda tok: tok.id_to_token("a"), "id_to_token() takes ids, not str; token_to_id() takes tokens"),
         (lambda tok: tok.id_to_token(None), "ids must be a sequence of int, not NoneType"),
         (lambda tok: tok.id_to_token(1.0), "ids must be a sequence of int, not float"),
         (
@@ -381,6 +383,15 @@ def test_more_added_tokens(tok):
     assert more.encode("<n><s> ab") == [279, 275, 256]
     assert tok.token_to_id("<n>") is None
     assert tok.encode_with_offsets("<s> ").offsets[0] == (0, 3)
+
+
+def test_one_token_is_not_several(tok):
+    with pytest.raises(
+        TypeError, match=r"^tokens must be several tokens, not one str: write with_added_tokens\(\[token\]\)"
+    ):
+        tok.with_added_tokens("<n>")
+    with pytest.raises(TypeError, match=r"^a token is a str or an AddedToken, not int"):
+        tok.with_added_tokens(["<n>", 5])
 
 
 def test_more_added_tokens_do_not_move_those_that_play_a_role(small):
@@ -467,13 +478,43 @@ def test_lists_of_tokens_and_ids(tok):
         ),
         (lambda tok: Tokenizer(None), "Tokenizer() takes a TokenizerSpec, not NoneType"),
         (lambda tok: tok.encode(b"text"), "text must be str, not bytes"),
+        (lambda tok: tok.encode(["a"]), "text must be one str, not several: encode_batch() takes those"),
+        (lambda tok: tok.encode("a", guarded=[-1]), "guarded must be ascending offsets of characters, from 0 on"),
+        (
+            lambda tok: tok.encode_batch(["a"], guarded="x"),
+            "guarded must be ascending offsets of characters, from 0 on",
+        ),
+        (lambda tok: tok.token_bytes(None), "'NoneType' object cannot be interpreted as an integer"),
+        (lambda tok: DecodeStream(tok).step(None), "'NoneType' object cannot be interpreted as an integer"),
+        (lambda tok: DecodeStream(tok).feed(None), "'NoneType' object is not iterable"),
+        (lambda tok: DecodeStream(tok, prompt_ids=None), "'NoneType' object is not iterable"),
         (lambda tok: tok.count(None), "text must be str, not NoneType"),
         (lambda tok: tok.encode_batch("text"), "texts must be several texts, not one str: write encode_batch([text])"),
         (lambda tok: tok.encode_batch(None), "texts must be several texts, not NoneType"),
         (lambda tok: tok.encode_batch(["a", None]), "texts[1] must be str or bytes, not NoneType"),
         (lambda tok: tok.decode("text"), "decode() takes token ids, not str; encode() takes text"),
         (lambda tok: tok.decode(""), "decode() takes token ids, not str; encode() takes text"),
-        (lambda tok: tok.decode(5), "ids must be a sequence of int, not int"),
+        (lambda tok: tok.encode_batch({"text": ["a"]}), "texts must be several texts, not dict"),
+        (lambda tok: tok.encode_batch(["a"], threads="2"), "'str' object cannot be interpreted as an integer"),
+        (lambda tok: tok.encode_batch(["a"], threads=2.5), "'float' object cannot be interpreted as an integer"),
+        (
+            lambda tok: tok.encode_table({"text": ["a"]}, "text"),
+            "encode_table() takes a table of pyarrow's, not dict; encode_batch() takes texts",
+        ),
+        (
+            lambda tok: tok.encode_batch(["a"]).padded(None),
+            "pad_id must be int, not None: a tokenizer without one takes any, such as 0, since the mask tells",
+        ),
+        (lambda tok: tok.encode_batch(["a"]).padded(0.5), "'float' object cannot be interpreted as an integer"),
+        (lambda tok: tok.encode_batch(["a"]).padded(0, "3"), "'str' object cannot be interpreted as an integer"),
+        (lambda tok: tok.encode_batch(["a"])[0:1], "'slice' object cannot be interpreted as an integer"),
+        (lambda tok: tok.decode(5), "ids must be a sequence of int, not one int: write [5]"),
+        (lambda tok: tok.decode(b"\1"), "decode() takes token ids, not bytes; encode() takes text"),
+        (lambda tok: tok.decode_batch([1, 2]), "rows[0]: ids must be a sequence of int, not one int: write [1]"),
+        (
+            lambda tok: tok.decode_batch([[1], ["a"]]),
+            "rows[1]: ids[0] must be int, not str; decode_batch() takes the ids of many texts",
+        ),
         (lambda tok: tok.decode(None), "ids must be a sequence of int, not NoneType"),
         (lambda tok: tok.decode([1, 2.5]), "ids[1] must be int, not float"),
         (
@@ -491,6 +532,16 @@ def test_mistakes_are_told_with_what_to_write_instead(tok, call, message):
     with pytest.raises(TypeError) as caught:
         call(tok)
     assert str(caught.value) == message
+
+
+def test_an_id_that_is_none_is_told_with_its_row(tok):
+    with pytest.raises(TokenIdError, match=r"^rows\[1\]: token id -1 is outside the vocabulary"):
+        tok.decode_batch([[1], [-1]])
+
+
+def test_options_are_truth_values(tok):
+    assert tok.encode("a<s>", parse_special=0) == tok.encode("a<s>", parse_special=False)
+    assert tok.decode([275], skip_special_tokens=np.bool_(False)) == "<s>"
 
 
 def test_an_option_that_does_not_exist(tok):

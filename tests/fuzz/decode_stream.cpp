@@ -29,7 +29,7 @@ TextSteps some_steps(Choices& choices, bool tokens, size_t last_when) {
   return TextSteps(std::move(steps));
 }
 
-// Any decoder that the core takes, which are more than encode/decoders.py makes. It refuses steps that ask for the last
+// Any decoder that the core takes, which are more than encode/components/decoders.py makes. It refuses steps that ask for the last
 // token where a token may be bytes; decoders.py makes none of these.
 Decoding some_decoding(Choices& choices) {
   const auto spelling = static_cast<Spelling>(choices.number(3));

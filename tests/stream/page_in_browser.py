@@ -45,10 +45,10 @@ async def chatting(browser, engine, *, script="", **options):
     """The page, open in a fresh context; it collects the errors and the log messages that it causes."""
     changed = {
         name: options.pop(name)
-        for name in ("heartbeat", "resume_grace", "max_output_tokens", "max_message_bytes")
+        for name in ("heartbeat", "resume_grace", "max_output_tokens", "max_message_bytes", "send_interval")
         if name in options
     }
-    limits = Limits(drain_timeout=0.2, send_interval=0, **changed)
+    limits = Limits(**{"drain_timeout": 0.2, "send_interval": 0, **changed})
     engines = engine if isinstance(engine, dict) else {"demo": engine}
     async with serve(engine=engines, tokenizer=TOK, port=0, limits=limits, **options) as server:
         page = await browser.new_page()

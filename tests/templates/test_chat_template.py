@@ -248,6 +248,13 @@ def test_arguments_that_are_no_json_object_stay_text(arguments):
     assert json.loads(render("{{ messages[0].tool_calls[0].function.arguments | tojson }}", messages)) == arguments
 
 
+@pytest.mark.parametrize("calls", [5, True, "x", {"a": 1}, [5], [{"function": 5}]])
+def test_calls_that_are_none_are_left_to_the_template(calls):
+    messages = [{"role": "assistant", "content": "a", "tool_calls": calls}]
+    assert render("{{ messages[0].content }}", messages) == "a"
+    assert json.loads(render("{{ messages[0].tool_calls | tojson }}", messages)) == calls
+
+
 def test_parsed_arguments_are_checked_like_other_text():
     """JSON's escapes may hide a control token, a mark of the guard or half a character."""
 
@@ -428,13 +435,16 @@ def test_what_cannot_be_loaded(tmp_path):
         ChatTemplate.from_file(tmp_path, name="rag")
     with pytest.raises(TokenizerFileError, match="model.gguf: .*No such file"):
         ChatTemplate.from_file(tmp_path / "model.gguf")
-    with pytest.raises(TokenizerFileError, match="No such file"):
+    with pytest.raises(TokenizerFileError, match=r"none.jinja: No such file or directory$"):
         ChatTemplate.from_file(tmp_path / "none.jinja")
     (tmp_path / "latin.jinja").write_bytes(b"\xe9")
     with pytest.raises(TokenizerFileError, match="can't decode byte 0xe9"):
         ChatTemplate.from_file(tmp_path / "latin.jinja")
     (tmp_path / "tokenizer.json").write_text('{"added_tokens": [{"content": 5}]}')
     with pytest.raises(TokenizerFileError, match="Expected `str`, got `int`"):
+        ChatTemplate.from_file(tmp_path)
+    (tmp_path / "tokenizer.json").write_text('{"x": ' + "[" * 100_000)
+    with pytest.raises(TokenizerFileError, match="recursion depth"):
         ChatTemplate.from_file(tmp_path)
 
 

@@ -85,7 +85,8 @@ class ArrowStrings {
     if (schema.dictionary || !known)
       throw std::invalid_argument("an Arrow array of format '" + format_ + "'" +
                                   (schema.dictionary ? " with a dictionary" : "") +
-                                  " is not one of strings: cast it to string or large_string");
+                                  (format_ == "+s" ? " is a table: take a column of it"
+                                                   : " is not one of strings: cast it to string or large_string"));
   }
 
   // Of an offset; 0 for views, which have none.

@@ -29,6 +29,7 @@ class PieceEncoder {
         cuts_(model.cuts()),
         guarded_(guarded),
         whole_(model.takes_tokens_whole()),
+        longest_phrase_(guarded ? 0 : model.longest_kept()),
         seen_(seen),
         scratch_(scratch),
         ids_(ids) {}
@@ -129,11 +130,12 @@ class PieceEncoder {
   void encode_passage(const uint8_t* b, const uint8_t* e, const Frame& frame) {
     flush();
     const size_t bytes = static_cast<size_t>(e - b), first = ids_.size();
+    const uint64_t hash = PhraseCache::hash(b, bytes);
     size_t n;
-    if (const int32_t* found = seen_.phrases.find(b, bytes, n)) return ids_.append(found, n);
+    if (const int32_t* found = seen_.phrases.find(b, bytes, hash, n)) return ids_.append(found, n);
     add_parts(b, e, frame);
     flush();
-    seen_.phrases.insert(b, bytes, ids_.data() + first, ids_.size() - first);
+    seen_.phrases.insert(b, bytes, hash, ids_.data() + first, ids_.size() - first);
   }
 
   void add(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
@@ -149,10 +151,8 @@ class PieceEncoder {
     if (batch_.size == WordBatch::kSize) flush();
   }
 
-  // Whether a piece may be kept among the phrases: one that can be cut is as fast without.
-  bool is_phrase(const Piece& piece) const {
-    return piece.n <= model_.longest_kept() && !guarded_ && !(parts_ && is_worth_cutting(piece));
-  }
+  // Whether a piece may be kept among the phrases.
+  bool is_phrase(const Piece& piece) const { return piece.n <= longest_phrase_; }
 
   // Whether a token that the table has is what its bytes become; `whole`: it is, whatever merging makes of them.
   bool is_made(uint32_t found, bool whole, const WordKey& key) const {
@@ -170,11 +170,14 @@ class PieceEncoder {
       const size_t i = missing[k].piece;
       counts_[i] = 0;
       const Piece one = piece(i);
-      if (words_ && one.n <= WordKey::kMaxBytes)
-        words_->prefetch(batch_.keys[i].hash());
-      else if (is_phrase(one))
-        seen_.phrases.prefetch(one.p, one.n);
+      if (words_ && one.n <= WordKey::kMaxBytes) words_->prefetch(batch_.keys[i].hash());
+      if (is_phrase(one)) {
+        hashes_[i] = PhraseCache::hash(one.p, one.n);
+        seen_.phrases.prefetch(hashes_[i]);
+      }
     }
+    for (size_t k = 0; k < n; k++)
+      if (const size_t i = missing[k].piece; is_phrase(piece(i))) seen_.phrases.approach(hashes_[i]);
     if (guarded_ || !model_.encodes_words()) return;
     const uint32_t flags = whole_ ? 0 : WordTable::kMade;
     uint16_t places[kWordsAtOnce];
@@ -182,6 +185,7 @@ class PieceEncoder {
     for (size_t k = 0; k < n; k++) {
       const size_t i = missing[k].piece;
       const WordKey& key = batch_.keys[i];
+      if (key.bytes() > WordKey::kMaxBytes) continue;
       const uint32_t hash = key.hash(), token = words_ ? words_->find(key, hash) : kNone;
       if (token != kNone && (token & flags) == flags) {
         made_[i][0] = static_cast<int32_t>(token & WordTable::kId);
@@ -198,10 +202,10 @@ class PieceEncoder {
   // Whether merging has to say what becomes of a piece that was not found, and it alone.
   bool is_word(size_t i) const {
     const Piece piece = this->piece(i);
-    if (piece.n > WordKey::kMaxBytes || (parts_ && is_worth_cutting(piece))) return false;
+    if (parts_ && is_worth_cutting(piece)) return false;
     if (whole_ && !words_->is_complete(batch_.keys[i].hash())) return false;
     size_t n;
-    return !seen_.phrases.find(piece.p, piece.n, n);  // as a word of many ids
+    return !seen_.phrases.find(piece.p, piece.n, hashes_[i], n);  // as a word of many ids
   }
 
   void encode_words_at(const uint16_t* places, size_t n) {
@@ -228,7 +232,7 @@ class PieceEncoder {
     const Piece piece = this->piece(i);
     const WordKey& key = batch_.keys[i];
     const uint32_t hash = key.hash();
-    const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece);
+    const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece), cut = parts_ && is_worth_cutting(piece);
     if (is_short) {
       const uint32_t token = words_ ? words_->find(key, hash) : kNone;
       if (token != kNone && is_made(token, whole_, key)) return ids_.push(token & WordTable::kId);
@@ -236,13 +240,10 @@ class PieceEncoder {
     }
     if (keep) {
       size_t n;
-      if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, n)) {
-        std::memcpy(ids_.room(n), found, n * sizeof *found);
-        return ids_.advance(n);
-      }
+      if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, hashes_[i], n)) return ids_.append(found, n);
     }
     const size_t first = ids_.size();
-    if (parts_ && is_worth_cutting(piece))
+    if (cut)
       encode_parts(piece);
     else
       model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
@@ -250,8 +251,8 @@ class PieceEncoder {
     const int32_t* made = ids_.data() + first;
     if (is_short && count > 0 && count <= WordCache::kMaxIds)
       seen_.words.insert(key, hash, made, count);
-    else if (keep)
-      seen_.phrases.insert(piece.p, piece.n, made, count);
+    else if (keep && (!cut || seen_.phrases.meet(hashes_[i])))
+      seen_.phrases.insert(piece.p, piece.n, hashes_[i], made, count);
   }
 
   // Whether a piece begins with a character beyond ASCII, or has one behind a space. After some pre-tokenizers pieces begin
@@ -321,12 +322,14 @@ class PieceEncoder {
   const PremergedChars* const characters_;
   const SplitPoints* const cuts_;
   const bool guarded_, whole_;
+  const size_t longest_phrase_;
   SeenPieces& seen_;
   ModelScratch& scratch_;
   IdBuffer& ids_;
   WordBatch batch_;
   const uint8_t* starts_[WordBatch::kSize];  // of the pieces of the batch
   bool roomy_[WordBatch::kSize];
+  uint64_t hashes_[WordBatch::kSize];  // of missing pieces that may be kept among the phrases
   int32_t made_[WordBatch::kSize][WordBatch::kMaxIds];  // of pieces of the batch that were not seen before
   uint32_t counts_[WordBatch::kSize];                   // how many ids these are; 0: it takes `encode_other`
 };

@@ -123,14 +123,15 @@ class WideParts {
     if (part.is_alone()) return ids_.advance(AloneCharacters::unpack(part.alone, ids_.room(AloneCharacters::kMaxIds)));
     if (part.count > 0) return ids_.append(part.ids, part.count);
     const bool keep = !part.is_short() && part.n <= model_.longest_kept() && !guarded_;
+    const uint64_t hash = keep ? PhraseCache::hash(part.p, part.n) : 0;
     size_t count;
     if (keep)
-      if (const int32_t* found = seen_.phrases.find(part.p, part.n, count)) return ids_.append(found, count);
+      if (const int32_t* found = seen_.phrases.find(part.p, part.n, hash, count)) return ids_.append(found, count);
     const size_t first = ids_.size();
     model_.encode(part.p, part.n, guarded_, scratch_, ids_, nullptr);
     count = ids_.size() - first;
     if (keep)
-      seen_.phrases.insert(part.p, part.n, ids_.data() + first, count);
+      seen_.phrases.insert(part.p, part.n, hash, ids_.data() + first, count);
     else if (part.is_short() && count > 0 && count <= WordCache::kMaxIds)
       seen_.words.insert(part.key, part.hash, ids_.data() + first, count);
   }

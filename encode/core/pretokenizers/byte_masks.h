@@ -1,7 +1,8 @@
 // 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
 //
 // `range` tells which bytes lie between two that are not ASCII, and `write_bits` turns a mask into numbers again. Each
-// instruction set has a class with the same answers. Which one a scanner takes is chosen when the program runs.
+// instruction set has a class with the same answers; one that `kLooksUp` also tells characters of one page. Which
+// one a scanner takes is chosen when the program runs.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,7 @@ struct ByteMasks {
 
 // Eight bytes at a time in a plain 64-bit word; for any little-endian machine.
 struct PortableBytes {
+  static constexpr bool kLooksUp = false;
   static constexpr uint64_t kOnes = 0x0101010101010101, kTops = kOnes << 7;
 
   // The top bit of each byte of `word`, all below 128, that is at least `from`; `from` is at most 128.
@@ -90,6 +92,8 @@ struct PortableBytes {
 #ifdef TW_X86_TARGETS
 
 struct Avx2Bytes {
+  static constexpr bool kLooksUp = false;
+
   TW_AVX2 static TW_INLINE uint64_t bits(__m256i low, __m256i high) {
     return static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
            static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32;
@@ -153,6 +157,9 @@ struct Numbers {
 inline constexpr Numbers kNumbers;
 
 struct Avx512Bytes {
+  static constexpr bool kLooksUp = true;
+  static constexpr uint64_t kAll = ~uint64_t{0};
+
   TW_AVX512 static inline ByteMasks masks(const uint8_t* p) {
     const __m512i v = _mm512_loadu_si512(p);
     const __mmask64 high = _mm512_movepi8_mask(v);
@@ -197,6 +204,24 @@ struct Avx512Bytes {
   TW_AVX512 static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
     const __m512i above = _mm512_sub_epi8(_mm512_loadu_si512(p), _mm512_set1_epi8(static_cast<char>(first)));
     return _mm512_cmple_epu8_mask(above, _mm512_set1_epi8(static_cast<char>(last - first)));
+  }
+
+  // Which bytes are the last of a character of `kind`, where two bytes tell which of 256 it is: the low two bits of the first
+  // and the low six of the second.
+  TW_AVX512 static inline uint64_t of_kind(const uint8_t* p, const uint8_t* kinds, uint8_t kind) {
+    const __m512i last = _mm512_loadu_si512(p);
+    const __m512i places = _mm512_add_epi8(_mm512_load_si512(kNumbers.of), _mm512_set1_epi8(-1));
+    const __m512i before = _mm512_maskz_slli_epi16(kAll >> 32, _mm512_maskz_permutexvar_epi8(kAll, places, last), 6);
+    const __m512i number = _mm512_or_si512(_mm512_and_si512(before, _mm512_set1_epi8(static_cast<char>(0xC0))),
+                                           _mm512_and_si512(last, _mm512_set1_epi8(0x3F)));
+    const __m512i found =
+        _mm512_mask_blend_epi8(_mm512_movepi8_mask(number), look_up(kinds, number), look_up(kinds + 128, number));
+    return _mm512_cmpeq_epi8_mask(found, _mm512_set1_epi8(static_cast<char>(kind)));
+  }
+
+  // Of 128 bytes those with the numbers.
+  TW_AVX512 static TW_INLINE __m512i look_up(const uint8_t* table, __m512i numbers) {
+    return _mm512_maskz_permutex2var_epi8(kAll, _mm512_loadu_si512(table), numbers, _mm512_loadu_si512(table + 64));
   }
 };
 

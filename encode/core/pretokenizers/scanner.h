@@ -50,6 +50,7 @@ class Scanner {
 
   static constexpr size_t kShort = 16;  // fewer bytes than that are not worth the masks
   static constexpr ptrdiff_t kMost = 1 << 30;  // bytes of one call
+  static constexpr int kFewKana = 3;  // fewer than that are not worth looking up at once
 
   Scan way_of(const std::string& family) const {
     if (family == "gpt2") return way<Gpt2Rules>();
@@ -135,7 +136,9 @@ class Scanner {
     m.other = ~(m.letter | m.digit | m.space | m.blank | m.newline | bytes.high);
     if (bytes.high) {
       KindMasks all = m;  // a copy, so that `m` need not lie in memory
-      n = add_high<Rules::kCases>(p, bytes.high & ~add_letters<Bytes>(from, all), all, n);
+      uint64_t high = bytes.high & ~add_letters<Bytes>(from, all);
+      if constexpr (Bytes::kLooksUp) high &= ~add_kana<Bytes>(from, all);
+      n = add_high<Rules::kCases>(p, high, all, n);
       m = all;
     }
     if (n < 64) {
@@ -155,6 +158,22 @@ class Scanner {
     m.continuation |= rest;
     m.letter |= leads | rest;
     return leads | rest;
+  }
+
+  // The same for whole characters from U+3000 to U+30FF that are letters or of no other kind: kana, and the punctuation of
+  // Chinese and Japanese.
+  template <class Bytes>
+  TW_INLINE uint64_t add_kana(const uint8_t* p, KindMasks& m) const {
+    const uint64_t leads = Bytes::range(p, 0xE3, 0xE3) & Bytes::range(p, 0x80, 0x83) >> 1 & ~uint64_t{0} >> 2;
+    if (__builtin_popcountll(leads) < kFewKana) return 0;
+    const uint8_t* const kinds = pages_.data() + automaton_.class_index[0x30] * 256u;
+    const uint64_t letters = Bytes::of_kind(p, kinds, static_cast<uint8_t>(Kind::kLetter)) >> 2 & leads;
+    const uint64_t others = Bytes::of_kind(p, kinds, static_cast<uint8_t>(Kind::kOther)) >> 2 & leads;
+    const uint64_t rest = (letters | others) << 1 | (letters | others) << 2;
+    m.continuation |= rest;
+    m.letter |= letters | letters << 1 | letters << 2;
+    m.other |= others | others << 1 | others << 2;
+    return letters | others | rest;
   }
 
   // Puts the other characters beyond ASCII into the masks, and returns before which byte the masks are good.

@@ -11,10 +11,20 @@ namespace tokenweir {
 
 namespace {
 
+// The offsets of one text, or of each of several.
+template <class Offsets>
+Offsets guarded_of(nb::handle given) {
+  Offsets found;
+  if (!nb::try_cast(given, found)) throw nb::type_error("guarded must be ascending offsets of characters, from 0 on");
+  return found;
+}
+
 // A call as its keywords have it.
-PyEncoder::Call call_of(const PyEncoder& self, nb::handle source, bool parse_special, const std::vector<size_t>& guarded) {
+PyEncoder::Call call_of(const PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded) {
+  if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr()))
+    throw nb::type_error("text must be one str, not several: encode_batch() takes those");
   const std::string_view text = utf8(source);
-  return {self, text, {parse_special, byte_offsets(text, guarded)}};
+  return {self, text, {parse_special, byte_offsets(text, guarded_of<std::vector<size_t>>(guarded))}};
 }
 
 }  // namespace
@@ -95,7 +105,7 @@ void bind_encoder(nb::module_& m) {
           "prefix"_a, "suffix"_a)
       .def(
           "encode",
-          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
+          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded,
              const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
@@ -104,7 +114,7 @@ void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_array",
-          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded,
+          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded,
              const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
@@ -113,7 +123,7 @@ void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_with_offsets",
-          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run<true>();
             return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
@@ -122,7 +132,7 @@ void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "count",
-          [](PyEncoder& self, nb::handle text, bool parse_special, const std::vector<size_t>& guarded) {
+          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run();
             return call.w->ids.size();
@@ -130,11 +140,12 @@ void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
-          [](PyEncoder& self, nb::handle source, bool parse_special, std::vector<std::vector<size_t>> guarded,
+          [](PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded_texts,
              size_t threads, const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             const Texts texts(source);
             texts.check_utf8();
             const std::vector<std::string_view>& views = texts.views;
+            auto guarded = guarded_of<std::vector<std::vector<size_t>>>(guarded_texts);
             if (!guarded.empty() && guarded.size() != views.size())
               throw nb::value_error(("guarded has " + std::to_string(guarded.size()) + " entries for " +
                                      std::to_string(views.size()) + " texts").c_str());

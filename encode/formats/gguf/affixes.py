@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.gguf.metadata import Metadata
-from tokenweir.encode.formats.gguf.vocabulary import CONTROL, GGML, UNKNOWN, Vocabulary
+from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary
 from tokenweir.encode.spec import SpecialTokenIds, TemplateProcessing, TokenizerSpec
+from tokenweir.encode.spec.models import CONTROL, UNKNOWN
 
 
 def flag(metadata: Metadata, key: str, otherwise: bool) -> bool:

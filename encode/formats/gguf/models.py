@@ -16,16 +16,7 @@ from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerErro
 from tokenweir.encode.formats.gguf.affixes import flag, with_affixes, with_defaults
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.pre import PRE, Pre, split
-from tokenweir.encode.formats.gguf.vocabulary import (
-    BYTE,
-    CONTROL,
-    GGML,
-    NORMAL,
-    UNKNOWN,
-    UNUSED,
-    USER_DEFINED,
-    Vocabulary,
-)
+from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary
 from tokenweir.encode.spec import (
     BPE,
     NFC,
@@ -46,6 +37,7 @@ from tokenweir.encode.spec import (
     StripDecoder,
     TokenizerSpec,
 )
+from tokenweir.encode.spec.models import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
 _SPACE = "\u2581"
 _BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]

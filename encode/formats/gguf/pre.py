@@ -20,36 +20,24 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenweir.encode.formats.known_rank_files import O200K_PATTERN
+from tokenweir.encode.formats.known_rank_files import KIMI_PATTERN, LOWER, O200K_PATTERN, QWEN_PATTERN, UPPER
 from tokenweir.encode.spec import ByteLevel, Digits, Pattern, PreTokenizer, PreTokenizerSequence, Punctuation, Split
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 _WORD, _OTHER = r"[^\r\n\p{L}\p{N}]?\p{L}+", r" ?[^\s\p{L}\p{N}]+[\r\n]*"
 
 LLAMA3 = rf"{_CONTRACTIONS}|{_WORD}|\p{{N}}{{1,3}}|{_OTHER}|{_SPACES}"
-QWEN2 = rf"{_CONTRACTIONS}|{_WORD}|\p{{N}}|{_OTHER}|{_SPACES}"
 QWEN35 = (
     rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
     rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_SPACES}"
 )
 TEKKEN = "|".join(
     [
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*",
         r"\p{N}",
         r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        _SPACES,
-    ]
-)
-KIMI_K2 = "|".join(
-    [
-        r"[\p{Han}]+",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}&&[^\p{{Han}}]]*{_LOWER[:-1]}&&[^\p{{Han}}]]+{_CONTRACTIONS}?",
-        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER[:-1]}&&[^\p{{Han}}]]+{_LOWER[:-1]}&&[^\p{{Han}}]]*{_CONTRACTIONS}?",
-        r"\p{N}{1,3}",
-        _OTHER,
         _SPACES,
     ]
 )
@@ -123,7 +111,7 @@ _OWN = _UNSEEN + "the pattern is llama.cpp's"
 _QUOTED = _UNSEEN + "the pattern is the original that llama.cpp quotes"
 
 _LLAMA3 = Pre(stages=split(LLAMA3), ignore_merges=True, add_bos=True)
-_QWEN2 = Pre(stages=split(QWEN2), nfc=True)
+_QWEN2 = Pre(stages=split(QWEN_PATTERN), nfc=True)
 _O200K = Pre(stages=split(O200K_PATTERN), ignore_merges=True)
 
 PRE: dict[str, Pre] = {
@@ -153,7 +141,9 @@ PRE: dict[str, Pre] = {
     "olmo": Pre(stages=_GPT2, nfc=True, doubt=_ALIAS.format("GPT-2; as a descendant of GPT-NeoX it composes by NFC")),
     "starcoder": Pre(stages=_DIGITS_GPT2, doubt=_OWN),
     "kimi-k2": Pre(
-        stages=(Split(pattern=Pattern(Regex=KIMI_K2), behavior="Isolated", dialect="fancy-regex", unmatched="drop"),),
+        stages=(
+            Split(pattern=Pattern(Regex=KIMI_PATTERN), behavior="Isolated", dialect="fancy-regex", unmatched="drop"),
+        ),
         ranks=True,
         doubt=_QUOTED,
     ),
@@ -176,7 +166,7 @@ PRE: dict[str, Pre] = {
         stages=(*split(r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _DEEPSEEK_CJK)[:-1], _DIGITS, _BYTES), doubt=_OWN
     ),
     "bloom": Pre(stages=split(_BLOOM), doubt=_QUOTED),
-    "stablelm2": Pre(stages=split(QWEN2), doubt=_QUOTED),
+    "stablelm2": Pre(stages=split(QWEN_PATTERN), doubt=_QUOTED),
     "minicpm5": Pre(
         stages=split(r"\p{N}{1,3}", rf"{_CONTRACTIONS}|{_WORD}|\p{{N}}+|{_OTHER}|{_SPACES}"),
         ignore_merges=True,
@@ -210,7 +200,7 @@ PRE: dict[str, Pre] = {
     "tiny_aya": Pre(stages=split(r"\d{1,3}(?=(?:\d{3})*\b)", O200K_PATTERN), doubt=_QUOTED),
     "minimax-m2": Pre(stages=split(O200K_PATTERN), doubt=_QUOTED),
     "ufakzeka": Pre(stages=split(rf"{_WORD}|\p{{N}}|{_OTHER}|{_SPACES}"), doubt=_OWN),
-    "laguna": Pre(stages=split(r"[^\n]+|[\n]+", QWEN2), doubt=_OWN),
+    "laguna": Pre(stages=split(r"[^\n]+|[\n]+", QWEN_PATTERN), doubt=_OWN),
     "viking": Pre(stages=split(_BLOOM, r"\p{N}"), doubt=_OWN),
     "superbpe": Pre(stages=split(r"\p{N}+", r"(?=(\d{3})+(?!\d))"), doubt=_OWN),
     "spark2_5": Pre(

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf.affixes import template
 from tokenweir.encode.formats.gguf.metadata import Metadata
-from tokenweir.encode.formats.gguf.vocabulary import CONTROL, GGML, NORMAL, ROLE_KEYS, UNKNOWN, Vocabulary
+from tokenweir.encode.formats.gguf.vocabulary import GGML, ROLE_KEYS, Vocabulary
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, TokenizerSpec, WordPiece, WordPieceDecoder
+from tokenweir.encode.spec.models import CONTROL, NORMAL, UNKNOWN
 
 _SPACE = "\u2581"
 _CAPITAL = re.compile("[A-Z]").search

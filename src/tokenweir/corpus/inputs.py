@@ -6,6 +6,7 @@ of a text or JSONL file that begin in a range of bytes. The cut depends on nothi
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -94,16 +95,30 @@ class Part(msgspec.Struct, frozen=True):
         return KINDS[Path(self.input.path).suffix.lower()]
 
 
+def check_path(path: Path) -> None:
+    """Refuse a path that is not UTF-8, as the manifest and Arrow's library write paths.
+
+    Raises:
+        CorpusError: It is such a path.
+
+    """
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError as error:
+        raise CorpusError(f"{path}: the path is not UTF-8") from error
+
+
 def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
     """Cut files into parts of about `part_bytes`.
 
     Raises:
-        CorpusError: A file is of no known kind, cannot be read, or is there twice.
+        CorpusError: A file is of no known kind, cannot be read, is there twice, or has a path that is not UTF-8.
 
     """
     parts: list[Part] = []
     seen: set[str] = set()
     for path in paths:
+        check_path(path)
         if path.suffix.lower() not in KINDS:
             raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
         try:
@@ -221,6 +236,7 @@ def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, An
         first = 0
         for whole in islice(batches, part.start, part.stop):
             batch = whole.select(wanted)
+            _check(batch)
             step = max(1, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes))
             for at in range(0, batch.num_rows, step):
                 some = batch.slice(at, step)
@@ -228,10 +244,31 @@ def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, An
                 first += some.num_rows
 
 
+def _check(batch: pyarrow.RecordBatch) -> None:
+    """Refuse what a damaged file has, where pyarrow would follow it out of the file.
+
+    Raises:
+        ValueError: Offsets, codes or lengths lead past what they are of.
+
+    """
+    import pyarrow
+
+    in_bytes = {  # whether they are UTF-8 is seen where they are encoded, which says where they stand
+        pyarrow.string(): pyarrow.binary(),
+        pyarrow.large_string(): pyarrow.large_binary(),
+        pyarrow.string_view(): pyarrow.binary_view(),
+    }
+    for column in batch.columns:
+        column.view(in_bytes.get(column.type, column.type)).validate(full=True)
+
+
 def _present(names: Iterable[str], columns: Sequence[str], part: Part) -> list[str]:
     names = list(names)
     if columns[0] not in names:
         raise CorpusError(f"{part.input.path}: has no column {columns[0]!r}; it has {', '.join(names)}")
+    for name in columns:
+        if names.count(name) > 1:
+            raise CorpusError(f"{part.input.path}: has several columns {name!r}")
     return [name for name in columns if name in names]
 
 
@@ -255,11 +292,22 @@ def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
             except (msgspec.DecodeError, RecursionError) as error:
                 if not line.strip():  # an empty line is no document
                     continue
-                raise CorpusError(f"{place(part, number)}: {error}") from error
+                raise CorpusError(f"{place(part, number)}: {_why(line, error)}") from error
             for i, name in enumerate(columns):
                 found[name].append(getattr(values, f"f{i}"))
             kept.append(number)
         yield found, kept
+
+
+def _why(line: bytes, error: Exception) -> str:
+    """What is wrong with a line of JSON: of a lone surrogate msgspec says that the data ends there."""
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "has a lone surrogate, which is no character"
+    except (ValueError, RecursionError):
+        pass
+    return str(error)
 
 
 def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:

@@ -3,9 +3,10 @@
     <|message_model|><|content_thinking|>...<|end_message|><|message_model|><|content_text|>...<|end_message|>
     <|message_model|>NAME<|content_invoke_tool_json|>{"name": ..., "args": {...}}<|end_message|>
 
-The facts are those of vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup, since
-the call has it too. `ToolParser` reads the call. A kind of its own is a call whose arguments are text; it stays answer, as
-in vLLM. So does text that stands outside of a message, or where a kind should come.
+The facts are those of vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup,
+since the call has it too; where no call follows, it is answer. `ToolParser` reads the call. A kind of its own is a call
+whose arguments are text; it stays answer, as in vLLM. So does text that stands outside of a message, or where a kind
+should come.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    TOOL_CALL,
     Passage,
     Piece,
     markup,
@@ -91,7 +93,7 @@ class Inkling(CallingMessages):
     def _text(self, text: str, out: list[Piece]) -> None:
         """Take text without markup."""
         if self._state == "call":
-            out += self._tools.feed(text)
+            self._give(self._tools.feed(text), out)
         elif self._state == "body":
             out.append(plain(text, self._channel))
         else:
@@ -101,13 +103,14 @@ class Inkling(CallingMessages):
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
         """Take a piece of markup."""
-        if mark not in (START, *ENDS) and self._held:  # the name of a function
+        if mark not in (START, *ENDS) and self._held.isspace():
             out.append(markup(self._held))
             self._held = ""
-        self._end_message(out)
-        if mark == CALL:
+        if mark != CALL or self._state != "header":
+            self._end_message(out)
+        if mark == CALL:  # what is held names the function
             self._state = "call"
-            out += self._tools.feed(mark)
+            self._give(self._tools.feed(mark), out)
             return
         out.append(markup(mark))
         if mark == START:
@@ -118,8 +121,15 @@ class Inkling(CallingMessages):
     def _end_message(self, out: list[Piece]) -> None:
         """End the message or header before some markup, whole or not."""
         if self._state == "call":
-            out += self._tools.finish()
+            self._give(self._tools.finish(), out)
         elif self._held:
             out.append(plain(self._held, ANSWER))
             self._held = ""
         self._state, self._channel = "body", ANSWER
+
+    def _give(self, pieces: list[Piece], out: list[Piece]) -> None:
+        """Give the pieces of a call, behind the name that stands before its kind."""
+        if pieces and self._held:
+            out.append(markup(self._held) if pieces[0].channel is TOOL_CALL else plain(self._held, ANSWER))
+            self._held = ""
+        out += pieces

@@ -11,7 +11,10 @@ import { Store } from "./store.js";
 const NOTICE = 10_000; // milliseconds that a notice, and its Undo, can be seen
 
 const box = $("#composer textarea");
-const store = new Store();
+const store = new Store(async (id) => {
+  if (id === chat.conversation.id) chat.keptElsewhere(await store.get(id));
+  list.show();
+});
 
 const connection = new Connection({
   state(kind, text) {
@@ -39,7 +42,10 @@ const chat = new Chat(connection, {
   },
   save(conversation) {
     history.replaceState(null, "", `#${conversation.id}`); // a page that is loaded again shows it again
-    store.put(conversation).then(() => list.show(), (error) => notice(`The conversation cannot be kept: ${error.message}`));
+    store.put(conversation).then(() => list.show(), ({ name, message }) => {
+      const why = name === "QuotaExceededError" ? "this browser's storage is full" : message;
+      notice(`The conversation cannot be kept: ${why}`);
+    });
   },
   notice,
 });
@@ -47,11 +53,15 @@ const chat = new Chat(connection, {
 const list = new List(store, { open, current: () => chat.conversation, notice });
 
 function open(conversation) {
-  if (chat.busy) return notice("An answer is arriving; stop it first");
+  if (chat.busy) {
+    notice("An answer is arriving; stop it first");
+    return false;
+  }
   const kept = conversation.messages.length > 0;
   history.replaceState(null, "", kept ? `#${conversation.id}` : location.pathname + location.search);
   chat.show(conversation);
   list.show();
+  return true;
 }
 
 function buttons() {
@@ -68,12 +78,13 @@ function notice(text, undo = null) {
   clearTimeout(noticed);
   $("#notice span").textContent = text;
   $("#undo").hidden = !undo;
-  $("#undo").onclick = () => {
+  const taken = $("#undo").onclick = () => {
     $("#notice").hidden = true;
     undo();
   };
   $("#notice").hidden = false;
   noticed = setTimeout(() => { $("#notice").hidden = true; }, NOTICE);
+  return () => { if ($("#undo").onclick === taken) $("#notice").hidden = true; };
 }
 
 // --- keys and buttons ---------------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ export class Chat {
   #nodes = new Map(); // of messages
   #saving;
   #afterwards = null; // what waits for the end of the answer
+  #endUndo = null; // hides the notice of the last change
 
-  /** `on` has `changed()`, `save(conversation)` and `notice(text, undo)`. */
+  /** `on` has `changed()`, `save(conversation)` and `notice(text, undo)`, which returns what hides it. */
   constructor(connection, on) {
     this.connection = connection;
     this.on = on;
@@ -42,8 +43,15 @@ export class Chat {
     this.on.changed();
   }
 
+  /** Another tab keeps this conversation as it is there: show that, or go on as a conversation of its own. */
+  keptElsewhere(kept) {
+    if (this.busy || log.querySelector("form")) this.conversation.id = newConversation().id;
+    else if (kept) this.show(kept);
+  }
+
   /** Say something, which is the result of a call if one is open. */
   say(text) {
+    this.#endUndo?.(); // it would take this away as well
     const call = this.call;
     this.#add(call ? { role: "tool", call_id: call.call_id, name: call.name, text } : { role: "user", text });
     if (this.call) this.#save();
@@ -150,13 +158,19 @@ export class Chat {
   /** Ask again for what a message answers. */
   #again(message) {
     const { messages } = this.conversation;
-    if (!this.connection.isOpen) return this.on.notice("There is no connection to the server");
+    if (!this.#canAsk()) return;
     this.#put(messages.slice(0, messages.indexOf(message)), "The answer is made anew");
     this.#ask();
   }
 
+  #canAsk() {
+    if (!this.connection.isOpen) this.on.notice("There is no connection to the server");
+    return !this.busy && this.connection.isOpen;
+  }
+
   #edit(message) {
     const node = this.#nodes.get(message);
+    if (node.classList.contains("edited")) return node.querySelector("textarea").focus();
     const bubble = node.querySelector(".user"), actions = node.querySelector(".actions");
     const box = element("textarea");
     box.value = message.text;
@@ -172,7 +186,7 @@ export class Chat {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = wellFormed(box.value);
-      if (!text.trim() || this.busy || !this.connection.isOpen) return;
+      if (!text.trim() || !this.#canAsk()) return;
       const { messages } = this.conversation;
       this.#put(messages.slice(0, messages.indexOf(message)), "The message is replaced, with what followed");
       this.#add({ role: "user", text });
@@ -215,7 +229,7 @@ export class Chat {
       this.#save();
       this.on.changed();
     };
-    this.on.notice(told, () => {
+    this.#endUndo = this.on.notice(told, () => {
       if (!this.busy) return undo();
       this.#afterwards = undo;
       this.stop();

@@ -54,25 +54,29 @@ export class GrowingText {
   }
 }
 
-/** Put text on the clipboard; browsers offer the clipboard's own interface to secure origins only. */
+/** Put text on the clipboard, or throw; browsers offer the clipboard's own interface to secure origins only. */
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = element("textarea", "offscreen");
   area.value = text;
   document.body.append(area);
   area.select();
-  document.execCommand("copy");
+  const copied = document.execCommand("copy");
   area.remove();
+  if (!copied) throw new Error("the browser does not copy");
 }
+
+const names = new WeakMap(); // of buttons, while they tell something else
 
 /** Tell on the button itself, for a moment, that its text was copied. */
 export async function copyFrom(source, text) {
-  const before = source.textContent;
+  const name = names.get(source) ?? source.textContent;
+  names.set(source, name);
   try {
     await copy(text);
     source.textContent = "Copied";
   } catch {
     source.textContent = "Not copied";
   }
-  setTimeout(() => { source.textContent = before; }, 1200);
+  setTimeout(() => { source.textContent = name; }, 1200);
 }

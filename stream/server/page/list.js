@@ -8,7 +8,9 @@ const EXPORT_FORMAT = "tokenweir-conversations/1";
 const list = $("#conversations ul");
 
 export class List {
-  /** `on` has `open(conversation)`, `current()` and `notice(text, undo)`. */
+  #shown = ""; // what the list has
+
+  /** `on` has `open(conversation)`, which returns whether it was opened, `current()` and `notice(text, undo)`. */
   constructor(store, on) {
     this.store = store;
     this.on = on;
@@ -24,8 +26,14 @@ export class List {
   }
 
   async show() {
-    const current = this.on.current().id;
-    const entries = (await this.store.summaries()).map(({ id, title }) => {
+    const { id: current, messages } = this.on.current();
+    const summaries = await this.store.summaries();
+    $("#export").disabled = !messages.length;
+    $("#export-all").disabled = !summaries.length;
+    const shown = JSON.stringify([current, summaries.map(({ id, title }) => [id, title])]);
+    if (shown === this.#shown) return; // whoever is on a button of it stays there
+    this.#shown = shown;
+    const entries = summaries.map(({ id, title }) => {
       const open = button("open", title || "Without a message", () => this.#open(id));
       if (id === current) open.setAttribute("aria-current", "true");
       const remove = button("remove", "✕", () => this.#delete(id));
@@ -33,8 +41,6 @@ export class List {
       return element("li", "", open, remove);
     });
     list.replaceChildren(...entries);
-    $("#export").disabled = !this.on.current().messages.length;
-    $("#export-all").disabled = !entries.length;
   }
 
   #toggle(shown) {
@@ -50,8 +56,8 @@ export class List {
 
   async #delete(id) {
     const found = await this.store.get(id);
+    if (this.on.current().id === id && !this.on.open(newConversation())) return;
     await this.store.delete(id);
-    if (this.on.current().id === id) this.on.open(newConversation());
     await this.show();
     this.on.notice("Conversation deleted", async () => {
       await this.store.put(found);

@@ -2,8 +2,21 @@
 
 const KEY = "tokenweir.key"; // kept for the tab's life only
 
-export const key = () => sessionStorage.getItem(KEY);
-export const useKey = (value) => sessionStorage.setItem(KEY, value);
+let known = null;
+try {
+  known = sessionStorage.getItem(KEY);
+} catch { // this browser keeps nothing: a page that is loaded again asks again
+}
+
+export const key = () => known;
+
+export function useKey(value) {
+  known = value;
+  try {
+    sessionStorage.setItem(KEY, value);
+  } catch { // it holds until the page is left
+  }
+}
 
 /** The address of a path of the server, which may be mounted anywhere. */
 export const address = (path) => new URL(path, document.baseURI).href;

@@ -38,14 +38,17 @@ function look() {
   }
 }
 
-form.elements.tools.addEventListener("input", ({ target }) => {
+function checkFunctions() {
+  const { tools } = form.elements;
   try {
-    if (target.value.trim()) functionsOf(target.value);
-    target.setCustomValidity("");
+    if (tools.value.trim()) functionsOf(tools.value);
+    tools.setCustomValidity("");
   } catch (error) {
-    target.setCustomValidity(`Not a list of functions in JSON: ${error.message}`);
+    tools.setCustomValidity(`Not a list of functions in JSON: ${error.message}`);
   }
-});
+}
+
+form.elements.tools.addEventListener("input", checkFunctions);
 
 form.addEventListener("submit", () => {
   values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, wellFormed(value).trim()]));
@@ -59,6 +62,7 @@ form.addEventListener("submit", () => {
 $("#set").addEventListener("click", () => {
   form.reset();
   for (const [name, value] of Object.entries(values)) if (form.elements[name]) form.elements[name].value = value;
+  checkFunctions(); // what was typed before Cancel does not count any more
   $("#settings").showModal();
 });
 

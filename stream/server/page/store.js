@@ -5,6 +5,12 @@ const WHOLE = "conversations", SUMMARY = "summaries";
 export class Store {
   #database = null;
   #memory = new Map(); // in the database's place
+  #others = null; // the same page in other tabs
+
+  /** `changed(id)` is called when another tab has put or deleted a conversation. */
+  constructor(changed) {
+    this.changed = changed;
+  }
 
   /** Open it; returns whether what is put there will last. */
   async open() {
@@ -17,6 +23,8 @@ export class Store {
     } catch {
       return false;
     }
+    this.#others = new BroadcastChannel("tokenweir");
+    this.#others.onmessage = ({ data: id }) => this.changed(id);
     return true;
   }
 
@@ -37,6 +45,7 @@ export class Store {
     transaction.objectStore(WHOLE).put(conversation);
     transaction.objectStore(SUMMARY).put({ id, title, changed });
     await done(transaction);
+    this.#others.postMessage(id);
   }
 
   async delete(id) {
@@ -44,6 +53,7 @@ export class Store {
     const transaction = this.#in("readwrite");
     for (const name of [WHOLE, SUMMARY]) transaction.objectStore(name).delete(id);
     await done(transaction);
+    this.#others.postMessage(id);
   }
 
   #in(mode) {

@@ -13,8 +13,8 @@ import tokenizers
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.formats import read_bytes
-from tokenweir.encode.formats.gguf.pre import KIMI_K2, PRE, TEKKEN
-from tokenweir.encode.formats.known_rank_files import O200K_PATTERN
+from tokenweir.encode.formats.gguf.pre import PRE, TEKKEN
+from tokenweir.encode.formats.known_rank_files import KIMI_PATTERN, O200K_PATTERN
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.spec import NFC, PreTokenizerSequence, RankBPE, Split
 from tokenweir.encode.tokenizer import Tokenizer
@@ -198,7 +198,7 @@ def test_kimi_is_a_tiktoken_tokenizer(gguf, spell):
     assert isinstance(tok.spec.model, RankBPE)
     assert (tok.bos_id, tok.eos_ids) == (n, {n + 1})
     special = {"[BOS]": n, "[EOS]": n + 1}
-    reference = tiktoken.Encoding("kimi", pat_str=KIMI_K2, mergeable_ranks=ranks, special_tokens=special)
+    reference = tiktoken.Encoding("kimi", pat_str=KIMI_PATTERN, mergeable_ranks=ranks, special_tokens=special)
     for kind in adversarial.strings(300, seed="kimi", special_tokens=list(special)).values():
         for text in kind:
             assert tok.encode(text) == reference.encode(text, allowed_special="all"), repr(text)

@@ -131,6 +131,12 @@ def test_what_nothing_is_known_of(folder, files):
     assert (tok.spec.notes, tok.encode("ab<s>")) == ((), [256, 300])
 
 
+def test_ids_of_a_config_that_are_no_ids(folder):
+    files = {"tokenizer_config": {"added_tokens_decoder": {"9" * 5000: {"content": "x"}}}}
+    with pytest.raises(TokenizerFileError, match=r"tokenizer_config.json: added_tokens_decoder: Exceeds the limit"):
+        Tokenizer.from_file(folder("qwen.tiktoken", **files))
+
+
 def test_what_is_given_comes_before_what_is_known(folder):
     tok = Tokenizer.from_file(folder("qwen.tiktoken"), pattern=r"\w+|\W")
     assert (tok.spec.normalizer, tok.spec.notes, len(tok.special_tokens)) == (None, (), 208)

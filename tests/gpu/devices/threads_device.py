@@ -1,8 +1,8 @@
 """A device without a GPU on which every CUDA thread is a real one, so that ThreadSanitizer can judge the kernels.
 
 As a program it encodes a few documents in one mode and compares their ids with the CPU's. It has to run with
-ThreadSanitizer's library preloaded, which writes its reports to standard error; `test_threads.py` and
-`scripts/check --threads` run it so.
+ThreadSanitizer's library preloaded, which writes its reports to standard error; `test_threads.py` runs it so, and
+`scripts/mutate_kernels --threads` runs that test.
 
     threads_device.py KIND [FOLDER OF KERNELS]
 

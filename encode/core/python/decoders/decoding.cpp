@@ -130,7 +130,7 @@ void bind_decoding(nb::module_& m) {
         self.table.check(id);
         const std::string_view content = self.table.content(id);
         return nb::bytes(content.data(), content.size());
-      })
+      }, nb::arg().none())
       .def(
           "join",
           [](const PyTokenBytes& self, nb::handle ids) {
@@ -159,10 +159,10 @@ void bind_decoding(nb::module_& m) {
           "ids"_a, "skip_special"_a, "whole_runs"_a = false);
 
   nb::class_<DecodeStream>(m, "DecodeStream")
-      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool>(), "tokens"_a, "prompt_ids"_a,
+      .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool>(), "tokens"_a, "prompt_ids"_a.none(),
            "skip_special"_a, "whole_runs"_a = false)
-      .def("step", &DecodeStream::step, "token_id"_a)
-      .def("feed", &DecodeStream::feed, "ids"_a)
+      .def("step", &DecodeStream::step, "token_id"_a.none())
+      .def("feed", &DecodeStream::feed, "ids"_a.none())
       .def("flush", &DecodeStream::flush)
       .def_prop_ro("pending", &DecodeStream::pending)
       .def("state", &DecodeStream::state)

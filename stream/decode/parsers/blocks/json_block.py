@@ -14,6 +14,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
+    find_mark,
     first_match,
     first_of,
     mark_at,
@@ -30,9 +31,6 @@ MAX_HELD = 1 << 15
 MAX_HEADER = 1024
 
 CUT_SHORT = "the answer ends inside a tool call"
-_FIRST_BRACE = re.compile("{").search
-_FIRST_BRACE_OR_SPACE = re.compile("[ {]").search  # text that only begins as a header does is soon known for what it is
-_HEADER, _HEADER_TO_SPACE = Passage("{", held=True), Passage(" {", held=True)
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _BRACKET = re.compile(r"[\[{]").search
 
@@ -50,6 +48,8 @@ class JsonBlock(SteppedBlock):
         "_begun",
         "_early",
         "_head",
+        "_header_ends",
+        "_header_passage",
         "_in_list",
         "_object",
         "_tagged",
@@ -80,6 +80,10 @@ class JsonBlock(SteppedBlock):
         self._early = HeldText()  # arguments that came before the name
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
+        # Text that only begins as a header does is soon known for what it is.
+        ends = ("{", *style.opens, *([style.call_opens] if style.call_opens else " "))
+        self._header_ends = first_of(ends)
+        self._header_passage = Passage("".join(sorted({end[0] for end in ends})), held=True)
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
@@ -89,7 +93,7 @@ class JsonBlock(SteppedBlock):
         self._tagged = bool(opener) and opener not in style.doubtful
         self._head = 0  # where in what is undecided a header begins
         self._begun = False  # the name of the call that is being read has gone out
-        self._in_list = False
+        self._in_list = style.lists and opener.endswith("[")
         self._after_mark = opener == style.call_opens != ""  # the text before a call has come
 
     @property
@@ -102,7 +106,7 @@ class JsonBlock(SteppedBlock):
         if self._state == "between" and not self._in_list:
             return self._end_passage(MAX_HELD)
         if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
-            return _HEADER if self._style.call_opens else _HEADER_TO_SPACE
+            return self._header_passage
         return None
 
     @property
@@ -148,8 +152,7 @@ class JsonBlock(SteppedBlock):
         if style.answers and not self._in_list:
             mark, partial = mark_at(text, place, style.answers)
             if partial:
-                self._ahead = text[place:]
-                return len(text)
+                return self._wait(text, place)
             if mark:
                 end = self._hold(text, place, place + len(mark), out)
                 self._close(out)
@@ -160,8 +163,7 @@ class JsonBlock(SteppedBlock):
         if style.call_opens and not self._after_mark:
             mark, partial = mark_at(text, place, filter(None, (style.call_opens, style.closes)))
             if partial:
-                self._ahead = text[place:]
-                return len(text)
+                return self._wait(text, place)
             if not mark:
                 return self._release(f"{char!r} stands where a call should begin", place, out)
             self._after_mark = mark == style.call_opens
@@ -169,6 +171,12 @@ class JsonBlock(SteppedBlock):
             if not self._after_mark:
                 self._close(out)
             return end
+        if not self._in_list:
+            mark, partial = mark_at(text, place, style.opens)
+            if partial:
+                return self._wait(text, place)
+            if mark:
+                return self._release(f"{mark!r} stands where a call should begin", place, out)
         if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, and no call
             return self._release("", place, out)
         self._begun = False
@@ -189,17 +197,26 @@ class JsonBlock(SteppedBlock):
         return self._release(f"{char!r} stands where a call should begin", place, out)
 
     def _in_header(self, text: str, place: int, out: list[Piece]) -> int:
-        room = self._head + MAX_HEADER - self._undecided.length
-        search = _FIRST_BRACE if self._style.call_opens else _FIRST_BRACE_OR_SPACE
-        stop = search(text, place, place + room)
-        end = stop.start() if stop else min(len(text), place + room)
+        style = self._style
+        last = place + self._head + MAX_HEADER - self._undecided.length
+        end, opener, partial = place, "", False
+        while (stop := self._header_ends(text, end, last)) is not None:
+            end = stop.start()
+            opener, partial = mark_at(text, end, filter(None, (*style.opens, style.call_opens)))
+            if opener or partial or text[end] in "{ ":
+                break
+            end += 1
+        else:
+            end = min(len(text), last)
         end = self._hold(text, place, end, out)
+        if partial:
+            return self._wait(text, end)
         if stop is None:
             if end < len(text):
                 return self._release(f"there are no arguments within {MAX_HEADER} characters", end, out)
             return end
         before = str(self._undecided)[self._head :]
-        header = re.fullmatch(self._style.header, before) if text[end] == "{" else None
+        header = re.fullmatch(style.header, before) if text[end] == "{" else None
         if header is None:
             return self._release(f"{before!r} is no name before arguments", end, out)
         self._announce(header["name"], out)
@@ -263,8 +280,7 @@ class JsonBlock(SteppedBlock):
         marks = tuple(filter(None, (*style.opens, style.closes, *inner)))
         mark, partial = mark_at(text, place, marks)
         if partial:
-            self._ahead = text[place:]
-            return len(text)
+            return self._wait(text, place)
         if mark and mark not in style.opens:
             end = self._hold(text, place, place + len(mark), out)
             if mark == style.closes:
@@ -288,17 +304,7 @@ class JsonBlock(SteppedBlock):
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         ends = tuple(filter(None, (style.closes, style.call_closes)))
-        marks = (*ends, *style.opens, *filter(None, (style.call_opens,)))
-        at, mark, partial = place, "", False
-        search = first_of(marks)
-        while (begin := search(text, at)) is not None:
-            at = begin.start()
-            mark, partial = mark_at(text, at, marks)
-            if mark or partial:
-                break
-            at += 1
-        if begin is None:
-            at = len(text)
+        at, mark = find_mark(text, place, (*ends, *style.opens, *filter(None, (style.call_opens,))))
         end = at + len(mark) if mark in ends else at
         if end > place:
             out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
@@ -306,8 +312,7 @@ class JsonBlock(SteppedBlock):
             self._after_mark = False
             self._state = {style.call_closes: "between", style.call_opens: "opened"}.get(mark, "done")
             return end
-        self._ahead = text[end:]
-        return len(text)
+        return self._wait(text, end)
 
     def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._value.feed(text, place)

@@ -37,7 +37,8 @@ MAX_DEPTH = 64
 
 _OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _ENDS_NAME = re.compile(r"[^\w.\-]").search
-_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_BEGINS_NAME = re.compile(r"[^\W\d]").match
+_NO_NAME = "0123456789.-"  # what consists of these is a number
 _KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
 _ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
@@ -51,16 +52,7 @@ class LiteralBlock(SteppedBlock):
     (another literal) and "after", within the arguments; "between", after a call; "broken"; and "done".
     """
 
-    __slots__ = (
-        "_bare",
-        "_in_list",
-        "_is_key",
-        "_name",
-        "_quote",
-        "_separates",
-        "_stack",
-        "_word",
-    )
+    __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_separates", "_stack", "_word")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
@@ -134,9 +126,11 @@ class LiteralBlock(SteppedBlock):
             return self._hold_back(text, place, place + 1)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
-        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes)))
+        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes, *style.leads)))
         if partial:
             return self._wait(text, place)
+        if mark in style.leads:
+            return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
@@ -156,7 +150,7 @@ class LiteralBlock(SteppedBlock):
         self._hold_back(text, place, end)
         if found is None:
             return end
-        if text[end] != self._style.brackets[0] or not _NAME.fullmatch(self._name):
+        if text[end] != self._style.brackets[0] or not self._name.strip(_NO_NAME):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
         self._hold_back(text, end, end + 1)
         if self._bare and self._schemas and self._name not in self._schemas:
@@ -304,10 +298,7 @@ class LiteralBlock(SteppedBlock):
             return place + self._give(text[place:end], "", out)
         if text[place] not in "," + self._closer():
             return self._break(f"{text[place]!r} stands after a value", place, out)
-        if text[place] == "," and place + 1 == len(text):  # a comma before the end says nothing
-            self._state = "after"
-            return self._wait(text, place)
-        if text[place] == ",":
+        if text[place] == ",":  # one before the end says nothing
             end = first_match(_OTHER_THAN_SPACE, text, place + 1)
             if end == len(text):
                 self._state = "after"
@@ -325,14 +316,16 @@ class LiteralBlock(SteppedBlock):
                 return self._end_list(text, place, out)
             self._state = "opened"
             return self._hold_back(text, place, place + 1)
-        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.opens)))
+        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.tails, *style.opens)))
         if partial:
             return self._wait(text, place)
+        if mark in style.tails:
+            return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
-        if style.closes and not mark and not self._in_list and _NAME.match(text, place):
+        if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
             self._state = "opened"  # calls may follow each other without a list
             return place
         if self._undecided.length:
@@ -340,16 +333,6 @@ class LiteralBlock(SteppedBlock):
             out.append(markup(space) if mark else plain(space, ANSWER))
         self._state = "done"
         return place
-
-    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        end, mark = find_mark(text, place, (self._style.closes,))
-        end += len(mark)
-        if end > place:
-            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
-        if not mark:
-            return self._wait(text, end)
-        self._state = "done"
-        return end
 
     # -- what the steps have in common ---------------------------------------------------------------------------------
 
@@ -392,7 +375,8 @@ class LiteralBlock(SteppedBlock):
         held = self._undecided.take()
         if held:
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
-        self._state, self._reason = "done" if self._bare or not self._style.closes else "broken", reason
+        goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
+        self._state, self._reason = "broken" if goes_on else "done", reason
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:

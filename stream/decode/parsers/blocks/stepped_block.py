@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from tokenweir.stream.decode.parsers.base import MAX_PASSED, Passage, Piece, Saved, markup
+from tokenweir.stream.decode.parsers.base import ANSWER, MAX_PASSED, Passage, Piece, Saved, find_mark, markup
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ToolStyle
@@ -97,6 +97,20 @@ class SteppedBlock(Saved):
         """Look at the rest of a text again when more has come."""
         self._ahead = text[place:]
         return len(text)
+
+    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
+        """Give what is left as answer, up to the block's end or to where a call or another block begins."""
+        style = self._style
+        begins = (*style.opens, *filter(None, (style.call_opens,)))
+        end, mark = find_mark(text, place, (style.closes or style.call_closes, *begins))
+        if mark not in begins:
+            end += len(mark)
+        if end > place:
+            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
+        if mark:
+            self._state = "done" if mark not in begins or mark in style.opens else "opened"
+            return end
+        return self._wait(text, end)
 
     def _close(self, out: list[Piece]) -> None:
         """Cut out the end of a block."""

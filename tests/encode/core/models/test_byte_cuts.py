@@ -37,7 +37,7 @@ def test_parts_have_the_ids_of_the_whole(name, data):
     for text in texts(tok, rng, 3000):
         pieces = tok.core.pre_tokenizer.core.pieces(text)
         expected = [token_id for piece in pieces for token_id in tok.model.encode(piece.decode())[0]]
-        for _ in range(2):  # unseen, then seen
+        for _ in range(3):  # unseen, met, kept
             assert tok.encode(text, add_special_tokens=False, parse_special=False) == expected, text
 
 
@@ -53,6 +53,6 @@ def test_a_token_that_merging_never_makes_is_only_found_as_a_piece():
     assert tok.encode("漢字") == [257]
     apart = tok.model.encode("漢字山")[0]
     assert 257 not in apart
-    for _ in range(2):
+    for _ in range(3):
         assert tok.encode("漢字山") == apart
         assert tok.encode("漢字") == [257]

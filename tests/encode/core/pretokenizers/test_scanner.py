@@ -11,8 +11,8 @@ from unicode_scalars import SCALARS
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
-from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN2, QWEN35, TEKKEN
-from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN
+from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN35, TEKKEN
+from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN, QWEN_PATTERN
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.families import recognized
 
@@ -20,7 +20,7 @@ PATTERNS = {
     "gpt2": (GPT2_PATTERN, "oniguruma"),
     "cl100k": (CL100K_PATTERN, "fancy-regex"),
     "Llama-3": (LLAMA3, "oniguruma"),
-    "Qwen2": (QWEN2, "oniguruma"),
+    "Qwen2": (QWEN_PATTERN, "oniguruma"),
     "Qwen3.5": (QWEN35, "oniguruma"),
     "o200k": (O200K_PATTERN, "fancy-regex"),
     "tekken": (TEKKEN, "fancy-regex"),
@@ -89,6 +89,17 @@ def test_runs_of_chinese(name, instructions):
     )
     for _ in range(500):
         letters = inside + rng.choices(edges + LETTERS, k=rng.randrange(1, 12))
+        check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((6, 20, 21, 22, 23, 70, 200)))))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_runs_of_kana(name, instructions):
+    """Those of their page are looked up many at once: any character of it, at any place of 64 bytes."""
+    scanned, walked, _ = scanned_and_walked(name)
+    rng = random.Random(name)
+    for _ in range(500):
+        page = [chr(rng.randrange(0x3000, 0x3100)) for _ in range(rng.randrange(1, 40))]
+        letters = page + rng.choices("あア、漢" + LETTERS, k=rng.randrange(1, 12))
         check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((6, 20, 21, 22, 23, 70, 200)))))
 
 

@@ -55,8 +55,7 @@ def test_messages(text, thinking, answer, calls):
 def test_the_end_of_a_message_ends_its_call():
     got = split(f" to=count<|message|>{CALL[:70]}<|eom|>{NEXT} to=user<|message|>So.")
     assert got["calls"] == [("count", "", "open")]
-    assert got["answer"].endswith("So.")
-    assert got["why"] == ["the answer ends inside a tool call"]
+    assert (got["answer"], got["why"]) == ("So.", [])
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ def write(style, *calls):
                     for name, arguments in calls
                 ],
             )
+        case "mirothinker":
+            head = "\n<server_name>it</server_name>\n<tool_name>{}</tool_name>\n<arguments>\n{}\n</arguments>"
+            return style.opens[0] + "".join(head.format(*call) for call in calls) + style.closes
+        case "yandexgpt":
+            return "\n".join(f"{style.opens[0]}{name}\n{arguments}" for name, arguments in calls)
         case "solar-open":
             return "".join(
                 f"{style.opens[0]}id-{number}<|tool_call:name|>{name}<|tool_call:args|>{arguments}{style.closes}"
@@ -60,8 +65,8 @@ def write(style, *calls):
             return style.opens[0] + "; ".join(objects)
     if style.call_opens:
         return block(style, objects)
-    if style.lists:
-        return f"{style.opens[0]}[{', '.join(objects)}]{style.closes}"
+    if style.lists and style.name != "hermes":
+        return f"{style.opens[0].removesuffix('[')}[{', '.join(objects)}]{style.closes}"
     return "\n".join(f"{style.opens[0]}\n{text}\n{style.closes}" for text in objects)
 
 
@@ -94,6 +99,12 @@ def test_calls_come_with_the_name_first_and_the_arguments_as_written(style):
     assert got["calls"] == [("get_weather", WEATHER, "complete"), ("now", "{}", "complete")]
     assert got["answer"].rstrip() == "Let me see."
     assert got["why"] == []
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@pytest.mark.parametrize("name", ["天気", "été_2", "get-it.now"])
+def test_a_name_has_any_letters(style, name):
+    assert split(style, write(style, (name, "{}")))["calls"] == [(name, "{}", "complete")]
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
@@ -133,6 +144,15 @@ def test_a_mention_in_a_sentence_comes_out_as_text(style):
     for text in (f"the text {style.opens[0]} begins a call", f"{style.opens[0]}", f"{style.opens[0][:-1]}"):
         got = split(style, text)
         assert (got["answer"], got["calls"]) == (text, [])
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@pytest.mark.parametrize("mention", ["Say `{}`.\n", "{}\n", "{} {}"])
+def test_a_call_after_a_mention_is_one(style, mention):
+    mention = mention.replace("{}", style.opens[0])
+    got = split(style, mention + write(style, ("f", '{"a": 1}')))
+    assert got["calls"] == [("f", '{"a": 1}', "complete")]
+    assert got["answer"].rstrip() == mention.rstrip()
 
 
 WORDS = {
@@ -361,7 +381,7 @@ def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named
     ("text", "reason"),
     [
         ("<tool_call>word</tool_call>", "'w' stands where a call should begin"),
-        ("<tool_call>[1]</tool_call>", "'[' stands where a call should begin"),
+        ("<tool_call>[1]</tool_call>", "'1' stands where a call should begin"),
         ("<tool_call>{}</tool_call>", "the object has no name"),
         ('<tool_call>{"name": 1}</tool_call>', "the name is not a string"),
         ('<tool_call>{"name": ""}</tool_call>', "the name '' is empty or has a lone surrogate"),
@@ -490,6 +510,12 @@ def test_the_forms_of_xlam(text):
 )
 def test_what_may_be_no_call_is_text_and_no_broken_call(text):
     assert split("xlam", text) == answer(text)
+
+
+def test_a_module_of_python_begins_no_call():
+    text = "import functools\n\n@functools.cache\ndef f(): ..."
+    assert split("phi4-functools", text) == answer(text)
+    assert split("phi4-functools", 'functools[{"name": "f"}]')["calls"] == [("f", "{}", "complete")]
 
 
 def test_kimi_k2_with_text_between_calls():

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 
 import pytest
 from page_in_browser import Script, answer, ask, chatting, connected, says, send
@@ -20,8 +21,25 @@ KEPT = """(text) => new Promise((resolve) => {
 """Waits until the browser keeps a text."""
 
 
+NO_STORAGE = """for (const name of ["localStorage", "sessionStorage", "indexedDB"]) {
+    Object.defineProperty(window, name, { get() { throw new DOMException("Access is denied", "SecurityError"); } });
+}"""
+"""What a browser does that is told to let no site keep anything."""
+
+
 def listed(page):
     return page.locator("#conversations .open")
+
+
+@asynccontextmanager
+async def another_tab(page):
+    """The same page in another tab of the same browser."""
+    async with page.expect_popup() as opened:
+        await page.evaluate("void window.open(location.href)")
+    other = await opened.value
+    await connected(other)
+    yield other
+    await other.close()
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -136,6 +154,19 @@ async def test_settings_are_sent_and_kept(browser):
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_functions_that_were_cancelled_do_not_stand_in_the_way(browser):
+    async with chatting(browser, Script()) as page:
+        await connected(page)
+        settings = page.get_by_role("button", name="Settings")
+        await settings.click()
+        await page.get_by_label("Functions that the model may call").fill("[1")
+        await page.get_by_role("button", name="Cancel").click()
+        await settings.click()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.locator("#settings")).to_be_hidden()
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_the_server_refuses_is_told(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await connected(page)
@@ -153,6 +184,85 @@ async def test_a_browser_without_a_database_says_so_and_chats(browser):
         await ask(page, "hi")
         await expect(listed(page)).to_have_text(["hi"])
         assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_browser_that_lets_nothing_be_kept_chats_and_takes_a_key(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>"), api_key="s3cret", script=NO_STORAGE) as page:
+        await page.get_by_label("API key").fill("s3cret")
+        await page.keyboard.press("Enter")
+        await ask(page, "hi")
+        await expect(listed(page)).to_have_text(["hi"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_full_storage_is_told_and_the_chat_goes_on(browser):
+    async with chatting(browser, Script("answer " * 200, "<|im_end|>")) as page:
+        await connected(page)
+        origin = f"http://127.0.0.1:{page.server.port}"
+        browsers = await page.context.new_cdp_session(page)
+        await browsers.send("Storage.overrideQuotaForOrigin", {"origin": origin, "quotaSize": 1000})
+        await ask(page, "one")
+        await page.get_by_text("cannot be kept: this browser's storage is full").wait_for()
+        await ask(page, "two")
+        await expect(page.locator(".user")).to_have_text(["one", "two"])
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_conversation_that_another_tab_continues_is_shown_as_it_is_there(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await ask(page, "one")
+        async with another_tab(page) as other:
+            await ask(page, "two")
+            await expect(other.locator(".user")).to_have_text(["one", "two"])
+            await expect(other.locator(".assistant .stats")).to_have_count(2)
+            await ask(other, "three")
+            await expect(page.locator(".user")).to_have_text(["one", "two", "three"])
+            await expect(listed(page)).to_have_count(1)
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_edit_that_another_tab_overtakes_becomes_a_conversation_of_its_own(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await ask(page, "one")
+        async with another_tab(page) as other:
+            await other.get_by_role("button", name="Edit").click()
+            await other.evaluate("new BroadcastChannel('tokenweir').onmessage = () => { window.heard = true }")
+            await ask(page, "left")
+            await other.wait_for_function("window.heard")
+            await other.get_by_label("Edited message").fill("right")
+            await other.keyboard.press("Enter")
+            await expect(listed(page)).to_have_text(["right", "one"])
+            for tab, said in ((page, ["one", "left"]), (other, ["right"])):
+                await tab.reload()
+                await expect(tab.locator(".user")).to_have_text(said)
+                await expect(tab.locator(".assistant .stats")).to_have_count(len(said))
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_conversation_that_is_being_answered_is_not_deleted(browser):
+    end = asyncio.Event()
+    async with chatting(browser, Script("answer", end, "<|im_end|>")) as page:
+        await send(page, "one")
+        await expect(listed(page)).to_have_text(["one"])
+        await page.get_by_role("button", name="Delete one").click()
+        await page.get_by_text("An answer is arriving; stop it first").wait_for()
+        await expect(listed(page)).to_have_text(["one"])
+        end.set()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_button_of_the_list_keeps_the_focus_while_an_answer_is_kept(browser):
+    end = asyncio.Event()
+    async with chatting(browser, Script("answer", end, "<|im_end|>")) as page:
+        await send(page, "one")
+        await listed(page).focus()
+        await page.evaluate(KEPT, "answer")
+        await expect(listed(page)).to_be_focused()
+        end.set()
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -105,6 +105,36 @@ async def test_a_telephone_scrolls_down_only(browser):
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_written_from_right_to_left_is_shown_so(browser):
+    said = "مرحبا."
+    parts = f"<think>{said}</think>{said}\n\n- {said}\n\n> {said}\n\n# {said}\n\n| {said} |\n|---|\n| {said} |\n\n$$\n{said}\n$$\n"
+    async with chatting(browser, Script(parts, "<|im_end|>")) as page:
+        await ask(page, said)
+        await page.locator("details summary").click()
+        found = await page.evaluate(
+            """(said) => {
+                const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+                const left = (node, at) => {
+                    const range = document.createRange();
+                    range.setStart(node, at);
+                    range.setEnd(node, at + 1);
+                    return range.getBoundingClientRect().left;
+                };
+                while (nodes.nextNode()) {
+                    const node = nodes.currentNode, at = node.data.indexOf(said);
+                    if (at < 0 || !node.parentElement.checkVisibility()) continue;
+                    found.push([node.parentElement.outerHTML, left(node, at + said.length - 1) < left(node, at)]);
+                }
+                return found;
+            }""",
+            said,
+        )
+        assert len(found) == 10 and all(right_to_left for _, right_to_left in found), found
+        composer = page.get_by_label("Message", exact=True)
+        assert await composer.evaluate("(node) => getComputedStyle(node).unicodeBidi") == "plaintext"
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_the_keyboard_is_enough(browser):
     async with chatting(browser, Script("one", "<|im_end|>")) as page:
         await ask(page, "hi")

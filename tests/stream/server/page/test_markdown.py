@@ -4,8 +4,9 @@ import random
 
 import pytest
 import pytest_asyncio
-from full_run import share
 from page_in_browser import Script, answer, chatting, says, send
+
+from tokenweir.stream.server.limits import Limits
 
 LIBRARY = """async () => {
     const { GrowingMarkdown, wholeText } = await import("/page/growing.js");
@@ -206,11 +207,11 @@ async def test_markup_stays_text(browser):
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("part", ["[", "> "])
 async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
-    length = share(100_000)
+    length = 100_000
     engine = Script(part * (length // len(part)), "<|im_end|>")
-    async with chatting(browser, engine, max_output_tokens=length) as page:
+    async with chatting(browser, engine, max_output_tokens=length, send_interval=Limits().send_interval) as page:
         await send(page, "hi")
-        await answer(page).locator(".stats").wait_for(timeout=600_000)  # ms; a minute for all of it on a busy machine
+        await answer(page).locator(".stats").wait_for(timeout=600_000)
         assert len(await answer(page).locator(".answer").text_content()) >= length - len(part)
         engine.parts = ("fine", "<|im_end|>")
         await send(page, "hi")

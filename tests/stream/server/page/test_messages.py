@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from page_in_browser import Script, answer, ask, chatting, connected, cut_connections, says, send
 from playwright.async_api import expect
 
 from tokenweir.templates.chat_template import ChatTemplate
@@ -127,6 +127,62 @@ async def test_messages_are_copied_as_their_source(browser):
             await act(message, "Copy").click()
             await act(message, "Copied").wait_for()
             assert await page.evaluate("navigator.clipboard.readText()") == expected
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await ask(page, "one")
+        copy = answer(page).locator(".actions button").first
+        await copy.click()
+        await says(copy, "Copied")
+        await copy.click()
+        await page.wait_for_timeout(1500)
+        await says(copy, "Copy")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_copy_that_fails_is_told(browser):
+    script = "delete Navigator.prototype.clipboard; document.execCommand = () => false;"
+    async with chatting(browser, Script("answer", "<|im_end|>"), script=script) as page:
+        await ask(page, "one")
+        await act(answer(page), "Copy").click()
+        await act(answer(page), "Not copied").wait_for()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_undo_takes_nothing_away_that_was_said_after(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await ask(page, "one")
+        await ask(page, "two")
+        await act(mine(page).first, "Delete").click()
+        await expect(page.locator("#undo")).to_be_visible()
+        await ask(page, "three")
+        await expect(page.locator("#undo")).to_be_hidden()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_edit_is_begun_once_and_waits_for_the_connection(browser):
+    async with chatting(browser, Script("answer", "<|im_end|>")) as page:
+        await ask(page, "one")
+        await act(mine(page), "Edit").click()
+        box = page.get_by_label("Edited message")
+        await box.fill("ONE")
+        await page.get_by_label("Message", exact=True).click()
+        await page.keyboard.press("ArrowUp")
+        await expect(box).to_have_count(1)
+        await expect(box).to_be_focused()
+        await page.route("**/v1/models", lambda route: route.abort())
+        cut_connections(page)
+        await page.locator("#state.closed").wait_for()
+        await page.keyboard.press("Enter")
+        await page.get_by_text("There is no connection to the server").wait_for()
+        assert await box.input_value() == "ONE"
+        await page.unroute("**/v1/models")
+        await connected(page)
+        await box.press("Enter")
+        await expect(page.locator(".user")).to_have_text(["ONE"])
 
 
 @pytest.mark.asyncio(loop_scope="module")

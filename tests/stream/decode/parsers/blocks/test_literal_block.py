@@ -66,6 +66,20 @@ def test_calls_come_back_however_they_are_cut(style, calls, places):
     assert got["answer"].strip() == "Let me see."
 
 
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@pytest.mark.parametrize("name", ["天気", "été_2", "2fa"])
+def test_a_name_has_any_letters(style, name):
+    assert split_calls(style, write(style, (name, {})))["calls"] == [(name, "{}", "complete")]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_markup_that_is_mentioned_is_text_and_a_call_after_it_is_one(style):
+    mention = f"Say `{style.opens[0]}`. "
+    got = split(style, mention + write(style, ("f", {"x": 1})) + "So.")
+    assert (got["answer"], got["calls"]) == (mention + "So.", [("f", '{"x": 1}', "complete")])
+    assert len(got["why"]) == 1
+
+
 @given(st.sampled_from(STYLES), st.data(), st.lists(st.integers(0, 999), max_size=6))
 def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(style, data, places):
     marks = [

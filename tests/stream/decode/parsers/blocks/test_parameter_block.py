@@ -59,7 +59,7 @@ def write(style, *calls):
     """Calls as a model of the style writes them, in one block each."""
     texts = []
     for name, arguments in calls:
-        ends = style.name_ends[0] if style.name_ends else "\n"
+        ends = "\n" if "\n" in style.name_stops else style.name_ends[0]
         tail = f' index="1"{style.name_tail}' if style.name_tail else ""
         body = ""
         for key, value in arguments.items():
@@ -69,7 +69,8 @@ def write(style, *calls):
             body += f"{style.key_opens}{key}{closer}{style.value_opens}{line_end}{value_text(style, value)}{line_end}"
             body += style.value_closes.replace("{}", key) + "\n"
         opener = style.opens[0] if style.opens[0] != style.call_opens else ""
-        texts.append(f"{opener}{style.call_opens}{name}{ends}{tail}{body}{style.call_closes}{style.closes}")
+        opener += "".join(style.leads) + style.call_opens
+        texts.append(f"{opener}{name}{ends}{tail}{body}{style.call_closes}{''.join(style.tails)}{style.closes}")
     return "\n".join(texts)
 
 
@@ -104,6 +105,12 @@ def test_calls_come_back_however_they_are_cut(style, calls, places):
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_a_call_without_arguments_is_an_empty_object(style):
     assert split(style, write(style, ("now", {})))["calls"] == [("now", "{}", "complete")]
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@pytest.mark.parametrize("name", ["天気", "2fa", "get-it.now"])
+def test_a_name_has_any_letters(style, name):
+    assert split(style, write(style, (name, {})))["calls"] == [(name, "{}", "complete")]
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
@@ -151,7 +158,7 @@ def test_a_tag_may_say_of_what_type_a_value_is():
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_a_call_cut_short_anywhere_is_never_complete_and_loses_nothing(style):
     text = write(style, ("f", {"text": 'say "hi"', "count": 3}))
-    end_of_call = len(text) - (len(style.closes) if style.call_closes else 0)
+    end_of_call = len(text) - (len("".join(style.tails) + style.closes) if style.call_closes else 0)
     for end in range(end_of_call):
         got = told(run(parser(style), [text[:end]]))
         assert all(state == "open" for _, _, state in got["calls"])
@@ -209,7 +216,13 @@ def test_one_line_end_at_each_end_of_a_value_is_none_of_it():
         ("<function=a b></function>", [], "<function=a b></function>", "'a b' is no name of a function"),
         (
             "<function=f>word</function></tool_call>",
-            [("f", "", "malformed")],
+            [],
+            "<function=f>word</function></tool_call>",
+            "'w' stands where a parameter should",
+        ),
+        (
+            "<function=f><parameter=count>1</parameter>word</function></tool_call>",
+            [("f", '{"count": 1', "malformed")],
             "word</function></tool_call>",
             "'w' stands where a parameter should",
         ),
@@ -218,6 +231,27 @@ def test_one_line_end_at_each_end_of_a_value_is_none_of_it():
 def test_what_is_no_call_is_answer_with_the_reason(text, calls, answer, why):
     got = split(QWEN, text)
     assert (got["calls"], got["answer"], got["why"]) == (calls, answer, [why])
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_markup_that_is_mentioned_is_text_and_a_call_after_it_is_one(style):
+    opener = style.opens[0] * (style.opens[0] != style.call_opens) + style.call_opens
+    for mention in (f"Say `{style.opens[0]}`.", f"`{opener}f{(style.name_ends or (chr(10),))[0]}{style.name_tail}`\n"):
+        got = split(style, mention + write(style, ("f", {"count": 3})) + "So.")
+        assert (got["answer"], got["calls"]) == (mention + "So.", [("f", '{"count": 3}', "complete")])
+        assert len(got["why"]) == 1
+    said = run(parser(style), [f"Say `{style.opens[0]}`, or not."])[-1]
+    assert said.source.endswith(", or not.")
+    assert said.malformed is None
+
+
+@pytest.mark.parametrize("style", [s for s in STYLES if s.call_opens and not s.entities], ids=lambda style: style.name)
+def test_a_call_behind_one_that_is_none_is_found(style):
+    opener = style.opens[0] * (style.opens[0] != style.call_opens)
+    none = write(style, ("a b", {})).removesuffix(style.closes)
+    got = split(style, none + write(style, ("f", {"count": 3})).removeprefix(opener))
+    assert got["calls"] == [("f", '{"count": 3}', "complete")]
+    assert got["answer"].startswith(none.removesuffix("".join(style.tails)))
 
 
 def test_names_and_keys_that_never_end_are_let_go():

@@ -1,0 +1,198 @@
+"""Where the calls of a `ParameterStyle` begin and end in a block; `parameter_block.py` reads what stands between.
+
+The function's name goes out once what follows has shown that this is a call: a parameter, an object, or the end of a call
+that has neither.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    TOOL_CALL,
+    Piece,
+    find_mark,
+    first_match,
+    mark_at,
+    markup,
+    plain,
+)
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
+
+OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+_NAMING = ("name", "tail", "first")
+_BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # of what may be a name
+
+
+class TaggedCalls(SteppedBlock):
+    """The steps outside of arguments, of which "parameters" is the first state.
+
+    The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "first", where a parameter
+    or the end of the call must come and the name has not gone out; "between", after a call; "broken"; and "done".
+    """
+
+    __slots__ = ("_after_name", "_empty", "_name")
+
+    HELD: ClassVar[dict[str, Any]] = {**SteppedBlock.HELD, "_name": str, "_empty": bool}
+
+    _style: ParameterStyle
+
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Read blocks of a style.
+
+        Raises:
+            TypeError: The style has no tags.
+
+        """
+        if not isinstance(style, ParameterStyle):
+            raise TypeError(f"tool style {style.name!r} is no ParameterStyle")
+        super().__init__(style, schemas)
+        self._after_name = tuple(filter(None, (style.call_closes, style.closes, style.key_opens)))
+
+    def begin(self, opener: str, call: int) -> None:
+        """Begin a block; its opening text may be that of a call itself."""
+        super().begin(opener, call)
+        if opener == self._style.call_opens or not self._style.call_opens:
+            self._state = "name"
+        self._name = ""  # of the function that is called
+        self._empty = True  # the call has no argument so far
+
+    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+
+    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
+        style = self._style
+        mark, partial = mark_at(text, place, filter(None, (style.call_opens, *style.leads, style.closes)))
+        if partial:
+            return self._wait(text, place)
+        if not mark:
+            return self._release(f"{text[place]!r} stands where a call should begin", place, out)
+        end = self._hold_back(text, place, place + len(mark))
+        if mark == style.closes:
+            self._close(out)
+        elif mark == style.call_opens:
+            self._state, self._name = "name", ""
+        return end
+
+    def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
+        style = self._style
+        end, mark = find_mark(text, place, (*style.name_ends, *style.name_stops))
+        if end - place > (room := MAX_HEADER - len(self._name)):
+            end = self._hold_back(text, place, place + room)
+            return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
+        self._name += text[place:end]
+        beginning = None if style.entities else _BEGINNING.match(self._name)
+        if beginning and (after := len(self._name) - beginning.end()):
+            end = self._hold_back(text, place, end - after)
+            name = self._name[: beginning.end() + 1].strip()
+            return self._release(f"{name!r:.80} is no name of a function", end, out)
+        end = self._hold_back(text, place, end)
+        if not mark:
+            return self._wait(text, end)
+        if mark.isspace() and not self._name.strip():  # a line end before the name
+            self._name += mark
+            return self._hold_back(text, end, end + len(mark))
+        self._name = self._unescaped(self._name.strip())
+        if not self._name:
+            return self._release("a function has no name", end, out)
+        if mark in style.name_ends:
+            end = self._hold_back(text, end, end + len(mark))
+        self._state = "tail" if style.name_tail else "first"
+        if mark.endswith("/>"):
+            self._announce(out)
+            self._complete("{}", out)
+        return end
+
+    def _in_tail(self, text: str, place: int, out: list[Piece]) -> int:
+        end, mark = find_mark(text, place, (self._style.name_tail,))
+        if end - place > (room := 2 * MAX_HEADER - self._undecided.length):
+            end = self._hold_back(text, place, place + room)
+            return self._release(f"the tag of {self._name!r:.80} does not end", end, out)
+        end = self._hold_back(text, place, end + len(mark))
+        if not mark:
+            return self._wait(text, end)
+        self._state = "first"
+        return end
+
+    def _first(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
+        mark, partial = mark_at(text, place, self._after_name)
+        if partial:
+            return self._wait(text, place)
+        if not mark and text[place] != "{":
+            return self._release(f"{text[place]!r} stands where a parameter should", place, out)
+        self._announce(out)
+        return place
+
+    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+        style = self._style
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
+        ends = (style.closes, style.call_closes, *style.tails)  # that of a call comes behind an object
+        mark, partial = mark_at(text, place, filter(None, (*ends, style.call_opens, *style.leads, *style.opens)))
+        if partial:
+            return self._wait(text, place)
+        if mark and mark in ends:
+            end = self._hold_back(text, place, place + len(mark))
+            out.append(markup(self._undecided.take()))
+            self._state = "done" if mark == style.closes else "between"
+            return end
+        if mark and mark in (style.call_opens, *style.leads):
+            self._state, self._name = "opened" if mark in style.leads else "name", ""
+            return self._hold_back(text, place, place + len(mark))
+        if self._undecided.length:  # the block has ended without a word
+            space = self._undecided.take()
+            out.append(markup(space) if mark else plain(space, ANSWER))
+        self._state = "done"
+        return place
+
+    # -- what the steps have in common ---------------------------------------------------------------------------------
+
+    def _announce(self, out: list[Piece]) -> None:
+        """Give the name of a call."""
+        self.call += 1
+        self._empty = True
+        out.append(Piece(self._undecided.take(), TOOL_CALL, "", self._name, self.call))
+        self._state = "parameters"
+
+    def _complete(self, text: str, out: list[Piece]) -> None:
+        """Give the end of the arguments."""
+        out.append(Piece(self._undecided.take(), TOOL_CALL, text, call=self.call))
+        out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
+        self._state = "between"
+
+    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
+        """Give as answer what was held: it is no call. The block ends unless another call may begin in it."""
+        held, opens = self._undecided.take(), self._style.opens
+        out.append(Piece(held, ANSWER, held, malformed=reason))
+        ends = self._state == "opened" or (self._state in _NAMING and self._style.call_opens in ("", *opens))
+        self._state, self._reason = "done" if ends else "broken", reason
+        return place
+
+    def _break(self, reason: str, place: int, out: list[Piece]) -> int:
+        """End a call whose name has gone out, and say why it is none."""
+        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
+        if self._undecided.length:
+            return self._release(reason, place, out)
+        self._state, self._reason = "broken", reason
+        return place
+
+    def _unescaped(self, name: str) -> str:
+        return name.replace("&quot;", '"').replace("&amp;", "&") if self._style.entities else name
+
+
+TaggedCalls.STEPS = {
+    "opened": TaggedCalls._opened,
+    "name": TaggedCalls._in_name,
+    "tail": TaggedCalls._in_tail,
+    "first": TaggedCalls._first,
+    "between": TaggedCalls._between,
+    "broken": TaggedCalls._broken,
+}
