@@ -8,9 +8,7 @@ release = importlib.metadata.version("tokenweir")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = f"tokenweir {release}"
-exclude_patterns = ["README.md"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 default_role = "code"  # as docstrings use it

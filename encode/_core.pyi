@@ -621,9 +621,9 @@ class AnswerText:
 class Passage:
     """Text that a splitter need not see at once, because it knows what comes of it.
 
-    That is text without any of the characters `until`, or white space; which `scanner` takes too without being done or wrong. If it
-    were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or, where it is
-    `held`, as no piece at all. It is fed later, together with the text after it.
+    That is text without any of the characters `until`, or white space; which `scanner` takes too without being done or
+    wrong. If it were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or,
+    where it is `held`, as no piece at all. It is fed later, together with the text after it.
 
     A splitter may also name tags, which count wherever they begin behind such text: those with which thinking begins or
     ends, those that begin a block of calls, and those that end one. Of one that ids end, `cross` is told; neither it nor
@@ -727,9 +727,9 @@ class Detokenizer:
         Returns:
             The text that goes out, and the ids that go with it; the place of the first id that was not taken; and what
             the last one gives, with whether that is a tag. It is the text behind what has gone out, with all that has
-            passed before and was not given; or the tag of the passage that it ends: `answer` has back
-            all that has passed, and the tag if that is cut out. None if all ids have passed, or if the next one ends the answer or is none that
-            `feed` takes.
+            passed before and was not given; or the tag of the passage that it ends: `answer` has back all that has
+            passed, and the tag if that is cut out. None if all ids have passed, or if the next one ends the answer or
+            is none that `feed` takes.
 
         """
 
@@ -905,8 +905,9 @@ def split_pairs(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], i
 def byte_pairs(
     model: Bpe,
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
-    """The fields of a model's `BytePairs` (core/models/byte_pairs.h); None where it has none, or takes tokens whole that merging
-    does not make.
+    """The fields of a model's `BytePairs` (core/models/byte_pairs.h).
+
+    None where it has none, or takes tokens whole that merging does not make.
     """
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:

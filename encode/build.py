@@ -18,10 +18,10 @@ from tokenweir.encode.spec import BPE, AddedToken, Model, RankBPE, SentencePiece
 from tokenweir.encode.unicode.categories import word
 
 MAX_IDS = (1 << 20) - 1
-"""As many as the core's table of pairs can tell apart (core/vocabulary/hash_table.h); the largest vocabulary known has 262,208."""
+"""The most ids that the core's table of pairs can tell apart (core/vocabulary/hash_table.h); the largest known is 262,208."""
 
 MAX_ADDED_CHARACTERS = 1 << 24
-"""Of all added tokens, as the file spells them and as they are searched for; real ones have a million."""
+"""The most characters of all added tokens, as the file spells them and as they are searched for; real ones have a million."""
 
 
 class Core(NamedTuple):
@@ -92,8 +92,8 @@ def build_core(
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
     """What added tokens are spelled like where they are searched for, and decoded to.
 
-    A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23), and one that was
-    once listed as such does, even if the later flags count.
+    A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23). So does one that
+    was once listed as such, whatever flags it has later.
     """
     spelled: list[str] = []
     total = 0

@@ -36,9 +36,9 @@ class DecodeStream(_core.DecodeStream):
         tokenizer: The tokenizer whose ids these are.
         prompt_ids: What comes before. The output then is the decode of everything, less the characters that were
             complete in the prompt; so a leading space stays, and a character cut at the prompt's end comes out whole.
-            Looked at are its first ids, until there is text, and its last, back to the last text or, with
-            `byte_fallback="huggingface"`, to the beginning of the run of byte tokens that ends it; all of it only for
-            decoders that replace or strip inside the joined text.
+            Only its first ids are looked at, until there is text, and its last ones, back to the last text or, with
+            `byte_fallback="huggingface"`, to the beginning of the run of byte tokens that ends it; all of it is looked
+            at only for decoders that replace or strip inside the joined text.
         skip_special_tokens: Control tokens decode to nothing.
         byte_fallback: How byte-fallback tokens decode; see `Tokenizer.decode`.
 

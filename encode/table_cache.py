@@ -6,7 +6,7 @@ stale or another user's is passed over and made again, so the cache only saves t
 by renaming, and whoever comes last wins.
 
 Kept are byte-level and character BPE, the models that take long to build, from files of half a megabyte and more. GGUF
-files are left out: nobody would want gigabytes hashed.
+files are left out: their specs have merges as the file writes them, in one string each, which the tables do not tell.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from tokenweir.encode.cache import cache_folder, store
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats import find_in_folder, gguf
 from tokenweir.encode.formats.folder import beside
+from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.spec import BPE, Model, RankBPE, TokenizerSpec
 
 MIN_BYTES = 1 << 19
-"""Of the tokenizer's files; what is smaller is built as fast as it is found."""
+"""The least bytes of a tokenizer's files that are worth keeping: what is smaller is built as fast as it is found."""
 
 MAX_KEPT = 32
-"""Files in the cache's folder; the oldest go first."""
+"""The most files in the cache's folder; the oldest go first."""
 
 MIN_AGE_NS = 2_000_000_000
 """A file that was changed less than this before it was read may change again without a change of its time."""
@@ -129,7 +130,7 @@ class Entry:
 
         """
         path = Path(os.path.abspath(path))
-        file = find_in_folder(path) if path.is_dir() else path
+        file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
         self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()))
         self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()
@@ -165,7 +166,7 @@ class Entry:
 
     def keep(self, spec: TokenizerSpec, model: _core.Model, tokens: _core.TokenBytes) -> None:
         """Keep a tokenizer that has just been read; a failure to do so is none of the caller's."""
-        with suppress(OSError):
+        with suppress(OSError, UnicodeEncodeError):  # a path need not be UTF-8
             if not self._worth_keeping():
                 return
             bare, ids, merges = _parts(spec.model)
@@ -184,9 +185,9 @@ class Entry:
             store(self._path, preamble, padded.data, tables.data)
 
     def origin(self) -> Origin | None:
-        """What the tokenizer was read from, if that is still there; None also for a GGUF file, which may be huge."""
+        """What the tokenizer was read from, if that is still there."""
         try:
-            digest = self.digest() if self._holds() and not self._is_gguf() else None
+            digest = self.digest() if self._holds() else None
         except OSError:
             digest = None
         return None if digest is None else Origin(*self._given, digest)
@@ -206,23 +207,25 @@ class Entry:
     def _holds(self) -> bool:
         return all(Source.at(Path(source.path)) == source for source in self.sources)
 
-    def _is_gguf(self) -> bool:
-        return gguf.is_gguf(Path(self.sources[0].path))
-
     def _hash(self) -> str:
         digest = hashlib.sha256()
         for source in self.sources:
             if source.state is not None:
-                content = Path(source.path).read_bytes()
+                content = _content(Path(source.path))
                 digest.update(f"{Path(source.path).name}\0{len(content)}\0".encode(errors="surrogateescape"))
                 digest.update(content)
         return digest.hexdigest()
 
     def _worth_keeping(self) -> bool:
         states = [source.state for source in self.sources if source.state is not None]
-        if sum(size for size, *_ in states) < MIN_BYTES or self._is_gguf():
+        if sum(size for size, *_ in states) < MIN_BYTES or gguf.is_gguf(Path(self.sources[0].path)):
             return False
         return all(max(changed, any_change) < self._started - MIN_AGE_NS for _, changed, any_change, *_ in states)
+
+
+def _content(path: Path) -> bytes | memoryview:
+    """What a tokenizer may be made of: of a GGUF file, which may have gigabytes of tensors, what stands before them."""
+    return Metadata.from_file(path).head if gguf.is_gguf(path) else path.read_bytes()
 
 
 def _padded(size: int) -> int:

@@ -93,8 +93,8 @@ class _Cuts:
     """Where a text may be cut: between tokens of the whole text's encoding, and never inside a character.
 
     Attributes:
-        starts: For every token the first character of it and of all after it; last, the text's length.
-        ends: Before every token the last character that those before it cover; last, that of all.
+        starts: For every token the least start of it and of those after it; last, the text's length.
+        ends: For every token the greatest end of those before it; last, that of all.
 
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import index
@@ -56,9 +57,9 @@ class Tokenizer:
     was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
 
     Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
-    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. Nothing of
-    `control_texts` that covers one of them is matched, nor covers what the normalizer makes of one, while those elsewhere
-    are.
+    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. None of
+    `control_texts` is matched where it would cover such a character, or what the normalizer makes of one; elsewhere they
+    are matched.
 
     Attributes:
         spec: What it was made from.
@@ -145,9 +146,10 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            ValueError: If a pattern or special tokens are given for a file that has its own.
 
         """
-        if isinstance(path, str) and is_name(path) and not Path(path).exists():
+        if isinstance(path, str) and is_name(path) and not os.path.exists(path):
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
@@ -199,6 +201,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            ValueError: If there is no such format, or what is given besides is not for it.
 
         """
         return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens))
@@ -275,6 +278,9 @@ class Tokenizer:
 
         Raises:
             TextError: If the text has a lone surrogate.
+            UnsupportedTokenizerError: If no piece covers a character, and a Unigram model has no unknown token; here and in
+                every other method that encodes.
+            ValueError: If `add_bos` or `add_eos` is true and there is no such token; likewise.
 
         """
         parse_special, prefix, suffix = self._given(**options) if options else self._usual

@@ -17,7 +17,7 @@ from tokenweir.gpu.shared import constants, fields
 from tokenweir.gpu.structs import Structs
 
 MAX_IDS = (1 << 31) - (1 << 20)
-"""Of a batch: places in it are 32-bit numbers."""
+"""The most ids of a batch: places in it are 32-bit numbers."""
 
 _CONSTANTS = constants("decode.cu")
 _THREADS, _TILE = _CONSTANTS["kThreads"], _CONSTANTS["kTile"]
@@ -87,6 +87,7 @@ class GpuDecoder:
         self.device = CupyDevice() if device is None else device
         with self.device.use():
             self._tables = _Tables(found, self.device)
+            self.device.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
 
     def decode_batch(self, rows: DeviceRagged | Ragged) -> DeviceTexts:
         """Decode many rows of ids.

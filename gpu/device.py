@@ -15,12 +15,12 @@ from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu.kernels import Kernels, kernel_sources
 
 MIN_CAPABILITY = (8, 0)
-"""Of a CUDA device: the kernels use a warp's minimum as one instruction."""
+"""The least compute capability of a CUDA device: the kernels use a warp's minimum as one instruction."""
 
 _ARROW_CUDA, _ARROW_CUDA_MANAGED = 2, 13  # device types of Arrow's interface
 
 MAX_THREADS = 1024
-"""Of a block, on every CUDA device."""
+"""The most threads of a block on any CUDA device."""
 
 
 class Device(Protocol):
@@ -64,19 +64,19 @@ class Device(Protocol):
         ...
 
     def copied(self, array: Any) -> Any:
-        """A copy of an array of another device of this kind, which is done with it; waits for it."""
+        """A copy of an array that another device of this kind has finished; waits for it."""
         ...
 
     def reads(self, kind: int, number: int) -> bool:
-        """Whether kernels read the memory of this device, by its type and number in Arrow's device interface."""
+        """Whether kernels can read the memory of a device, given by its type and number in Arrow's device interface."""
         ...
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
-        """An array of `n` elements, at least one, in memory that others have had on the device; it keeps their object."""
+        """An array of `n` elements, at least one, over memory that others allocated on the device; it keeps `owner` alive."""
         ...
 
     def wait_for(self, event: int) -> None:
-        """Have what comes wait until an event has happened, which is named by the device's own handle."""
+        """Have all later calls wait for an event, given by the device's own handle."""
         ...
 
     def address(self, array: Any) -> int:
@@ -111,16 +111,16 @@ class Device(Protocol):
         ...
 
     def use(self) -> AbstractContextManager[None]:
-        """Makes this the device of the calling thread. Every other call wants to be under it.
+        """Make this the device of the calling thread. Every other call has to be made inside it.
 
         Raises:
-            DeviceError: Whatever goes wrong on the device meanwhile, as this.
+            DeviceError: Something failed on the device meanwhile; the message says what.
 
         """
         ...
 
     def apart(self) -> AbstractContextManager[None]:
-        """`use`, beside what other threads have the device do; for one thread at a time. The end waits for all of it."""
+        """As `use`, but the work runs beside that of other threads; for one thread at a time. Leaving waits for the work."""
         ...
 
 
@@ -182,7 +182,7 @@ class CupyDevice:
         return self._cupy.zeros(n, dtype)
 
     def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
-        """See `Device`: parts of one array, so that memory is had and set once."""
+        """See `Device`: parts of one array, so that memory is allocated and set once."""
         begins = list(accumulate((-(-size // 4) * 4 for size in sizes), initial=0))
         memory = (self._cupy.zeros if zero else self._cupy.empty)(begins[-1], np.uint32)
         return [memory[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]

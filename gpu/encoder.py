@@ -15,11 +15,11 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.join import Affixes, join
 from tokenweir.gpu.lane import Lane, Mode
-from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
-from tokenweir.gpu.modes.characters import CharacterBatch
-from tokenweir.gpu.modes.exact import ExactBatch
-from tokenweir.gpu.modes.unigram import UnigramBatch
-from tokenweir.gpu.modes.wordpiece import WordPieceBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeMode
+from tokenweir.gpu.modes.characters import CharacterMode
+from tokenweir.gpu.modes.exact import ByteLevelMode
+from tokenweir.gpu.modes.unigram import UnigramMode
+from tokenweir.gpu.modes.wordpiece import WordPieceMode
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
 
@@ -28,9 +28,10 @@ class ModeOptions(TypedDict, total=False):
     """The options of a mode.
 
     Attributes:
-        max_bytes: What the mode's kernels take at most; see `ExactBatch` and `BlockBpeBatch`.
-        workers: Of "exact" for BPE: how many blocks share the pieces that wait for merging.
-        block: Of "blockbpe": threads of a block.
+        max_bytes: Bytes of a piece ("exact", 64 KiB unless told otherwise) or of a document ("blockbpe", likewise) beyond
+            which a document is left to the CPU.
+        workers: Of "exact" for BPE: how many blocks share the pieces that wait for merging; 512 unless told otherwise.
+        block: Of "blockbpe": threads of a block, a multiple of 32 up to 1024; 256 unless told otherwise.
         literal: Of "blockbpe": one merge a pass, as in the paper's Algorithm 1; a baseline.
 
     """
@@ -42,15 +43,15 @@ class ModeOptions(TypedDict, total=False):
 
 
 def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
-    """The batch for the kind of model; what is none of them, `ExactBatch` refuses by name."""
-    batches: dict[type, Callable[..., Mode]] = {
-        _core.WordPiece: WordPieceBatch,
-        _core.CharacterBpe: CharacterBatch,
-        _core.SentencePieceBpe: CharacterBatch,
-        _core.HuggingFaceUnigram: UnigramBatch,
-        _core.SentencePieceUnigram: UnigramBatch,
+    """Exact mode for the kind of model; `ByteLevelMode` refuses by name what none is for."""
+    modes: dict[type, Callable[..., Mode]] = {
+        _core.WordPiece: WordPieceMode,
+        _core.CharacterBpe: CharacterMode,
+        _core.SentencePieceBpe: CharacterMode,
+        _core.HuggingFaceUnigram: UnigramMode,
+        _core.SentencePieceUnigram: UnigramMode,
     }
-    return batches.get(type(tokenizer.core.model), ExactBatch)(tokenizer, device, **options)
+    return modes.get(type(tokenizer.core.model), ByteLevelMode)(tokenizer, device, **options)
 
 
 def _devices(device: Device | Sequence[Device] | None) -> tuple[Device, ...]:
@@ -63,7 +64,7 @@ def _devices(device: Device | Sequence[Device] | None) -> tuple[Device, ...]:
     return tuple(device)
 
 
-MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeBatch}
+MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeMode}
 
 
 @dataclass
@@ -71,11 +72,11 @@ class EncoderStats:
     """What an encoder has done so far.
 
     Attributes:
-        documents: Texts that came in.
-        bytes: Of their UTF-8 form.
-        ids: That went out.
-        batches: That ran on the device.
-        on_cpu: Documents that were left to the CPU, by reason.
+        documents: How many texts came in.
+        bytes: How many bytes their UTF-8 form has.
+        ids: How many ids went out.
+        batches: How many batches ran on a device.
+        on_cpu: How many documents were left to the CPU, by reason.
 
     """
 
@@ -113,8 +114,8 @@ class GpuEncoder:
         """Copy a tokenizer's tables to a device, or several.
 
         Args:
-            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of WordPiece as BERT
-                has it.
+            tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of
+                WordPiece as BERT has it.
             mode: "exact" or "blockbpe".
             device: None is CuPy's current CUDA device. Several share each batch of `SHARE_BYTES` a device or more, by its
                 bytes; the ids come to the first.
@@ -141,6 +142,7 @@ class GpuEncoder:
         for one in self.devices:
             with one.use():
                 self._lanes.append(Lane(one, MODES[mode](tokenizer, one, **options), max_batch_bytes))
+                one.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
         self.tokenizer = self._lanes[0].mode.tokenizer
 
     def encode_batch(
@@ -153,9 +155,10 @@ class GpuEncoder:
         """Encode many texts.
 
         Args:
-            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a string array of
-                Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or `__arrow_c_device_array__`. One that lies
-                on the device (string, large_string or the same of binary) stays there.
+            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a
+                string array of Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or
+                `__arrow_c_device_array__`. One that lies on the device (string, large_string or the same of binary)
+                stays there.
             parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
             options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
 

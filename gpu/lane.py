@@ -16,16 +16,16 @@ from tokenweir.gpu.modes.batch import MAX_BYTES
 from tokenweir.gpu.texts import Part, Texts
 
 MAX_BATCH_BYTES = 512 << 20
-"""Of text, at once on the device, unless told otherwise."""
+"""The most bytes of text that are on a device at once, unless an encoder is told otherwise."""
 
 STEP_BYTES = 32 << 20
-"""So much text makes a batch: enough to fill a GPU, little enough that the next one is copied meanwhile."""
+"""Bytes of text that make a batch: enough to fill a GPU, little enough that the next one is copied meanwhile."""
 
 SCRATCH = 32
 """Bytes of device memory for a byte of text, ids included; more than any mode takes."""
 
 STAGING_STEP = 4 << 20
-"""Pinned memory is had in multiples of this, since every growth takes milliseconds."""
+"""Pinned memory is allocated in multiples of this, since every growth takes milliseconds."""
 
 _ALIGNMENT = 256
 

@@ -15,7 +15,7 @@ from tokenweir.gpu.device import Device
 
 
 class Structs:
-    """What makes structs and keeps the arrays that they point to."""
+    """Makes structs for kernels, and keeps the arrays that they point to."""
 
     def __init__(self, device: Device) -> None:
         """Take the device where they lie."""

@@ -19,7 +19,9 @@ from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
 
 SHARE_BYTES = 1 << 20
-"""Of text, at least, for each device that shares a batch: with less, a thread and the ids' way back take what is saved."""
+"""The least bytes of text for each device that shares a batch: with less, starting a thread and copying the ids back take
+as long as is saved.
+"""
 
 
 class GuardedText(Protocol):
@@ -189,4 +191,4 @@ class Part:
 
 
 CpuIds = Mapping[int, NDArray[np.int32]]
-"""Of documents that were left to the CPU, by their number."""
+"""The ids of documents that were left to the CPU, by the documents' numbers."""

@@ -248,6 +248,7 @@ STYLES: dict[str, ReasoningStyle] = {
             token_enders=("<tool_calls:opensource>",),
             shows=(":opensource", "<think{}>"),
         ),
+        _pair("minicpm4", "<|thought_start|>", "<|thought_end|>", token_enders=("<|tool_call_start|>",)),
         _pair("pangu", "[unused16]", "[unused17]", token_enders=("[unused11]",)),
         ReasoningStyle(
             name="granite-3.2",

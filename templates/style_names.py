@@ -51,6 +51,7 @@ REASONING_FAMILIES: dict[str, str] = {
     "k2-horizon": "k2-v3",
     "muse-glimmer": "muse",
     "kimi": "kimi-vl",
+    "minicpm3": "minicpm4",
     "magistral": "mistral",
     "seed": "seed-oss",
 }
@@ -103,6 +104,7 @@ TOOL_FAMILIES: dict[str, str] = {
     "command-a": "cohere",
     "command-r7b": "cohere",
     "kimi": "kimi-k2",
+    "minicpm3": "minicpm4",
 }
 """The name of a family's style of tool calls, likewise."""
 

@@ -11,7 +11,8 @@ from msgspec import Struct
 class ToolStyle(Struct, frozen=True, kw_only=True):
     """The markup of tool calls.
 
-    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as described.
+    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as
+    described.
 
     Attributes:
         name: The name it has in `TOOL_STYLES`.
@@ -163,10 +164,12 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
 class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """Calls as in a programming language: `name(key=value)` in Python's, `call:name{key:value}` in Gemma's.
 
-    `stream/decode/parsers/blocks/literal_block.py` reads them; with the grammar "typed literals", `typed_literal_block.py`, which gives
-    arguments the types that the tools' schemas declare. A block holds one call or several; in `[...]` if `lists` is true.
+    `stream/decode/parsers/blocks/literal_block.py` reads them; with the grammar "typed literals",
+    `typed_literal_block.py`, which gives arguments the types that the tools' schemas declare. A block holds one call or
+    several; in `[...]` if `lists` is true.
 
     Attributes:
+        leads: Texts that may stand before the first call of a block and are markup too.
         prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
         brackets: What stands round the arguments.
         assigns: What stands between an argument's name and its value.
@@ -178,6 +181,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     """
 
     grammar: str = "literals"
+    leads: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     brackets: str = "()"
     assigns: str = "="
@@ -189,7 +193,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     @property
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
-        return (*super().marks, *self.prefixes, *self.quotes)
+        return (*super().marks, *self.leads, *self.prefixes, *self.quotes)
 
 
 def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:

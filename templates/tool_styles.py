@@ -2,32 +2,31 @@
 
 A block of calls stands in the answer. Each call is an object with the name and the arguments (`{"name": ...,
 "arguments": {...}}`), perhaps in a list; a header with the name before the object of the arguments; a name with tagged
-parameters, whose types the tools' schemas know; or a call as a programming language writes it. The markup is that of
-the models' own chat templates and of the parsers of vLLM 0.33, SGLang 0.5.23 and llama.cpp; a comment names the source
-where a style's template was not at hand.
+parameters (`tagged_styles.py`), whose types the tools' schemas know; or a call as a programming language writes it. The
+markup is that of the models' own chat templates and of the parsers of vLLM 0.33, SGLang 0.5.23 and llama.cpp; a comment
+names the source where a style's template was not at hand.
 """
 
 from __future__ import annotations
 
-from tokenweir.templates.style_names import TOOL_FAMILIES, named_style
-from tokenweir.templates.tool_grammars import (
-    LiteralStyle,
-    ParameterStyle,
-    ToolStyle,
-    ValueKind,
-    functions_and_parameters,
-    invokes,
-    json_in_tags,
-    keys_and_values,
-)
+from msgspec.structs import replace
 
-# vLLM's deepseek_v4.py also takes a parameter without the attribute.
-_DSML_KEYS: tuple[tuple[str, ValueKind], ...] = (
-    ('" string="true">', "string"),
-    ('" string="false">', "json"),
-    ('">', "schema"),
+from tokenweir.templates.style_names import TOOL_FAMILIES, named_style
+from tokenweir.templates.tagged_styles import TAGGED_STYLES
+from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle, json_in_tags
+
+# Asked to, models of the LFM2 family write JSON (SGLang's lfm2_detector.py).
+_IN_TOOL_CALL = LiteralStyle(
+    name="lfm2",
+    or_json=True,
+    opens=("<|tool_call_start|>",),
+    leads=("```python",),
+    closes="<|tool_call_end|>",
+    tails=("```",),
+    lists=True,
+    tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
+    shows=("List of tools: ",),  # some templates of the family write no calls
 )
-_KIMI_TYPES = ("number", "integer", "boolean", "object", "array", "null")
 
 TOOL_STYLES: dict[str, ToolStyle] = {
     style.name: style
@@ -44,15 +43,6 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             opens=("<|content_invoke_tool_json|>",),
             argument_keys=("args",),
             tokens=("<|message_model|>", "<|content_invoke_tool_json|>"),
-        ),
-        # Each block is a message to its tool: `stream/decode/parsers/muse.py` finds it.
-        invokes(
-            "muse",
-            ("<atem:function_calls>",),
-            "</atem:function_calls>",
-            "atem:",
-            tokens=("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
-            unlike=("<|channel|>",),
         ),
         ToolStyle(
             name="deepseek",
@@ -80,84 +70,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             others=("<|tool_call_argument_begin|>",),
         ),
-        ParameterStyle(
-            name="kimi-k3",
-            opens=("<|open|>tools<|sep|>",),
-            closes="<|close|>tools<|sep|>",
-            call_opens='<|open|>call tool="',
-            call_closes="<|close|>call<|sep|>",
-            name_ends=('"',),
-            name_tail="<|sep|>",
-            key_opens='<|open|>argument key="',
-            key_closes=(
-                ('" type="string"<|sep|>', "string"),
-                *((f'" type="{kind}"<|sep|>', "json") for kind in _KIMI_TYPES),
-            ),
-            value_closes="<|close|>argument<|sep|>",
-            entities=True,
-            tokens=("<|open|>", "<|close|>", "<|sep|>"),
-        ),
-        invokes(
-            "deepseek-v3.2",
-            ("<｜DSML｜function_calls>", '<｜DSML｜invoke name="'),
-            "</｜DSML｜function_calls>",
-            "｜DSML｜",
-            key_closes=_DSML_KEYS,
-            tokens=("｜DSML｜",),
-            shows=("DSML", "function_calls", "invoke name="),
-        ),
-        # SGLang's deepseekv4_detector.py: as V3.2, with another name for the block.
-        invokes(
-            "deepseek-v4",
-            ("<｜DSML｜tool_calls>", '<｜DSML｜invoke name="'),
-            "</｜DSML｜tool_calls>",
-            "｜DSML｜",
-            key_closes=_DSML_KEYS,
-            shows=("DSML", "tool_calls>", "invoke name="),
-        ),
-        # vLLM's deepseek_v41.py: as V4, with a space before each tag's name.
-        invokes(
-            "deepseek-v4.1",
-            ("<｜DSML｜ calls>", '<｜DSML｜ invoke name="'),
-            "</｜DSML｜ calls>",
-            "｜DSML｜ ",
-            key_closes=_DSML_KEYS,
-            shows=("DSML", " calls>", " invoke name="),
-        ),
-        # SGLang's gigachat35_detector.py.
-        invokes(
-            "gigachat3.5",
-            ("<｜GCML｜tool_calls>",),
-            "</｜GCML｜tool_calls>",
-            "｜GCML｜",
-            key_closes=_DSML_KEYS,
-            tokens=("｜GCML｜",),
-            shows=("GCML", "tool_calls>", "invoke name="),
-        ),
-        invokes(
-            "minimax-m2",
-            ("<minimax:tool_call>",),
-            "</minimax:tool_call>",
-            "",
-            tokens=("<minimax:tool_call>", "</minimax:tool_call>"),
-        ),
-        # Its template builds the markup of parts. Unions of a string and others stay strings, as in llama.cpp's parser.
-        ParameterStyle(
-            name="minimax-m3",
-            opens=("]<]minimax[>[<tool_call>",),
-            closes="]<]minimax[>[</tool_call>",
-            call_opens=']<]minimax[>[<invoke name="',
-            call_closes="]<]minimax[>[</invoke>",
-            name_ends=('">',),
-            key_opens="]<]minimax[>[<",
-            key_closes=((">", "schema"),),
-            value_closes="]<]minimax[>[</{}>",
-            nests="]<]minimax[>[",
-            tokens=("]<]minimax[>[",),
-            others=("<item>", "</item>"),
-        ),
-        # vLLM's dots_tool_parser.py.
-        invokes("dots", ("<dots_function_call>",), "</dots_function_call>", "", or_json=True, lists=True),
+        *TAGGED_STYLES,
         # ik_llama.cpp's template and parser (common/chat.cpp); the name of the server is no part of the function's.
         ToolStyle(
             name="mirothinker",
@@ -167,108 +80,6 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             call_closes="</arguments>",
             header=r"[^<]*</server_name>\s*<tool_name>(?P<name>[^\s<]+)</tool_name>\s*<arguments>\s*",
             objects=False,
-        ),
-        # SGLang's k2_v3_detector.py.
-        ParameterStyle(
-            name="k2-v3",
-            or_json=True,
-            opens=("<ifm|tool_calls>", "<ifm|tool_call>"),
-            closes="</ifm|tool_calls>",
-            call_opens="<ifm|tool_call>",
-            call_closes="</ifm|tool_call>",
-            name_stops=("\n", "<ifm|arg_key>", "</ifm|tool_call>"),
-            key_opens="<ifm|arg_key>",
-            key_closes=(("</ifm|arg_key>", "schema"),),
-            type_tags=("<ifm|arg_type>", "</ifm|arg_type>"),
-            value_opens="<ifm|arg_value>",
-            value_closes="</ifm|arg_value>",
-            tokens=("<ifm|tool_calls>", "<ifm|arg_key>"),
-            shows=("<ifm|tool_calls>", "<ifm|arg_key>"),
-        ),
-        # SGLang's step3_detector.py; vLLM's step3_tool_parser.py also takes calls without the words before the tag.
-        ParameterStyle(
-            name="step3",
-            opens=("<｜tool_calls_begin｜>",),
-            closes="<｜tool_calls_end｜>",
-            leads=("<｜tool_call_begin｜>", "function<｜tool_sep｜>"),
-            call_opens='<steptml:invoke name="',
-            call_closes="</steptml:invoke>",
-            tails=("<｜tool_call_end｜>", "<｜tool_sep｜>"),
-            name_ends=('">',),
-            key_opens='<steptml:parameter name="',
-            key_closes=(('">', "schema"),),
-            value_closes="</steptml:parameter>",
-            tokens=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_begin｜>", "<｜tool_call_end｜>"),
-        ),
-        functions_and_parameters(
-            "seed-oss",
-            ("<seed:tool_call>",),
-            "</seed:tool_call>",
-            "function",
-            "parameter",
-            tokens=("<seed:tool_call>", "</seed:tool_call>"),
-        ),
-        # V4 is the same without `<tool_sep>` (vLLM's hy_v4_tool_parser.py). Tags may end in any word (`<tool_calls:WORD>`):
-        # `stream/decode/parsers/detection.py` looks for it in the vocabulary.
-        keys_and_values(
-            "hunyuan-v3",
-            "<tool_calls:opensource>",
-            "</tool_calls:opensource>",
-            ":opensource",
-            call_opens="<tool_call:opensource>",
-            call_closes="</tool_call:opensource>",
-            name_ends=("<tool_sep:opensource>",),
-            name_stops=("<arg_key:opensource>", "</tool_call:opensource>"),
-            tokens=("<tool_calls:opensource>", "</tool_calls:opensource>"),
-            shows=(":opensource", "<tool_calls{}>", "<arg_key{}>"),
-        ),
-        # The same without a word in its tags (vLLM's hy_v3_tool_parser.py).
-        keys_and_values(
-            "hunyuan-v3-preview",
-            "<tool_calls>",
-            "</tool_calls>",
-            call_opens="<tool_call>",
-            call_closes="</tool_call>",
-            name_ends=("<tool_sep>",),
-            name_stops=("<arg_key>", "</tool_call>"),
-            tokens=("<tool_calls>", "<arg_key>"),
-            shows=("<tool_calls>", "<arg_key>"),
-        ),
-        # GLM 5.3 Flash also writes the arguments as one object behind the name and `>` (SGLang's glm53_flash_detector.py).
-        keys_and_values(
-            "glm",
-            "<tool_call>",
-            "</tool_call>",
-            name_ends=(">",),
-            name_stops=("\n", "<arg_key>", "</tool_call>"),
-            tokens=("<tool_call>", "<arg_key>"),
-            shows=("<tool_call>", "<arg_key>"),
-        ),
-        # SGLang's iquest_q1_detector.py: as GLM, in tags of its own.
-        keys_and_values(
-            "iquest-q1",
-            "<iquest_tool_call>",
-            "</iquest_tool_call>",
-            name_stops=("\n", "<arg_key>", "</iquest_tool_call>"),
-        ),
-        # Likewise (iquest_coder_v2_tool_parser.py, proposed for vLLM).
-        keys_and_values(
-            "iquest-coder",
-            "<iquestcoder_tool_call>",
-            "</iquestcoder_tool_call>",
-            name_stops=("\n", "<arg_key>", "</iquestcoder_tool_call>"),
-            tokens=("<iquestcoder_tool_call>", "</iquestcoder_tool_call>"),
-        ),
-        # solar_open2_tool_parser.py, proposed for vLLM.
-        ParameterStyle(
-            name="solar-open2",
-            opens=("<|tool_call:start|>",),
-            closes="<|tool_call:end|>",
-            name_stops=("\n", "<|tool_arg:start|>", "<|tool_call:end|>"),
-            key_opens="<|tool_arg:start|>",
-            key_closes=(("<|tool_arg:value|>", "schema"),),
-            value_closes="<|tool_arg:end|>",
-            tokens=("<|tool_call:start|>", "<|tool_call:end|>", "<|tool_arg:start|>"),
         ),
         LiteralStyle(
             name="gemma4",
@@ -300,16 +111,14 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<start_function_call>", "<end_function_call>"),
             others=("<escape>",),
         ),
-        # Asked to, models of the family write JSON (SGLang's lfm2_detector.py).
-        LiteralStyle(
-            name="lfm2",
-            or_json=True,
-            opens=("<|tool_call_start|>",),
-            closes="<|tool_call_end|>",
-            lists=True,
-            tokens=("<|tool_call_start|>", "<|tool_call_end|>"),
-            shows=("List of tools: ",),  # some templates of the family write no calls
+        # Calls on lines of their own in a fence (the data of OpenBMB's MiniCPM4-MCP).
+        replace(
+            _IN_TOOL_CALL,
+            name="minicpm4",
+            tokens=("<|thought_start|>", "<|tool_call_start|>", "<|tool_call_end|>"),
+            shows=("<|tool_call_start|>", "```python"),
         ),
+        _IN_TOOL_CALL,
         # vLLM's olmo3_tool_parser.py.
         LiteralStyle(
             name="olmo3",
@@ -339,19 +148,10 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         # vLLM's phi4mini_tool_parser.py.
         ToolStyle(name="phi4-functools", opens=("functools[",), lists=True, shows=("functools",)),
+        # The template of YandexGPT 5 Lite.
+        ToolStyle(name="yandexgpt", opens=("[TOOL_CALL_START]",), header=r"(?P<name>[^\s{]+)\n\s*", objects=False),
         # vLLM's granite_20b_fc_tool_parser.py.
         ToolStyle(name="granite-20b-fc", opens=("<function_call>",), separators=("", "<function_call>")),
-        ParameterStyle(
-            name="minicpm5",
-            opens=('<function name="',),
-            call_opens='<function name="',
-            call_closes="</function>",
-            name_ends=('">',),
-            key_opens='<param name="',
-            key_closes=(('">', "schema"),),
-            value_closes="</param>",
-            verbatim=("<![CDATA[", "]]>"),
-        ),
         ToolStyle(
             name="plamo3",
             opens=("<|plamo:begin_tool_requests:plamo|>", "<|plamo:begin_tool_request:plamo|>"),
@@ -409,15 +209,6 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             lists=True,
             tokens=("<|tool_call|>",),
             shows=("<|tool_call|>",),
-        ),
-        functions_and_parameters(
-            "qwen3-coder",
-            ("<tool_call>", "<function="),
-            "</tool_call>",
-            "function",
-            "parameter",
-            trims=True,
-            shows=("<function=", "<parameter="),
         ),
         ToolStyle(
             name="functionary",

@@ -12,8 +12,8 @@ from shared.table1 import PAPER, prompts, similarities
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
-from tokenweir.gpu.modes.exact import ExactBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeMode
+from tokenweir.gpu.modes.exact import ByteLevelMode
 
 BLOCKS = (256, 512, 1024)
 MERGE_BATCHES = ((64, 2048), (64, 4096), (1024, 128), (1024, 256))
@@ -31,7 +31,7 @@ def figure2(bench: Bench) -> Numbers:
         for block in BLOCKS:
             row = numbers.setdefault(f"{n} x {length}", {})
             for name, kernel in (("", "blockbpe"), (", Algorithm 1", "algorithm1")):
-                mode = partial(BlockBpeBatch, tok, block=block, literal=kernel == "algorithm1")
+                mode = partial(BlockBpeMode, tok, block=block, literal=kernel == "algorithm1")
                 row[f"{block} threads{name}"] = bench.kernel_milliseconds(mode, texts)[kernel]
     return numbers
 
@@ -121,7 +121,7 @@ def claims(bench: Bench) -> Numbers:
         for library in paper
         for n in bench.threads
     }
-    kernels = bench.kernel_milliseconds(partial(ExactBatch, tok), texts)
+    kernels = bench.kernel_milliseconds(partial(ByteLevelMode, tok), texts)
     numbers["share of the time that splitting takes"] = {
         "the paper": "up to 0.75, on a CPU",
         "exact": kernels["cut_pieces"] / sum(kernels.values()),

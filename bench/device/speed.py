@@ -20,8 +20,8 @@ from shared.report import DATA
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, lane
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
-from tokenweir.gpu.modes.exact import ExactBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeMode
+from tokenweir.gpu.modes.exact import ByteLevelMode
 
 LANGUAGES = ("English", "Chinese", "code")
 BATCHES = {"1024 x 2 KB": (1024, 2048), "64 x 4 KB": (64, 4096), "1 x 4 KB": (1, 4096), "64 MB": (1024, 65536)}
@@ -56,7 +56,7 @@ def kernels(bench: Bench) -> Numbers:
     numbers: Numbers = {}
     for name, (n, size) in BATCHES.items():
         for language in LANGUAGES:
-            times = bench.kernel_milliseconds(partial(ExactBatch, tok), bench.texts(language, n, size))
+            times = bench.kernel_milliseconds(partial(ByteLevelMode, tok), bench.texts(language, n, size))
             numbers[f"{name}, {language}"] = {
                 **{kernel: value * 1e3 for kernel, value in times.items()},
                 "all": sum(times.values()) * 1e3,
@@ -72,7 +72,7 @@ def ends(bench: Bench) -> Numbers:
 
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
     made = GpuEncoder(tok, device=bench.device)
-    alone = ExactBatch(tok, bench.device)
+    alone = ByteLevelMode(tok, bench.device)
     numbers: Numbers = {}
     sizes = [(n, length) for length in LENGTHS for n in COUNTS]
     for language in LANGUAGES[:2]:
@@ -134,7 +134,7 @@ def _beside_peers(bench: Bench, vocabulary: str) -> Numbers:
 
     tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
     exact, blockbpe = GpuEncoder(tok, device=bench.device), GpuEncoder(tok, mode="blockbpe", device=bench.device)
-    alone = ExactBatch(tok, bench.device), BlockBpeBatch(tok, bench.device)
+    alone = ByteLevelMode(tok, bench.device), BlockBpeMode(tok, bench.device)
     batches = {
         f"{name}, {language}": bench.batch(language, n, length)
         for name, (n, length) in BATCHES.items()

@@ -52,7 +52,7 @@ METACHARACTERS = frozenset(r"\.^$|?*+()[]{}")
 """An expression without any of them is plain text."""
 
 MAX_STEPS = 32
-"""So many decoders in a sequence; real ones have up to 4."""
+"""The most decoders in a sequence; real ones have up to 4."""
 
 MAX_GROWTH = 4096
 """How many times as long replacing may make a text, all in all; real decoders make it shorter."""

@@ -28,7 +28,7 @@ from tokenweir.encode.spec.normalizers import SingleNormalizer
 from tokenweir.encode.spec.parts import parts
 
 MAX_STEPS = 32
-"""Of a normalizer; real ones have up to 8."""
+"""The most steps of a normalizer; real ones have up to 8."""
 
 
 def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:

@@ -20,10 +20,10 @@ from tokenweir.encode.spec.post_processors import SinglePostProcessor
 Ids = tuple[int, ...]
 
 MAX_PARTS = 32
-"""Of a post-processor; real ones have two."""
+"""The most parts of a post-processor; real ones have two."""
 
 MAX_IDS_AROUND = 1 << 16
-"""So many ids may go around a text; real ones are one or two."""
+"""The most ids that may go around a text; real ones are one or two."""
 
 _BLANKS = (
     "Ġ\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"

@@ -38,7 +38,7 @@ GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s
 """What `ByteLevel(use_regex=true)` splits by."""
 
 MAX_STAGES = 32
-"""Of a pre-tokenizer; real ones have up to 8."""
+"""The most stages of a pre-tokenizer; real ones have up to 8."""
 
 MAX_GROWTH = 256
 """How many times as long the stages may make a text, all in all; real ones make it 4 times as long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +30,7 @@ def read_file(
     path: Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> TokenizerSpec:
     """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
-    if path.is_dir():
+    if os.path.isdir(path):  # `Path.is_dir` fails for names that are too long
         path = find_in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
     try:

@@ -20,7 +20,9 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _WIRES: Mapping[Kind, int] = {"bool": VARINT, "bytes": LENGTH, "float": FIXED32, "int32": VARINT, "string": LENGTH}
 
 MAX_FIELDS = 1 << 17
-"""Of one message: a fifth of a second. Real ones have as many as user-defined symbols, a few thousand."""
+"""The most fields of one message, which take a fifth of a second. Real ones have as many as user-defined symbols, a few
+thousand.
+"""
 
 
 class Field(NamedTuple):

@@ -44,7 +44,7 @@ _MESSAGES: Mapping[int, tuple[str, Schema]] = {
     5: ("denormalizer_spec", _NORMALIZER),
 }
 MAX_BESIDE = 16
-"""So many messages may stand beside the pieces; real files have up to 4."""
+"""The most messages that may stand beside the pieces; real files have up to 4."""
 
 _ALGORITHMS: Mapping[int, Literal["BPE", "Unigram"]] = {1: "Unigram", 2: "BPE"}
 _ROLES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}

@@ -46,7 +46,7 @@ OLD_SPECIAL_TOKENS = (
 LAST_VERSION_WITHOUT_LIST = 7
 
 MAX_SPECIAL_TOKENS = 1 << 16
-"""A file need not list them to have them; real ones have 1,000."""
+"""The most special tokens of a file, which need not list them to have them; real ones have 1,000."""
 
 ROLES = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 

@@ -27,7 +27,7 @@ COMPILER_VERSION = 3
 MAX_CLASSES = 255
 
 MAX_ALL_CELLS = 100_000
-"""Of all patterns of a normalizer or pre-tokenizer; real ones have 20,000."""
+"""The most cells of all patterns of a normalizer or pre-tokenizer; real ones have 20,000."""
 
 
 def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:

@@ -12,7 +12,7 @@ from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold, name
 from tokenweir.encode.pattern.source import Dialect, Source
 
 MAX_LENGTH = 10_000
-"""Characters of a pattern; the longest real one, DeepSeek-LLM's list of letter ranges, has 2,000."""
+"""The most characters of a pattern; the longest real one, DeepSeek-LLM's list of letter ranges, has 2,000."""
 
 MAX_REPEAT = 1_000
 """The largest count in braces; the largest real one is 512."""

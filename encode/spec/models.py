@@ -79,7 +79,7 @@ class Unigram(Struct, frozen=True, tag="Unigram"):
 
     Attributes:
         vocab: (piece, log probability) by id.
-        unk_id: The id of what is unknown; without one, unknown text is an error in the library and refused here.
+        unk_id: The id of what is unknown; without one, a character that no piece covers cannot be encoded, as in the library.
         byte_fallback: Unknown characters become the bytes' tokens, if all exist.
 
     """

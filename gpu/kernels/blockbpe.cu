@@ -1,8 +1,8 @@
 // BlockBPE (You, 2025): byte-pair encoding of a whole string by one block, without a pattern.
 //
-// A pass merges all pairs of the lowest rank (block_merge.cuh). The ids are those of Algorithm 1, which merges one pair a step;
-// tests/oracles/blockbpe_reference.py says how that algorithm is read. There are about as many passes as different words and parts of
-// words in the string, and each takes time in its length.
+// A pass merges all pairs of the lowest rank (block_merge.cuh). The ids are those of Algorithm 1, which merges one pair
+// a step; tests/oracles/blockbpe_reference.py says how that algorithm is read. There are about as many passes as
+// different words and parts of words in the string, and each takes time in its length.
 //
 // The kernel `algorithm1` does what the paper prints and nothing else, for comparison: one merge a pass, by its steps 1 to 5.
 #include "block_merge.cuh"
@@ -101,9 +101,9 @@ __device__ void encode_document(const Strings& strings, uint32_t (*near)[kNear],
 
 // Each encodes each document by a block.
 //
-// Documents of more than `max_bytes` bytes are refused. taken: bits of the bytes of added tokens, and added: of their first ones,
-// where `ids` has them. far*: scratch, a word for each byte of text. The ids of a document go one after the other to the
-// places of its first bytes, each with a bit in `tokens`.
+// Documents of more than `max_bytes` bytes are refused. taken: bits of the bytes of added tokens, and added: of their
+// first ones, where `ids` has them. far*: scratch, a word for each byte of text. The ids of a document go one after the
+// other to the places of its first bytes, each with a bit in `tokens`.
 extern "C" __global__ void __launch_bounds__(1024, 1)
     blockbpe(const tokenweir::DeviceBpe* tables, const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
              uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,

@@ -13,13 +13,13 @@ from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.shared import constants
 
 MAX_BYTES = (1 << 31) - (1 << 20)
-"""Of a batch: places in it are 32-bit numbers."""
+"""The most bytes of a batch: places in it are 32-bit numbers."""
 
 THREADS = constants("encode.cu")["kThreads"]
-"""A block, but where a mode says otherwise."""
+"""Threads of a block, except where a mode says otherwise."""
 
 TILE = constants("encode.cu")["kTile"]
-"""Bytes of a block, a word of a bit map for each of its threads."""
+"""Bytes of text that a block handles: a word of a bit map for each of its threads."""
 
 _COUNTERS = constants("documents.cuh")
 _NULL = np.uint64(0)  # a pointer

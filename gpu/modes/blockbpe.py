@@ -30,7 +30,7 @@ from tokenweir.gpu.modes.tables import ModelTables
 from tokenweir.gpu.shared import constants
 
 DOCUMENT_BYTES = 1 << 16
-"""Bytes of a document, unless told otherwise: its time grows with the square of its length."""
+"""The default of `max_bytes`: the time that a document takes grows with the square of its length."""
 
 REASONS = {
     constants("blockbpe.cu")["kTooLong"]: "longer than {max_bytes} bytes",
@@ -68,8 +68,8 @@ def unsplit(tokenizer: Tokenizer) -> Tokenizer:
     return Tokenizer(replace(spec, model=model, pre_tokenizer=ByteLevel(add_prefix_space=False, use_regex=False)))
 
 
-class BlockBpeBatch:
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+class BlockBpeMode:
+    """The paper's mode: a tokenizer's tables on a device, and the launches that encode a batch by them.
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.

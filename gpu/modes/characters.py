@@ -34,14 +34,14 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
 from tokenweir.gpu.modes.batch import THREADS
-from tokenweir.gpu.modes.exact import REASONS, MergingBatch, Passage
+from tokenweir.gpu.modes.exact import REASONS, MergingMode, PieceBatch
 from tokenweir.gpu.modes.spacing import EACH, FIRST, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.modes.tables import SearchTables, bpe_fields
 from tokenweir.gpu.shared import fields
 
 
-class CharacterBatch(MergingBatch):
-    """The launches that encode a batch by BPE of characters."""
+class CharacterMode(MergingMode):
+    """Exact mode for BPE of characters."""
 
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
@@ -49,11 +49,11 @@ class CharacterBatch(MergingBatch):
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
     ) -> Encoded:
-        """Encode the documents of a batch; see `ExactBatch.encode`."""
+        """Encode the documents of a batch; see `ByteLevelMode.encode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         text, offsets, guards = with_spaces(self._device, tables.prefix, text, offsets, guards)
         bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)
-        batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps)
+        batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)
         if guards is not None and tables.guards_pieces:
             batch.refuse_guarded(guards)
         batch.find_added(searches, guards)

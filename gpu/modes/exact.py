@@ -21,13 +21,13 @@ from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
 PIECE_BYTES = 1 << 16
-"""Bytes of a piece, or from one sure boundary to the next, unless told otherwise: one thread or block goes through it."""
+"""The default of `max_bytes`: bytes of a piece, or from one sure boundary to the next."""
 
 MAX_PIECE_BYTES = 1 << 24
-"""Long pieces take 16 bytes of scratch for each of these, for every block that merges some."""
+"""The most that `max_bytes` can be where blocks merge pieces: each of them has 16 bytes of scratch for a byte."""
 
 LONG_WORKERS = 64
-"""At most so many blocks merge long pieces at once, each with 16 bytes of scratch for a byte of a piece."""
+"""The most blocks that merge long pieces at once."""
 
 _CONSTANTS = constants("encode.cu")
 
@@ -43,8 +43,8 @@ REASONS = {
 """Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
 
 
-class ModelBatch(ABC):
-    """A tokenizer's tables on a device, and the launches that encode a batch by them.
+class ExactMode(ABC):
+    """Exact mode for a kind of model: its tables on a device, and the launches that encode a batch by them.
 
     Attributes:
         tokenizer: The tokenizer whose ids these are, for the documents that are left out.
@@ -53,7 +53,7 @@ class ModelBatch(ABC):
     """
 
     BOUNDS: ClassVar[tuple[int, int]] = (0, (1 << 30) - 1)
-    """Of `max_bytes`."""
+    """The least and the greatest `max_bytes`."""
 
     def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
         """Copy the tables to the device.
@@ -81,8 +81,8 @@ class ModelBatch(ABC):
         """Copy the tables of the tokenizer's kind of model."""
 
 
-class MergingBatch(ModelBatch):
-    """One whose blocks merge pieces; `max_bytes` is of a piece, and of a text without a sure boundary."""
+class MergingMode(ExactMode):
+    """A mode whose blocks merge pieces; `max_bytes` is of a piece, and of a text without a sure boundary."""
 
     BOUNDS = 64, MAX_PIECE_BYTES
 
@@ -109,8 +109,8 @@ class MergingBatch(ModelBatch):
         self._far = device.empty(4 * max_bytes * min(workers, LONG_WORKERS), np.uint32)
 
 
-class ExactBatch(MergingBatch):
-    """The launches that encode a batch by byte-level BPE."""
+class ByteLevelMode(MergingMode):
+    """Exact mode for byte-level BPE."""
 
     def _load(self) -> None:
         self._tables = ExactTables(self.tokenizer, self._device)
@@ -133,7 +133,7 @@ class ExactBatch(MergingBatch):
         """
         tables, searches = self._tables, self._tables.added if parse_special else []
         bit_maps = 4 + len(searches[1:]) + len(tables.cuts)
-        batch = Passage(self._device, text, offsets, self.max_bytes, bit_maps)
+        batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)
         batch.find_added(searches, guards)
         for stage in tables.cuts:
             batch.cut(stage)
@@ -144,8 +144,8 @@ class ExactBatch(MergingBatch):
         return batch.collect(REASONS)
 
 
-class Passage(Batch):
-    """A batch on its way through the kernels of exact mode."""
+class PieceBatch(Batch):
+    """A batch whose documents are cut into pieces, and the launches that do so and encode these."""
 
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
         n = int(text.size) - SLACK

@@ -22,10 +22,10 @@ from tokenweir.gpu.structs import Structs
 _CUT, _ADDED = constants("cut.cu"), constants("added_tokens.cu")
 
 MAX_CLASSES = _CUT["kNoClass"]
-"""Of an automaton: a character's class takes 5 bits, and the last of their values says that there is none."""
+"""The most classes of an automaton: a character's class takes 5 bits, and the last of their values says that there is none."""
 
 MAX_CELLS = _CUT["kMaxCells"]
-"""Entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
+"""The most entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
 
 _NEARBY = constants("giants.cu")["kNearby"]
 _NO_ID = constants("encode.cu")["kNone"]

@@ -22,7 +22,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
 from tokenweir.gpu.modes.batch import THREADS, Batch
-from tokenweir.gpu.modes.exact import REASONS, ModelBatch
+from tokenweir.gpu.modes.exact import REASONS, ExactMode
 from tokenweir.gpu.modes.spacing import EACH, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
@@ -30,8 +30,8 @@ from tokenweir.gpu.shared import constants, fields
 _CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
 
 
-class UnigramBatch(ModelBatch):
-    """The launches that encode a batch by Unigram; `max_bytes` is of a piece."""
+class UnigramMode(ExactMode):
+    """Exact mode for Unigram; `max_bytes` is of a piece."""
 
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
@@ -39,7 +39,7 @@ class UnigramBatch(ModelBatch):
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
     ) -> Encoded:
-        """Encode the documents of a batch; see `ExactBatch.encode`."""
+        """Encode the documents of a batch; see `ByteLevelMode.encode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         prefix = tables.form.prefix
         text, offsets, guards = with_spaces(self._device, prefix, text, offsets, guards)

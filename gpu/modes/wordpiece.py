@@ -21,7 +21,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.modes.batch import Batch
-from tokenweir.gpu.modes.exact import REASONS, ModelBatch
+from tokenweir.gpu.modes.exact import REASONS, ExactMode
 from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
 
@@ -33,8 +33,8 @@ _SURROGATES = slice(0xD800, 0xE000)
 _MARKS = "\u302e\U0001d165"  # which no normalizer removes; in Unicode's order the second comes first
 
 
-class WordPieceBatch(ModelBatch):
-    """The launches that encode a batch by WordPiece, with BERT's pre-tokenizer, and its normalizer or none.
+class WordPieceMode(ExactMode):
+    """Exact mode for WordPiece with BERT's pre-tokenizer, and its normalizer or none.
 
     `max_bytes` is of characters that normalizing removes, one after the other.
     """
@@ -45,7 +45,7 @@ class WordPieceBatch(ModelBatch):
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
     ) -> Encoded:
-        """Encode the documents of a batch; see `ExactBatch.encode`."""
+        """Encode the documents of a batch; see `ByteLevelMode.encode`."""
         searches = self._tables.added if parse_special else []
         batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3)
         begins = batch.mark()

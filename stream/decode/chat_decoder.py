@@ -224,8 +224,12 @@ class ChatDecoder:
         if logprobs is not None or not self._bare:
             return self._feed(ids, logprobs)
         text, taken, place, given = self._core_feed(ids, 0)
-        if given is None and place == len(ids):
-            return [self._make(text, taken, self._index)] if text else []
+        if place == len(ids):
+            if given is None:
+                return [self._make(text, taken, self._index)] if text else []
+            if given[1] and not text:  # a tag that comes alone
+                self._cross(given[0])
+                return []
         self._go_on(ids, text, taken, place, given)
         return self._deliver()
 

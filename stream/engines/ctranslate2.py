@@ -30,8 +30,9 @@ class CTranslate2Engine:
     """Generate with a decoder-only CTranslate2 model.
 
     Sampling: `temperature`, `top_p`, `top_k`, `max_tokens` (512 if None), `min_tokens`, `ignore_eos` and
-    `stop_token_ids` are honoured, and `repetition_penalty`; with none of the first three set, CTranslate2 is greedy. `seed` is refused unless the
-    choice is greedy, since CTranslate2 seeds its threads once for the whole process; so is `n` above 1.
+    `stop_token_ids` are honoured, and `repetition_penalty`; with none of the first three set, CTranslate2 is greedy.
+    `seed` is refused unless the choice is greedy, since CTranslate2 seeds its threads once for the whole process; so is
+    `n` above 1.
 
     Closing the generator ends the generation at the model's next token. While a long prompt is being read there is no
     next token yet; the engine is free again when that is done.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tokenweir.encode.errors import EngineError
 
@@ -36,17 +36,17 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
     """
 
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    temperature: Annotated[float, Meta(ge=0)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     top_k: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
-    min_tokens: int = 0
+    min_tokens: Annotated[int, Meta(ge=0)] = 0
     ignore_eos: bool = False
-    n: int = 1
-    min_p: float | None = None
+    n: Annotated[int, Meta(ge=1)] = 1
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     repetition_penalty: float | None = None

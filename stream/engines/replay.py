@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, Sequence
 from importlib import resources
-from itertools import accumulate, cycle, islice
+from itertools import accumulate, cycle
 from pathlib import Path
 
 import anyio
@@ -75,8 +76,8 @@ class ReplayEngine:
 
     Whatever the prompt is, the answers come in the order of the recordings, one for each call of `generate`, and start
     again after the last; or always the same one, if the engine is made with its name. Of the sampling only `max_tokens`
-    changes what is played: nothing is sampled here. Ids come one at a time and each at its time, counted from the
-    request, so a slow reader finds the ids that are due all there.
+    changes what is played: nothing is sampled here. Each id comes at its time, counted from the request, and a slow reader
+    gets all that are due at once.
 
     Attributes:
         recordings: What is played, in this order.
@@ -85,6 +86,7 @@ class ReplayEngine:
     """
 
     supports = frozenset({"temperature", "top_k", "top_p", "seed"})  # what it plays is one of the answers drawn by them
+    runs_ahead = True  # its times go on while nobody asks
 
     def __init__(
         self, recordings: Sequence[Recording] | None = None, *, speed: float | None = 1.0, name: str | None = None
@@ -128,11 +130,17 @@ class ReplayEngine:
         if sampling.max_tokens is not None and sampling.max_tokens < 0:
             raise EngineError(f"max_tokens={sampling.max_tokens} is below 0")
         recording = next(self._turns)
-        start = anyio.current_time()
-        times = accumulate(recording.waits_ms)
-        for token_id, time_ms in islice(zip(recording.ids, times, strict=True), sampling.max_tokens):
-            if self.speed is None:
+        ids = recording.ids[: sampling.max_tokens]
+        if self.speed is None:
+            for token_id in ids:
                 await checkpoint()
-            else:
-                await anyio.sleep_until(start + time_ms / 1000 / self.speed)
-            yield (token_id,)
+                yield [token_id]
+            return
+        start = anyio.current_time()
+        times = [start + time_ms / 1000 / self.speed for time_ms in accumulate(recording.waits_ms)]
+        place = 0
+        while place < len(ids):
+            await anyio.sleep_until(times[place])
+            due = max(place + 1, bisect_right(times, anyio.current_time(), hi=len(ids)))
+            yield list(ids[place:due])
+            place = due

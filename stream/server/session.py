@@ -265,7 +265,7 @@ class Session:
         self._last = (current.stream.id, messages) if fits else None
 
     def _forget(self, response_id: str | None) -> None:
-        """Forget the response that a failed request was to continue, as Open Responses wants it; a stored one is still found."""
+        """Forget the response that a failed request was to continue, as Open Responses wants; a stored one is still found."""
         if self._last is not None and self._last[0] == response_id:
             self._last = None
 

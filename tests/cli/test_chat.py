@@ -186,12 +186,22 @@ def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
     [
         ("/load {}/nothing.json", "not loaded: [Errno 2] No such file"),
         ("/load {}/text", "not loaded: Expecting value"),
-        ("/load {}/number.json", "number.json is no list of messages with a role each"),
+        ("/load {}/number.json", "not loaded: messages is a int, not a list"),
+        ("/load {}/deep.json", "not loaded: maximum recursion depth exceeded"),
+        ("/load {}/no-content.json", "not loaded: messages[0] has no content"),
+        ("/load {}/surrogate.json", "not loaded: messages[0].content has the lone surrogate U+D800"),
+        ("/load ~nobody-of-this-name/x", "not loaded: Could not determine home directory"),
+        ("/save ~nobody-of-this-name/x", "not saved: Could not determine home directory"),
+        ("/load", "give /load a file"),
         ("/save", "give /save a file"),
         ("/save {}/no/folder", "not saved: [Errno 2]"),
         ("/think loudly", "give /think one of show, dim, hide"),
         ("/set warmth 1", "warmth is no field of the sampling; there are: max_tokens, temperature"),
         ("/set temperature hot", "temperature cannot be 'hot': Expected `float | null`, got `str`"),
+        ("/set n 2", "n is no field of the sampling; there are: max_tokens, temperature"),
+        ("/set temperature -5", "temperature cannot be '-5': Expected `float` >= 0.0"),
+        ("/set max_tokens 0", "max_tokens cannot be '0': Expected `int` >= 1"),
+        ("/set top_p 5", "top_p cannot be '5': Expected `float` <= 1.0"),
         ("/set temperature 0.5", "temperature is 0.5."),
         ("/set", "Everything has its default."),
         ("/model oracle", "unknown engine 'oracle'"),
@@ -203,6 +213,9 @@ def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
 def test_commands_that_answer_in_a_line(recording, tmp_path, line, note):
     (tmp_path / "text").write_text("text")
     (tmp_path / "number.json").write_text("1")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "no-content.json").write_text('[{"role": "user"}]')
+    (tmp_path / "surrogate.json").write_text(r'[{"role": "user", "content": "\ud800"}]')
     result = piped(recording("Yes.<|im_end|>"), stdin=line.format(tmp_path) + "\nhi\n")
     assert note in result.stderr
     assert (result.exit_code, result.stdout) == (0, "Yes.\n")

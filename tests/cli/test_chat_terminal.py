@@ -240,6 +240,45 @@ def test_history_stays(window, tmp_path):
     screen.expect("> a memorable line")
 
 
+def test_a_history_that_can_no_longer_be_written_is_let_go(window, tmp_path):
+    history = tmp_path / "history"
+    screen = window("Yes.<|im_end|>", history=history)
+    history.unlink()
+    history.mkdir()
+    for times in (1, 2):
+        screen.type("hi")
+        screen.keys("Enter")
+        screen.expect("; stop]", times=times)
+    screen.keys("Up")
+    screen.expect("> hi", times=3)
+    assert "Errno" not in screen.screen()
+
+
+def test_a_history_that_is_a_folder_is_told(tmp_path, recording):
+    (tmp_path / "state" / "tokenweir" / "history").mkdir(parents=True)
+    env = environment(XDG_STATE_HOME=str(tmp_path / "state"))
+    del env["TOKENWEIR_NO_HISTORY"]
+    with Tmux(tmp_path, *CHAT, recording("Yes.<|im_end|>"), env=env) as screen:
+        screen.expect("No history is kept: [Errno 21]")
+        screen.type("hi")
+        screen.keys("Enter")
+        screen.expect("; stop]")
+
+
+def test_a_system_message_that_is_no_text_does_not_cost_a_saved_file(window, tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.write_text("before")
+    screen = window("Yes.<|im_end|>")
+    screen.type("/system ")
+    screen._tmux("send-keys", "-H", "ff")
+    screen.keys("Enter")
+    screen.expect("is set")
+    screen.type(f"/save {saved}")
+    screen.keys("Enter")
+    screen.expect("not saved: 'utf-8' codec can't encode")
+    assert saved.read_text() == "before"
+
+
 def test_ctrl_c_stops_the_answer_and_not_the_program(window):
     screen = window("word " * 2000, wait_ms=20)
     for times in (1, 2):

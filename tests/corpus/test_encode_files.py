@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from full_run import FULL
+from full_run import FULL, share
 
 from tokenweir import ChatTemplate, CorpusError, Tokenizer
 from tokenweir.cli import main
@@ -299,6 +299,8 @@ def test_a_template_that_marks_nothing_gives_no_mask(tmp_path):
         ("a.jsonl", b'{"text": "a"}\n{"text": nul}\n', r"a.jsonl: line 2: JSON is malformed"),
         ("a.jsonl", b'{"text": "a"}\n{"test": "b"}\n', r"a.jsonl: line 2: 'text': is missing or null"),
         ("a.jsonl", b'{"text": "a"}\n{', r"a.jsonl: line 2: Input data was truncated"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a.jsonl: line 2: has a lone surrogate"),
+        ("a.jsonl", b'{"text": "\\ud83d\\ude00", "n": NaN}\n', r"a.jsonl: line 1: JSON is malformed"),
         ("a.jsonl", b'{"text": 5}\n', r"a.jsonl: line 1: 'text': is int, not a text"),
         ("a.jsonl", b"[1]\n", r"a.jsonl: line 1: Expected `object`, got `array`"),
         ("a.txt", b"fine\n\xff\n", r"a.txt: line 2: 'text': is not UTF-8"),
@@ -402,6 +404,10 @@ def test_a_folder_of_something_else(tok, texts, tmp_path):
         run([path], tmp_path / "out", encoder, workers=1)
     with pytest.raises(CorpusError, match="is there twice"):
         run([path, path], tmp_path / "twice", encoder, workers=1)
+    odd = os.fsdecode(b"\xff")
+    for paths, out in (([tmp_path / f"{odd}.txt"], "out"), ([path], odd)):
+        with pytest.raises(CorpusError, match=r": the path is not UTF-8$"):
+            run(paths, tmp_path / out, encoder, workers=1)
 
 
 def test_an_input_that_changes_meanwhile(tok, texts, tmp_path):
@@ -438,7 +444,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("shard_format", READ)
 def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
-    path = write_lines(tmp_path / "a.txt", [f"{n} {text}" for n in range(200) for text in texts])
+    many = [f"{n} {text}" for n in range(share(200)) for text in texts]
+    path = write_lines(tmp_path / "a.txt", many)
     arguments = ["encode-files", str(path), "--part-size", "1", "--format", shard_format, "--workers", str(workers)]
     script = tmp_path / "with_little_room.py"
     script.write_text(WITH_LITTLE_ROOM)
@@ -452,7 +459,7 @@ def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_forma
     assert re.fullmatch(rf"tokenweir: error: {re.escape(str(tmp_path / 'out'))}: .*File too large.*\n", found.stderr)
     assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
     assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
-    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(f"{n} {text}") for n in range(200) for text in texts]
+    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in many]
 
 
 def test_a_shard_that_was_removed_is_made_again(tok, texts, tmp_path):
@@ -527,7 +534,7 @@ def test_killed_before_any_change_of_the_folder_it_goes_on(tok, texts, tmp_path)
     encoder = DocumentEncoder(tok, "text")
 
     def whole_run(folder):
-        return run([path], folder, encoder, part_bytes=3000, format="npy", workers=1)
+        return run([path], folder, encoder, part_bytes=3000 if FULL else 9000, format="npy", workers=1)
 
     whole_run(tmp_path / "whole")
     for step in range(1, 1000):

@@ -45,6 +45,19 @@ def test_a_pickle_is_small_and_read_once_a_process(llama):
     assert first.spec == llama.spec
 
 
+def test_of_a_gguf_file_the_metadata_counts(tmp_path, data, cache):
+    _reopened.cache_clear()
+    path = tmp_path / "model.gguf"
+    source = data("tokenizers/gguf/ggml-vocab-llama-bpe.gguf").read_bytes()
+    path.write_bytes(source)
+    saved = pickle.dumps(Tokenizer.from_file(path))
+    assert len(saved) < 10_000
+    assert pickle.loads(saved) is pickle.loads(saved)
+    path.write_bytes(source + b"other tensors")
+    _reopened.cache_clear()
+    assert pickle.loads(saved).encode("Hello") == Tokenizer.from_bytes(source, "gguf").encode("Hello")
+
+
 def test_the_default_is_wherever_the_package_is():
     data = pickle.dumps(Tokenizer.default())
     assert len(data) < 200

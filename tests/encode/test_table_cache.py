@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -270,6 +271,12 @@ def test_no_more_than_so_many_files_are_kept(tmp_path, cache, young, small, monk
     assert not was_kept(load(tmp_path / "0.tiktoken"))
 
 
+def test_a_file_whose_name_is_not_utf8(tmp_path, cache, young, small):
+    path = write_ranks(tmp_path / os.fsdecode(b"\xff.tiktoken"))
+    assert [load(path).encode("ab<|end|>") for _ in range(2)] == [[256, 257]] * 2
+    assert load(path).encode("ab") == pickle.loads(pickle.dumps(load(path))).encode("ab")
+
+
 def test_threads_and_processes_that_load_at_once(ranks, cache):
     found = []
     threads = [threading.Thread(target=lambda: found.append(load(ranks).encode("ab<|end|>"))) for _ in range(8)]
@@ -310,5 +317,8 @@ def test_a_spec_from_the_cache_is_a_spec(ranks):
 def test_errors_are_those_of_reading(tmp_path, cache):
     with pytest.raises(TokenizerFileError, match="No such file"):
         Tokenizer.from_file(tmp_path / "none.json")
+    for path in ("a" * 5000, "/" + "a" * 5000):
+        with pytest.raises(TokenizerFileError, match=r"no such file|File name too long"):
+            Tokenizer.from_file(path)
     with pytest.raises(TokenizerFileError, match="in this folder"):
         Tokenizer.from_file(tmp_path)

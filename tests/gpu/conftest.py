@@ -13,7 +13,7 @@ from shim_device import ShimDevice
 from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import CupyDevice
 from tokenweir.gpu.kernels import kernel_sources
-from tokenweir.gpu.modes.exact import ExactBatch
+from tokenweir.gpu.modes.exact import ByteLevelMode
 
 
 def _devices():
@@ -58,14 +58,14 @@ def device(device_of):
 
 
 @pytest.fixture(scope="session")
-def batch_of(kernels_on):
-    """A tokenizer's batch in exact mode, and the device that it runs on."""
+def mode_of(kernels_on):
+    """Exact mode for a tokenizer of byte-level BPE, and the device that it runs on."""
 
-    def batch_of(tok, seed=1, **options):
+    def mode_of(tok, seed=1, **options):
         device = kernels_on(seed)
-        return ExactBatch(tok, device, **{"workers": 2, **options}), device
+        return ByteLevelMode(tok, device, **{"workers": 2, **options}), device
 
-    return batch_of
+    return mode_of
 
 
 @pytest.fixture(scope="session")

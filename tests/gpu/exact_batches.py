@@ -9,13 +9,13 @@ import numpy as np
 from tokenweir.gpu.encoded import SLACK
 
 
-def run(batch_and_device, documents, **options):
+def run(mode_and_device, documents, **options):
     """The ids of each document, and the reasons of those that are refused by their numbers."""
-    batch, device = batch_and_device
+    mode, device = mode_and_device
     documents = [d.encode() if isinstance(d, str) else d for d in documents]
     text = np.frombuffer(b"".join(documents) + bytes(SLACK), np.uint8)
     offsets = np.cumsum([0, *map(len, documents)], dtype=np.int64)
-    encoded = batch.encode(device.to_device(text), device.to_device(offsets), **options)
+    encoded = mode.encode(device.to_device(text), device.to_device(offsets), **options)
     ids, offsets = device.to_host(encoded.ids), device.to_host(encoded.offsets)
     assert ids.dtype == np.int32 and offsets.dtype == np.int64
     assert len(offsets) == len(documents) + 1 and offsets[0] == 0 and offsets[-1] == len(ids)
@@ -25,10 +25,10 @@ def run(batch_and_device, documents, **options):
     return found, refused
 
 
-def check(batch_and_device, documents, *, parse_special=True):
+def check(mode_and_device, documents, *, parse_special=True):
     """Compares with the CPU; the documents that are refused, by their numbers."""
-    found, refused = run(batch_and_device, documents, parse_special=parse_special)
-    tok = batch_and_device[0].tokenizer
+    found, refused = run(mode_and_device, documents, parse_special=parse_special)
+    tok = mode_and_device[0].tokenizer
     expected = tok.encode_batch(documents, add_special_tokens=False, parse_special=parse_special)
     for i, document in enumerate(documents):
         if i not in refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from functools import partial
 from threading import Thread
 from types import ModuleType, SimpleNamespace
 
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 from tokenweir.encode.errors import DeviceError
-from tokenweir.gpu import CupyDevice
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu import CupyDevice, GpuDecoder, GpuEncoder
 
 
 def test_arrays_come_back_as_they_went(device):
@@ -45,6 +47,30 @@ def test_arrays_that_are_had_at_once(device):
         for i, array in enumerate(arrays):
             array[:] = i
         assert [device.to_host(array).tolist() for array in arrays] == [[i] * n for i, n in enumerate((5, 0, 1, 30))]
+
+
+class Watched:
+    """A device that knows whether copies to it are under way."""
+
+    def __init__(self, device):
+        self.device = device
+        self.copies = 0
+
+    def __getattr__(self, name):
+        if name == "to_device":
+            self.copies += 1
+        if name == "synchronize":
+            self.copies = 0
+        return getattr(self.device, name)
+
+
+@pytest.mark.parametrize(
+    "make", [GpuEncoder, partial(GpuEncoder, mode="blockbpe"), GpuDecoder], ids=["exact", "blockbpe", "decoder"]
+)
+def test_tables_are_there_before_another_thread_can_use_them(device, make):
+    watched = Watched(device)
+    make(Tokenizer.default(), device=watched)
+    assert watched.copies == 0
 
 
 def test_parts_of_arrays_are_arrays(device):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,9 +18,12 @@ from tokenweir.encode.tokenizer import Tokenizer
 
 TOKENIZERS = (
     "llama-3.1/tokenizer.json",
+    "gguf/ggml-vocab-llama-bpe.gguf",
     "qwen3/tokenizer.json",
+    "gguf/ggml-vocab-qwen2.gguf",
     "deepseek-litellm/tokenizer.json",
     "gpt2/tokenizer.json",
+    "gguf/ggml-vocab-gpt-2.gguf",
     "gpt2/tokenizer.gigatoken.json",
     "openai/cl100k_base.tiktoken",
     "openai/o200k_base.tiktoken",
@@ -31,18 +34,15 @@ TOKENIZERS = (
     "gemma/tokenizer.json",
     "t5-small/tokenizer.json",
     "bert-base-uncased/tokenizer.json",
+    "gguf/ggml-vocab-bert-bge.gguf",
     "llama-2/tokenizer.model",
+    "gguf/ggml-vocab-phi-3.gguf",
+    "gguf/ggml-vocab-llama-spm.gguf",
     "mistral-common/tokenizer.model.v1",
     "mistral-7b-v0.3/tokenizer.model",
     "sp-test-unigram-en/tokenizer.model",
     "sp-test-unigram-ja/tokenizer.model",
     "mistral-common/tekken_240911.json",
-    "gguf/ggml-vocab-gpt-2.gguf",
-    "gguf/ggml-vocab-llama-bpe.gguf",
-    "gguf/ggml-vocab-qwen2.gguf",
-    "gguf/ggml-vocab-llama-spm.gguf",
-    "gguf/ggml-vocab-phi-3.gguf",
-    "gguf/ggml-vocab-bert-bge.gguf",
 )
 ORIGINALS = {
     "gguf/ggml-vocab-gpt-2.gguf": "gpt2/tokenizer.json",
@@ -52,7 +52,9 @@ ORIGINALS = {
     "gguf/ggml-vocab-phi-3.gguf": "llama-2/tokenizer.model",
     "gguf/ggml-vocab-bert-bge.gguf": "bert-base-uncased/tokenizer.json",
 }
-"""What GGUF files were made from."""
+"""What GGUF files were made from, which stand before them above."""
+
+_reference = lru_cache(maxsize=1)(load_reference)
 
 
 @dataclass
@@ -200,10 +202,10 @@ def check(data: Path, name: str, *, fuzz: int, every: int = 1, seed: str = "") -
     """Compare one of `TOKENIZERS` on every n-th line of the corpora, `fuzz` adversarial strings and a fifth of random ids."""
     tok = Tokenizer.from_file(data / "tokenizers" / name)
     if name in ORIGINALS:
-        original = load_reference(data / "tokenizers" / ORIGINALS[name])
+        original = _reference(data / "tokenizers" / ORIGINALS[name])
         reference: Reference = Original(original, {token.content: token.id for token in tok.added_tokens})
     else:
-        reference = load_reference(data / "tokenizers" / name)
+        reference = _reference(data / "tokenizers" / name)
     seed += name
     kinds = texts_by_kind(data, seed, reference, fuzz, every)
     return compare(tok, reference, kinds, random_ids(seed, reference, fuzz // 5))

@@ -32,6 +32,10 @@ HEADERS = {
     ),
     "mistral": "f[CALL_ID]a1[ARGS]",
     "functionary": "f>",
+    "functionary-v3.2": "f\n",
+    "yandexgpt": "f\n",
+    "mirothinker": "it</server_name>\n<tool_name>f</tool_name>\n<arguments>\n",
+    "solar-open": "id-0<|tool_call:name|>f<|tool_call:args|>",
 }
 MESSAGE_TOKENS = [set(STYLES[name].tokens) for name in MESSAGES]
 """With these, headers are no text even where thinking stays in the answer: test_detection.py shows that."""

@@ -96,22 +96,26 @@ class Normalizer {
   // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
              Origin kind = Origin::kLibrary) const {
-    out.assign(reinterpret_cast<const char*>(text), n);
     std::string next;
     std::vector<Span> from;
+    const uint8_t* p = text;  // what it is by now
+    size_t size = n;
     bool as_it_was = true;
     for (const auto& step : steps_) {
-      const auto* p = reinterpret_cast<const uint8_t*>(out.data());
-      if (step->keeps(p, out.size())) continue;
+      if (step->keeps(p, size)) continue;
       next.clear();
       from.clear();
-      step->apply(p, out.size(), next, origin ? &from : nullptr, kind);
+      step->apply(p, size, next, origin ? &from : nullptr, kind);
       if (origin && !as_it_was) follow(out, from, *origin, kind);
       if (origin) origin->swap(from);
       out.swap(next);
+      p = reinterpret_cast<const uint8_t*>(out.data());
+      size = out.size();
       as_it_was = false;
     }
-    if (origin && as_it_was) stand(text, text + n, text, *origin);
+    if (!as_it_was) return;
+    out.assign(reinterpret_cast<const char*>(text), n);
+    if (origin) stand(text, text + n, text, *origin);
   }
 
  private:

@@ -22,13 +22,20 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
     std::memcpy(&word, at, 8);
     return word;
   };
+  const auto join = [](uint64_t h, uint64_t word) {
+    h = mix(h ^ word);
+    return h ^ h >> 32;
+  };
   uint64_t h = n, last = 0;
+  if (n > 64) {  // in lanes, none of which waits for another
+    uint64_t lanes[4] = {h, 1, 2, 3};
+    for (; n > 32; p += 32, n -= 32)
+      for (int i = 0; i < 4; i++) lanes[i] = join(lanes[i], word(p + 8 * i));
+    h = join(join(lanes[0], lanes[1]), join(lanes[2], lanes[3]));
+  }
   if (n >= 8) {
     last = word(p + n - 8);  // some of it twice, so that no loop goes byte by byte
-    for (; n > 8; p += 8, n -= 8) {
-      h = mix(h ^ word(p));
-      h ^= h >> 32;
-    }
+    for (; n > 8; p += 8, n -= 8) h = join(h, word(p));
   } else {
     for (size_t i = 0; i < n; i++) last = last << 8 | p[i];
   }

@@ -23,7 +23,7 @@ MAX_BYTES = 1 << 27
 """Metadata that reaches further into a file is refused; the largest known has 40 MB."""
 MAX_KEYS, MAX_KEY_BYTES = 1 << 16, (1 << 16) - 1
 MAX_STRINGS = 1 << 22
-"""Of one array; the largest known has 580,604 merges."""
+"""The most strings of one array; the largest known has 580,604 merges."""
 
 _SCALARS = ["<u1", "<i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "", "", "<u8", "<i8", "<f8"]
 _BOOL, _STRING, _ARRAY = 7, 8, 9
@@ -41,6 +41,9 @@ class _Place(NamedTuple):
 
 class Metadata:
     """The keys of a GGUF file and their values.
+
+    Attributes:
+        head: The file up to where the metadata ends.
 
     Raises:
         TokenizerFileError: If the data is cut short or contradicts itself; the message has the key and the byte.
@@ -66,6 +69,7 @@ class Metadata:
         at = 24
         for number in range(count):
             at = self._find(at, number)
+        self.head = self._data[:at]
 
     @classmethod
     def from_file(cls, path: Path) -> Metadata:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from msgspec import Struct
 
+from tokenweir.encode.build import MAX_IDS
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.spec import AddedToken
@@ -29,8 +30,6 @@ ROLE_KEYS = {
     "mask_token": ("mask_token_id",),
 }
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-MAX_TOKENS = (1 << 20) - 1
-"""As many ids as fit (build.MAX_IDS); refused before anything is made of them."""
 _NO_TOKEN = (-1, 0xFFFFFFFF)
 
 
@@ -94,8 +93,8 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     tokens = metadata.strings(GGML + "tokens")
     if not tokens:
         raise TokenizerFileError(f"{GGML}tokens: missing or empty; the file has no vocabulary")
-    if len(tokens) > MAX_TOKENS:
-        raise UnsupportedTokenizerError(f"{GGML}tokens: {len(tokens)} tokens; at most {MAX_TOKENS} fit")
+    if len(tokens) > MAX_IDS:  # before anything is made of them
+        raise UnsupportedTokenizerError(f"{GGML}tokens: {len(tokens)} tokens; at most {MAX_IDS} fit")
     notes = []
     roles: dict[str, int] = {}
     for role, keys in ROLE_KEYS.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tokenweir.cli.answer import Think
-from tokenweir.cli.conversation import COMMANDS, THINK, Conversation, recordings
+from tokenweir.cli.conversation import COMMANDS, THINK, Conversation, recordings, settings
 from tokenweir.cli.keyboard import default_history, typed
 from tokenweir.cli.model import engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
@@ -118,11 +118,9 @@ def _completers() -> dict[str, Completer | None]:
     """What completes the argument of each command."""
     from prompt_toolkit.completion import PathCompleter, WordCompleter
 
-    from tokenweir.stream.engines.protocol import DEFAULTS
-
     known: dict[str, Completer] = {
         "/think": WordCompleter(list(THINK)),
-        "/set": WordCompleter(list(DEFAULTS)),
+        "/set": WordCompleter(settings()),
         "/demo": WordCompleter([recording.name for recording in recordings()]),
         "/save": PathCompleter(expanduser=True),
         "/load": PathCompleter(expanduser=True),

@@ -134,13 +134,11 @@ class Conversation:
         self.note(KEYS)
 
     def _set(self, name: str, value: str) -> None:
-        from tokenweir.stream.engines.protocol import DEFAULTS
-
         if not name:
             given = "; ".join(f"{name} {value!r}" for name, value in self.sampling.given().items())
             self.note(f"{given or 'Everything has its default.'}\n")
-        elif name not in DEFAULTS:
-            self.note(f"{name} is no field of the sampling; there are: {', '.join(DEFAULTS)}\n")
+        elif name not in settings():
+            self.note(f"{name} is no field of the sampling; there are: {', '.join(settings())}\n")
         else:
             try:
                 self.sampling = _with_field(self.sampling, name, value.strip())
@@ -192,22 +190,24 @@ class Conversation:
             self.note("give /save a file\n")
             return
         try:
-            Path(name).expanduser().write_text(json.dumps(self._all(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-        except OSError as error:
+            text = json.dumps(self._all(), ensure_ascii=False, indent=1) + "\n"
+            Path(name).expanduser().write_bytes(text.encode())
+        except (OSError, ValueError, RuntimeError) as error:  # no UTF-8, a name without a home
             self.note(f"not saved: {error}\n")
         else:
             self.note(f"{len(self._all())} messages are in {name}.\n")
 
     def _load(self, name: str) -> None:
+        from tokenweir.templates.messages import ROLES, read_messages
+
+        if not name:
+            self.note("give /load a file\n")
+            return
         try:
             messages = json.loads(Path(name).expanduser().read_text("utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            messages = read_messages(messages, ROLES, str)
+        except (OSError, ValueError, RuntimeError) as error:  # too deep, a name without a home
             self.note(f"not loaded: {error}\n")
-            return
-        if not isinstance(messages, list) or not all(
-            isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages
-        ):
-            self.note(f"not loaded: {name} is no list of messages with a role each\n")
             return
         system = messages[0].get("content") if messages and messages[0]["role"] == "system" else None
         self.system = system if isinstance(system, str) else None
@@ -305,6 +305,13 @@ def recordings() -> tuple[Recording, ...]:
     from tokenweir.stream.engines.replay import default_recordings
 
     return default_recordings()
+
+
+def settings() -> list[str]:
+    """The fields of the sampling that `/set` sets: a terminal shows one answer at a time."""
+    from tokenweir.stream.engines.protocol import DEFAULTS
+
+    return [name for name in DEFAULTS if name != "n"]
 
 
 def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:

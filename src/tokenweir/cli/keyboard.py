@@ -114,15 +114,21 @@ def _keys() -> KeyBindings:
 def _history(path: Path | None) -> History:
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
+    class Kept(FileHistory):
+        def store_string(self, string: str) -> None:
+            with contextlib.suppress(OSError):  # a full disk does not end what is being said
+                super().store_string(string)
+
     if path is None:
         return InMemoryHistory()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
+        path.open("rb+").close()  # which a folder does not let
     except OSError as error:
         sys.stderr.write(f"No history is kept: {error}\n")
         return InMemoryHistory()
-    return FileHistory(str(path))
+    return Kept(str(path))
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ of a text or JSONL file that begin in a range of bytes. The cut depends on nothi
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -94,16 +95,30 @@ class Part(msgspec.Struct, frozen=True):
         return KINDS[Path(self.input.path).suffix.lower()]
 
 
+def check_path(path: Path) -> None:
+    """Refuse a path that is not UTF-8, as the manifest and Arrow's library write paths.
+
+    Raises:
+        CorpusError: It is such a path.
+
+    """
+    try:
+        os.path.abspath(path).encode()
+    except UnicodeEncodeError as error:
+        raise CorpusError(f"{path}: the path is not UTF-8") from error
+
+
 def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
     """Cut files into parts of about `part_bytes`.
 
     Raises:
-        CorpusError: A file is of no known kind, cannot be read, or is there twice.
+        CorpusError: A file is of no known kind, cannot be read, is there twice, or has a path that is not UTF-8.
 
     """
     parts: list[Part] = []
     seen: set[str] = set()
     for path in paths:
+        check_path(path)
         if path.suffix.lower() not in KINDS:
             raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
         try:
@@ -277,11 +292,22 @@ def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
             except (msgspec.DecodeError, RecursionError) as error:
                 if not line.strip():  # an empty line is no document
                     continue
-                raise CorpusError(f"{place(part, number)}: {error}") from error
+                raise CorpusError(f"{place(part, number)}: {_why(line, error)}") from error
             for i, name in enumerate(columns):
                 found[name].append(getattr(values, f"f{i}"))
             kept.append(number)
         yield found, kept
+
+
+def _why(line: bytes, error: Exception) -> str:
+    """What is wrong with a line of JSON: of a lone surrogate msgspec says that the data ends there."""
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "has a lone surrogate, which is no character"
+    except (ValueError, RecursionError):
+        pass
+    return str(error)
 
 
 def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:

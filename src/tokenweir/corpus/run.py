@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from tokenweir.corpus.documents import Batch, DocumentEncoder
-from tokenweir.corpus.inputs import KINDS, Part, plan
+from tokenweir.corpus.inputs import KINDS, Part, check_path, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
 from tokenweir.corpus.shards import WRITERS, Format
 from tokenweir.encode.errors import CorpusError
@@ -82,6 +82,7 @@ def encode_files(
 
     """
     _check_installed(paths, format)
+    check_path(folder)
     parts = plan(paths, part_bytes)
     inputs = tuple({part.input.path: part.input for part in parts}.values())
     settings: dict[str, str | int | bool | None] = {

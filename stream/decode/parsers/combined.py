@@ -27,13 +27,14 @@ class ThinkingAndTools:
 
     """
 
-    __slots__ = ("_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
+    __slots__ = ("_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
         self._tools = tools
         # The opening texts that the passage may name: no tag begins with one, nor one with a tag.
         self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
+        self._both = _both(reasoning.answer_passages, tools.answer_passages, self._openers)
         self._calls: Passage | None  # what passes for the parser of the calls
         self.channel: Channel
         self.passage: Passage | None
@@ -47,14 +48,14 @@ class ThinkingAndTools:
     def cross(self, tag: str) -> None:
         """Go on behind a whole tag that `passage` named: one of the thinking, or one that begins or ends a block."""
         tools = self._tools
-        if tag in self._openers and not tools.in_block:
-            tools.cross(tag)
-            self.channel, self.passage = TOOL_CALL, None
-            return
         if tools.in_block:
             tools.cross(tag)
             self._calls = tools.passage
             self._reasoning.see(tag)
+        elif tag in self._openers:
+            tools.cross(tag)
+            self.channel, self.passage = TOOL_CALL, None
+            return
         else:
             self._reasoning.cross(tag)
         self._look_at_thinking()
@@ -110,10 +111,9 @@ class ThinkingAndTools:
 
     def _look_at_thinking(self) -> None:
         """Do as `_look` does, outside of blocks and where nothing has come for the parser of the calls."""
-        self.channel = self._reasoning.channel
-        self.passage = self._reasoning.passage
-        if self.passage is not None and self.channel is ANSWER:
-            self.passage = _both(self.passage, self._calls, self._openers) if self._calls is not None else None
+        self.channel, self.passage = self._reasoning.channel, self._reasoning.passage
+        if self.channel is ANSWER:
+            self.passage = self._both.get((self.passage, self._calls))
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Send the pieces of answer to the parser of the calls."""
@@ -127,7 +127,14 @@ class ThinkingAndTools:
 
 
 @cache
-def _both(thinking: Passage, calls: Passage, openers: tuple[str, ...]) -> Passage:
+def _both(
+    thinking: tuple[Passage, ...], calls: tuple[Passage, ...], openers: tuple[str, ...]
+) -> dict[tuple[Passage | None, Passage | None], Passage]:
+    """Say what passes in the answer for both, by what passes for each, where anything does."""
+    return {(one, other): _joined(one, other, openers) for one in thinking for other in calls}
+
+
+def _joined(thinking: Passage, calls: Passage, openers: tuple[str, ...]) -> Passage:
     """Say what passes for both, neither of which lets white space only pass."""
     until = "".join(sorted({*(thinking.until or ""), *(calls.until or "")}))
     if calls.bare:  # the parser of the calls must see text before a tag, since that decides whether a block may begin

@@ -4,9 +4,9 @@
 
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
 (`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`; its name goes out
-with the first character of its arguments, which must be a JSON object. A header that is none of these goes out as answer, with the
-reason, and so does the rest of its message: what was meant by it is not known. A header may begin at `<|channel|>`
-alone, inside a message too; models leave out what comes before.
+with the first character of its arguments, which must be a JSON object. A header that is none of these goes out as
+answer, with the reason, and so does the rest of its message: what was meant by it is not known. A header may begin at
+`<|channel|>` alone, inside a message too; models leave out what comes before.
 """
 
 from __future__ import annotations

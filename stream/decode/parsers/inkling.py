@@ -3,9 +3,10 @@
     <|message_model|><|content_thinking|>...<|end_message|><|message_model|><|content_text|>...<|end_message|>
     <|message_model|>NAME<|content_invoke_tool_json|>{"name": ..., "args": {...}}<|end_message|>
 
-The facts are those of vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup, since
-the call has it too; where no call follows, it is answer. `ToolParser` reads the call. A kind of its own is a call whose arguments are text; it stays answer, as
-in vLLM. So does text that stands outside of a message, or where a kind should come.
+The facts are those of vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup,
+since the call has it too; where no call follows, it is answer. `ToolParser` reads the call. A kind of its own is a call
+whose arguments are text; it stays answer, as in vLLM. So does text that stands outside of a message, or where a kind
+should come.
 """
 
 from __future__ import annotations

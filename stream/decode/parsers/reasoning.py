@@ -120,6 +120,11 @@ class ReasoningParser(Saved):
         return None if self._held or self._trim or self._label else self._passages[self.channel][self._bare_line]
 
     @property
+    def answer_passages(self) -> tuple[Passage, Passage]:
+        """What `passage` can be in the answer, where it is not None."""
+        return self._passages[ANSWER]
+
+    @property
     def waits(self) -> bool:
         """Whether a whole text is held that begins a call if a call follows."""
         return bool(self._held) and self._held.startswith(self._callers)
@@ -160,7 +165,8 @@ class ReasoningParser(Saved):
                     out.append(plain(text[sent:place], self.channel))
                 sent = seen = place + len(rule.tag)
                 if rule.then is not self.channel:
-                    self._switch(rule.then, self._trimmed[rule.then] if rule.cut else "")
+                    self.channel, self._trim = rule.then, self._trimmed[rule.then] if rule.cut else ""
+                    self._bare_start = self._bare_line = True
                 elif rule.at in ("envelope", "end"):
                     self._wrapped = rule.at == "envelope"
                 if rule.cut:
@@ -186,12 +192,7 @@ class ReasoningParser(Saved):
 
     def cross(self, tag: str) -> None:
         """Go on behind a whole tag that `passage` named. What has passed before it makes no difference to what follows."""
-        self._switch(*self._switches[self.channel][tag])
-        self._label = self._labels.get(tag, "")
-
-    def _switch(self, channel: Channel, trim: str) -> None:
-        """Go on on the other channel, where nothing has come yet, and without the characters `trim` until another comes."""
-        self.channel, self._trim = channel, trim
+        self.channel, self._trim, self._label = self._switches[self.channel][tag]
         self._bare_start = self._bare_line = True
 
     def _cut(self, text: str, place: int, out: list[Piece]) -> int:
@@ -226,8 +227,7 @@ class ReasoningParser(Saved):
         """Take text that goes out as it is, whatever it has in it: where a line begins matters to tags."""
         if text and not text.isspace():
             self._bare_start = False
-            line_end = text.rfind("\n")
-            self._bare_line = line_end >= 0 and not text[line_end:].strip()
+            self._bare_line = "\n" in text and not text[text.rindex("\n") :].strip()
         elif "\n" in text:
             self._bare_line = True
 
@@ -270,7 +270,7 @@ class ReasoningParser(Saved):
 
 _Search = Callable[[str, int], re.Match[str] | None]
 _Passages = tuple[Passage, Passage]  # where the line is not bare, and where it is
-_Switches = dict[str, tuple[Channel, str]]  # by tag, the channel after it and the characters that are cut out there
+_Switches = dict[str, tuple[Channel, str, str]]  # by tag, what comes after it: channel, `_trim` and `_label`
 _Compiled = tuple[
     dict[Channel, list[_Rule]],
     dict[Channel, str],
@@ -291,8 +291,13 @@ def _compiled(style: ReasoningStyle) -> _Compiled:
     """
     rules = _rules(style)
     trimmed = {ANSWER: _TRIMMED[style.after_closer], REASONING: _TRIMMED[style.after_opener]}
+    labels = dict.fromkeys(style.openers, style.label)
     switches = {
-        channel: {rule.tag: (rule.then, trimmed[rule.then]) for rule in of if _may_pass(rule, channel)}
+        channel: {
+            rule.tag: (rule.then, trimmed[rule.then], labels.get(rule.tag, ""))
+            for rule in of
+            if _may_pass(rule, channel)
+        }
         for channel, of in rules.items()
     }
     begins: dict[Channel, _Search] = {

@@ -123,6 +123,11 @@ class ToolParser(Saved):
             return self._block.passage
         return None if self._ahead else self._passages[self._bare]
 
+    @property
+    def answer_passages(self) -> tuple[Passage, Passage]:
+        """What `passage` can be outside of blocks, where it is not None."""
+        return self._passages
+
     def opening_end(self, text: str) -> int:
         """Find the place behind the first character of a text with which an opening text may end, or the text's end."""
         found = self._ends(text)

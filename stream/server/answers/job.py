@@ -263,7 +263,8 @@ class Engines:
         """The ids of a job's prompt; a few at a time, since rendering a megabyte takes a thread for a while.
 
         Raises:
-            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer is held to calls.
+            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
+                is held to calls.
 
         """
         if isinstance(job.prompt, list):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic, thread_time
 
-TICK = 0.004
+TICK = 0.002
 """Seconds within which calls share a timer; how late one may be."""
 LOOK = 0.05
 """Seconds between two looks at the load."""
@@ -23,8 +23,8 @@ class Pacer:
     """Says how long the events of a stream may wait, by the load of the event loop; and calls what is due.
 
     The load is the share of its time in which the loop's thread works. Up to `EASY` the interval is the shortest one, with
-    no time left it is the longest; so streams wait for each other no longer than the server needs. A loop that is late for
-    another reason, since other processes have the core, counts as one that works.
+    no time left it is the longest, and between them it grows slowly at first; so streams wait for each other no longer than
+    the server needs. A loop that is late for another reason, since other processes have the core, counts as one that works.
 
     It belongs to one event loop. A thousand streams need no thousand timers: calls may come a few milliseconds late.
 
@@ -82,7 +82,7 @@ class Pacer:
     def see(self, load: float) -> None:
         """Take a look into account; `load` is above 1 if the loop was late as well."""
         busy = min(1.0, max(0.0, (load - EASY) / (1 - EASY)))
-        self.interval += SHARE * (self._least + busy * (self._most - self._least) - self.interval)
+        self.interval += SHARE * (self._least + busy**2 * (self._most - self._least) - self.interval)
         self.busy = self.interval > BUSY * self._least
 
     def _look(self) -> None:

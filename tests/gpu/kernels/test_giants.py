@@ -13,7 +13,7 @@ from small_tokenizers import SPELLS, random_merges, small
 from tokenweir.encode.spec import PreTokenizerSequence, Split
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.modes.exact import Passage
+from tokenweir.gpu.modes.exact import PieceBatch
 
 LINES = PreTokenizerSequence((Split(pattern=Pattern(Regex=r"[^\n]+|\n"), behavior="Isolated"), SPELLS))
 """A line is a piece."""
@@ -25,7 +25,7 @@ LONG_PIECES = 2  # the word of the batch's counters
 def merged_pieces(monkeypatch):
     """The sizes of the pieces that blocks merge."""
     sizes = []
-    merge = Passage.merge
+    merge = PieceBatch.merge
 
     def noted(batch, *arguments):
         counters = batch.device.to_host(batch.counters)
@@ -33,11 +33,11 @@ def merged_pieces(monkeypatch):
         sizes.extend(queue[1::2].tolist())
         merge(batch, *arguments)
 
-    monkeypatch.setattr(Passage, "merge", noted)
+    monkeypatch.setattr(PieceBatch, "merge", noted)
     return sizes
 
 
-def test_any_merges(batch_of, merged_pieces):
+def test_any_merges(mode_of, merged_pieces):
     letters = "a日本é語"
     for seed in range(6):
         pick = random.Random(seed)
@@ -46,21 +46,21 @@ def test_any_merges(batch_of, merged_pieces):
         sizes = [1000, 1023, 1024, 1500, 2500, 4000]
         documents = ["".join(pick.choices(letters, k=size)) for size in sizes]
         documents += ["日\n" + documents[-1] + "\n日本", "<x>" + "日本" * 900]
-        assert not check(batch_of(tok, seed), documents)
+        assert not check(mode_of(tok, seed), documents)
     assert merged_pieces
 
 
-def test_only_the_inside_of_giants_is_cut(batch_of, merged_pieces):
+def test_only_the_inside_of_giants_is_cut(mode_of, merged_pieces):
     """A merge joins two of the three characters: nothing else does."""
     tok = small([("日".encode()[:1], "日".encode()[1:2])], LINES)
-    assert not check(batch_of(tok), ["日本語" * 200])
+    assert not check(mode_of(tok), ["日本語" * 200])
     assert merged_pieces == [1800]
     merged_pieces.clear()
-    assert not check(batch_of(tok), ["日本語" * 2000])
+    assert not check(mode_of(tok), ["日本語" * 2000])
     assert sum(merged_pieces) < 3 * 1024 + 600, "what is left are the two ends"
 
 
-def test_tokens_that_merging_does_not_make_stay_whole(batch_of):
+def test_tokens_that_merging_does_not_make_stay_whole(mode_of):
     """Where tokens come whole that merges do not lead to, no giant is cut: its parts would be taken for pieces."""
     tok = small([("日".encode()[:1], "日".encode()[1:2])], LINES)
     vocab = {**tok.spec.model.vocab, "".join(small([]).id_to_token(b) for b in "本".encode()): 300}
@@ -68,13 +68,13 @@ def test_tokens_that_merging_does_not_make_stay_whole(batch_of):
     model = replace(tok.spec.model, vocab=vocab, ignore_merges=True)
     tok = Tokenizer.from_spec(replace(tok.spec, model=model))
     assert tok.encode("本") == [300] and 300 not in tok.encode("日本" * 900)
-    assert not check(batch_of(tok), ["日本" * 1500, "本"])
+    assert not check(mode_of(tok), ["日本" * 1500, "本"])
 
 
-def test_a_vocabulary(batch_of, data, merged_pieces):
+def test_a_vocabulary(mode_of, data, merged_pieces):
     tok = Tokenizer.from_file(data("tokenizers/openai/cl100k_base.tiktoken"))
     text = "".join(c for c in data("corpora/zh-hongloumeng.txt").read_text("utf-8") if "\u4e00" <= c < "\u9fff")[:4000]
-    found, refused = run(batch_of(tok), [text, f"红{text[:700]}"])
+    found, refused = run(mode_of(tok), [text, f"红{text[:700]}"])
     assert refused == {}
     assert found == [tok.encode(text), tok.encode(f"红{text[:700]}")]
     assert max(merged_pieces) < 2200 and np.sum(merged_pieces) < 5000

@@ -28,7 +28,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.modes.blockbpe import BlockBpeBatch, unsplit
+from tokenweir.gpu.modes.blockbpe import BlockBpeMode, unsplit
 
 
 def run(batch, device, texts, **options):
@@ -75,7 +75,7 @@ def test_merges(kernels_on, letters, block, longest, literal):
         merges = random_merges(pick, letters, pick.randint(0, 25))
         tok, reference = by_merges(merges)
         texts = [*random_texts(pick, letters, 6, longest), letters[:1] * longest]
-        batch = BlockBpeBatch(tok, device, block=block, literal=literal)
+        batch = BlockBpeMode(tok, device, block=block, literal=literal)
         assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (merges, texts)
 
 
@@ -92,7 +92,7 @@ def test_ranks(kernels_on, letters, block, literal):
         tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks)))
         reference = BlockBpeReference(ranks)
         texts = random_texts(pick, letters, 6, 100)
-        batch = BlockBpeBatch(tok, device, block=block, literal=literal)
+        batch = BlockBpeMode(tok, device, block=block, literal=literal)
         assert ids_of(batch, device, texts) == [reference.encode(text) for text in texts], (ranks, texts)
 
 
@@ -102,7 +102,7 @@ def test_every_short_text(device, literal):
     tok, reference = by_merges(merges)
     texts = ["".join(letters) for n in range(9) for letters in product("ab", repeat=n)]
     expected = [reference.encode(text.encode()) for text in texts]
-    assert ids_of(BlockBpeBatch(tok, device, block=32, literal=literal), device, texts) == expected
+    assert ids_of(BlockBpeMode(tok, device, block=32, literal=literal), device, texts) == expected
 
 
 def test_a_merge_that_creates_a_pair_which_goes_first(device, literal):
@@ -112,7 +112,7 @@ def test_a_merge_that_creates_a_pair_which_goes_first(device, literal):
     name = reference.vocabulary
     assert reference.merge(b"ababab") == [b"aba", b"b", b"ab"]
     expected = [name[b"aba"], name[b"b"], name[b"ab"]]
-    assert ids_of(BlockBpeBatch(tok, device, block=32, literal=literal), device, ["ababab"]) == [expected]
+    assert ids_of(BlockBpeMode(tok, device, block=32, literal=literal), device, ["ababab"]) == [expected]
 
 
 def test_a_pass_that_merges_one_pair_on_strings_of_any_length(kernels_on):
@@ -122,7 +122,7 @@ def test_a_pass_that_merges_one_pair_on_strings_of_any_length(kernels_on):
     texts = ["ab<s>abab" * 3, "", "<s>", "x" * 2500 + "cab" * 8, "c" * 2048 + "ab"]
     for block in (32, 256, 1024):
         device = kernels_on(block)
-        batch = BlockBpeBatch(tok, device, block=block, literal=True)
+        batch = BlockBpeMode(tok, device, block=block, literal=True)
         assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
 
 
@@ -130,7 +130,7 @@ def test_a_pass_that_merges_one_pair_on_strings_of_any_length(kernels_on):
 def test_each_has_a_kernel_of_its_own(device, monkeypatch, one_a_pass, kernel):
     launched, launch = [], device.launch
     monkeypatch.setattr(device, "launch", lambda name, *args: (launched.append(name), launch(name, *args)))
-    run(BlockBpeBatch(small(), device, block=32, literal=one_a_pass), device, ["ab"])
+    run(BlockBpeMode(small(), device, block=32, literal=one_a_pass), device, ["ab"])
     assert launched == [kernel, "count_ids", "collect_ids"]
 
 
@@ -147,7 +147,7 @@ def test_the_blocks_of_the_paper(kernels_on, block):
     expected = [cpu.encode(text) for text in texts]
     for seed in range(2):
         device = kernels_on(seed)
-        assert ids_of(BlockBpeBatch(tok, device, block=block), device, texts) == expected
+        assert ids_of(BlockBpeMode(tok, device, block=block), device, texts) == expected
 
 
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 5000])
@@ -157,7 +157,7 @@ def test_strings_that_do_not_fit_into_shared_memory(device, n):
     cpu = unsplit(tok)
     pick = random.Random(n)
     texts = ["a" * n, "".join(pick.choices("aaabc", k=n - 3)) + "<s>", "<s>" + "ab" * (n // 2)]
-    batch = BlockBpeBatch(tok, device, block=64)
+    batch = BlockBpeMode(tok, device, block=64)
     assert ids_of(batch, device, texts) == [cpu.encode(text) for text in texts]
 
 
@@ -168,7 +168,7 @@ def test_vocabularies(kernels_on, data, name):
     """Adversarial texts; the plain reference for some, the CPU form for all."""
     tok = Tokenizer.default() if name == "default" else Tokenizer.from_file(data(f"tokenizers/{name}"))
     device = kernels_on(len(name))
-    batch = BlockBpeBatch(tok, device, block=32)
+    batch = BlockBpeMode(tok, device, block=32)
     groups = strings(500, seed=name, special_tokens=list(tok.special_tokens)).values()
     texts = [text for group in groups for text in group if len(text) < 500]
     expected = [batch.tokenizer.encode(text, add_special_tokens=False) for text in texts]
@@ -204,7 +204,7 @@ def test_bytes_that_are_no_text(device):
     pick = random.Random(1)
     texts = [bytes(pick.choices(range(256), k=pick.randint(0, 60))) for _ in range(60)]
     expected = [reference.encode(text) for text in texts]
-    assert ids_of(BlockBpeBatch(tok, device, block=32), device, texts) == expected
+    assert ids_of(BlockBpeMode(tok, device, block=32), device, texts) == expected
 
 
 ADDED = ["<s>", "<s><s>", "<|a|>", "<", "ab<", "<|", "日", "|>x"]
@@ -219,7 +219,7 @@ def test_special_tokens_that_overlap(kernels_on):
         added = [AddedToken(content, special=pick.random() < 0.5) for content in pick.sample(ADDED, 4)]
         tok, reference = by_merges([(b"a", b"b"), (b"<", b"s"), (b"<s", b">")], added)
         texts = ["".join(pick.choices(fragments, k=pick.randint(0, 40))) for _ in range(8)]
-        batch = BlockBpeBatch(tok, device, block=32)
+        batch = BlockBpeMode(tok, device, block=32)
         expected = [reference.encode(text.encode()) for text in texts]
         assert expected == [batch.tokenizer.encode(text) for text in texts]
         assert ids_of(batch, device, texts) == expected
@@ -228,7 +228,7 @@ def test_special_tokens_that_overlap(kernels_on):
 @pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])
 def test_tokens_that_look_around_are_the_hosts(device, flag):
     tok, _ = by_merges([(b"a", b"b")], [AddedToken("<s>", **{flag: True}), AddedToken("<t>")])
-    batch = BlockBpeBatch(tok, device, block=32)
+    batch = BlockBpeMode(tok, device, block=32)
     encoded = run(batch, device, ["ab <s>", "ab<t>", "<s", "x<s>x"])
     assert encoded.refused.tolist() == [0, 3]
     assert set(encoded.reasons) == {"it has an added token that takes white space along or wants no word beside it"}
@@ -238,7 +238,7 @@ def test_tokens_that_look_around_are_the_hosts(device, flag):
 
 def test_tokens_of_normalized_text_come_second(device):
     tok, _ = by_merges([], [AddedToken("b<", normalized=True), AddedToken("<s>"), AddedToken("x", normalized=True)])
-    batch = BlockBpeBatch(tok, device, block=32)
+    batch = BlockBpeMode(tok, device, block=32)
     texts = ["ab<s>", "<s>a", "xb<x"]
     assert ids_of(batch, device, texts) == [batch.tokenizer.encode(text) for text in texts]
 
@@ -251,7 +251,7 @@ def test_guarded_characters(kernels_on):
     tok, _ = by_merges(merges, added)
     for seed in range(15):
         device = kernels_on(seed)
-        batch = BlockBpeBatch(tok, device, block=32)
+        batch = BlockBpeMode(tok, device, block=32)
         texts = ["".join(pick.choices(["<s>", "!", "ab", "日", "x"], k=pick.randint(0, 12))) for _ in range(8)]
         expected, guards, begin = [], [], 0
         for text in texts:
@@ -263,20 +263,20 @@ def test_guarded_characters(kernels_on):
 
 
 def test_long_strings_are_the_hosts(device):
-    batch = BlockBpeBatch(Tokenizer.default(), device, block=32, max_bytes=5)
+    batch = BlockBpeMode(Tokenizer.default(), device, block=32, max_bytes=5)
     encoded = run(batch, device, ["hello", "hello!", "", "日本"])
     assert encoded.refused.tolist() == [1, 3]
     assert encoded.reasons == ("longer than 5 bytes",) * 2
 
 
 def test_empty_documents(device):
-    encoded = run(BlockBpeBatch(Tokenizer.default(), device, block=32), device, ["", "", "a", ""])
+    encoded = run(BlockBpeMode(Tokenizer.default(), device, block=32), device, ["", "", "a", ""])
     assert device.to_host(encoded.offsets).tolist() == [0, 0, 0, 1, 1]
 
 
 def test_no_text(device):
     with pytest.raises(ValueError, match="^a batch of 0 bytes; 1 to "):
-        run(BlockBpeBatch(Tokenizer.default(), device, block=32), device, ["", ""])
+        run(BlockBpeMode(Tokenizer.default(), device, block=32), device, ["", ""])
 
 
 def test_many_strings(device):
@@ -284,7 +284,7 @@ def test_many_strings(device):
     tok = Tokenizer.default()
     texts = [str(i) for i in range(1100)]
     cpu = unsplit(tok)
-    assert ids_of(BlockBpeBatch(tok, device, block=32), device, texts) == [cpu.encode(text) for text in texts]
+    assert ids_of(BlockBpeMode(tok, device, block=32), device, texts) == [cpu.encode(text) for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -311,4 +311,4 @@ def test_what_is_refused(change, error):
 )
 def test_bad_options(device, options, error):
     with pytest.raises(ValueError, match=f"^{error}"):
-        BlockBpeBatch(Tokenizer.default(), device, **options)
+        BlockBpeMode(Tokenizer.default(), device, **options)

@@ -27,7 +27,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.modes.characters import CharacterBatch
+from tokenweir.gpu.modes.characters import CharacterMode
 
 SIGN = "it has a U+2581"
 ODD = "it has an added token that takes white space along or wants no word beside it"
@@ -65,12 +65,12 @@ def random_merges(pick, characters, count):
 
 
 @pytest.fixture(scope="module")
-def batch_of(kernels_on):
-    def batch_of(tok, seed=1, **options):
+def mode_of(kernels_on):
+    def mode_of(tok, seed=1, **options):
         device = kernels_on(seed)
-        return CharacterBatch(tok, device, **{"workers": 2, **options}), device
+        return CharacterMode(tok, device, **{"workers": 2, **options}), device
 
-    return batch_of
+    return mode_of
 
 
 FAMILIES = [f"{family}/tokenizer.json" for family in ("llama-2", "gemma", "mistral-7b-v0.3", "phi-3-mini")]
@@ -78,7 +78,7 @@ MODELS = ["llama-2/tokenizer.model", "mistral-7b-v0.3/tokenizer.model", "mistral
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, *MODELS])
-def test_families(batch_of, data, family):
+def test_families(mode_of, data, family):
     tok = Tokenizer.from_file(data(f"tokenizers/{family}"))
     special = [token.content for token in tok.added_tokens][:12]
     documents = [text for group in strings(400, seed=family, special_tokens=special).values() for text in group]
@@ -96,7 +96,7 @@ def test_families(batch_of, data, family):
         "𠮷野家" * 40,
         "x" * 700,
     ]
-    batch = batch_of(tok, len(family))
+    batch = mode_of(tok, len(family))
     for parse_special in (True, False):
         refused = check(batch, documents, parse_special=parse_special)
         signs = {i: SIGN for i, text in enumerate(documents) if "▁" in text}
@@ -107,7 +107,7 @@ def test_families(batch_of, data, family):
 
 
 @pytest.mark.parametrize("components", COMPONENTS)
-def test_any_merges(batch_of, components):
+def test_any_merges(mode_of, components):
     """By a thread, a warp and a block, which the length decides; some characters are bytes."""
     pick = random.Random(components)
     added = [AddedToken("<x>"), AddedToken("ab"), AddedToken("日")]
@@ -121,7 +121,7 @@ def test_any_merges(batch_of, components):
         documents += [
             "".join(pick.choices(["<x>", "ab", "日", "a", " ", "é"], k=pick.randint(0, 9))) for _ in range(80)
         ]
-        batch = batch_of(tok, seed)
+        batch = mode_of(tok, seed)
         assert not check(batch, documents)
         assert not check(batch, documents, parse_special=False)
 
@@ -147,7 +147,7 @@ def of_scores(pieces, *, added=(), dummy=True, byte_fallback=True, **types):
 
 @pytest.mark.parametrize("dummy", [True, False])
 @pytest.mark.parametrize("ties", [1, 3, 1000])
-def test_any_scores(batch_of, dummy, ties):
+def test_any_scores(mode_of, dummy, ties):
     """`ties` pieces each have the same score; some characters are bytes, some pieces are user-defined."""
     pick = random.Random(ties)
     added = [AddedToken("<x>"), AddedToken("ab", special=True)]
@@ -163,23 +163,23 @@ def test_any_scores(batch_of, dummy, ties):
         documents = ["".join(pick.choices(letters, k=size)) for size in sizes for _ in range(2)]
         documents += [" " * n + "a" * n for n in (3, 17, 40, 290)]
         documents += ["".join(pick.choices(["<x>", "ab", "日", "a", " "], k=pick.randint(0, 9))) for _ in range(60)]
-        batch = batch_of(tok, seed)
+        batch = mode_of(tok, seed)
         assert not check(batch, documents)
         assert not check(batch, documents, parse_special=False)
 
 
-def test_user_text_beside_control_pieces_of_the_model(batch_of):
+def test_user_text_beside_control_pieces_of_the_model(mode_of):
     tok = of_scores({"▁": 0.0, "a": -1.0}, user_defined=["<turn>"])
     documents = ["a<turn>", "a <turn>a", "<turn>"]
     guards = np.array([len(documents[0]) + 3], np.int64)
-    found, refused = run(batch_of(tok), documents, guards=guards)
+    found, refused = run(mode_of(tok), documents, guards=guards)
     assert refused == {1: "it has user text, and the model has control tokens of its own"}
     assert [found[i] for i in (0, 2)] == [tok.encode(documents[i]) for i in (0, 2)]
 
 
 @pytest.mark.parametrize("components", ["no prefix", "before each", "before the first"])
 @pytest.mark.parametrize("n", [30, 31, 32, 33, 63, 64, 8191, 8192])
-def test_sizes_around_those_of_words_and_blocks(batch_of, components, n):
+def test_sizes_around_those_of_words_and_blocks(mode_of, components, n):
     added = [AddedToken("<x>"), AddedToken("<y>", special=True)]
     tok = of_merges("ab▁", [("a", "b"), ("▁", "a"), ("▁", "▁")], added, **COMPONENTS[components])
     documents = [
@@ -191,11 +191,11 @@ def test_sizes_around_those_of_words_and_blocks(batch_of, components, n):
         "<x>a<y>" * (n // 7),
         "x" + "a" * n,
     ]
-    assert not check(batch_of(tok, n), documents)
+    assert not check(mode_of(tok, n), documents)
 
 
 @pytest.mark.parametrize("components", COMPONENTS)
-def test_guards(batch_of, components):
+def test_guards(mode_of, components):
     added = [AddedToken("<x>", special=True), AddedToken("<x>a", special=True), AddedToken("é>", special=True)]
     tok = of_merges("abé▁ <x>", [("a", "b"), ("▁", "a"), ("<", "x")], added, **COMPONENTS[components])
     pick = random.Random(components)
@@ -205,7 +205,7 @@ def test_guards(batch_of, components):
     for document, characters in zip(documents, guarded, strict=True):
         places += [begin + len(document[:c].encode()) for c in characters]
         begin += len(document.encode())
-    found, refused = run(batch_of(tok), documents, guards=np.array(places, np.int64))
+    found, refused = run(mode_of(tok), documents, guards=np.array(places, np.int64))
     assert refused == {}
     expected = [
         tok.encode(document, add_special_tokens=False, guarded=characters)
@@ -215,10 +215,10 @@ def test_guards(batch_of, components):
 
 
 @pytest.mark.parametrize("components", ["no prefix", "before each"])
-def test_documents_that_are_left_out(batch_of, components):
+def test_documents_that_are_left_out(mode_of, components):
     tok = of_merges("ab▁", [("a", "b"), ("a", "a"), ("aa", "aa")], **COMPONENTS[components])
     documents = ["ab", b"\xff", b"\xe6\x97", "a▁", "a" * 200, b"\x97a", "", "ba"]
-    found, refused = run(batch_of(tok, max_bytes=64), documents)
+    found, refused = run(mode_of(tok, max_bytes=64), documents)
     invalid = "it is not UTF-8"
     assert refused == {1: invalid, 2: invalid, 3: SIGN, 4: "giant piece", 5: invalid}
     assert [found[i] for i in (0, 6, 7)] == [tok.encode(documents[i]) for i in (0, 6, 7)]

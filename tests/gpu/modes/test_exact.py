@@ -16,7 +16,7 @@ from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.modes.exact import ExactBatch
+from tokenweir.gpu.modes.exact import ByteLevelMode
 
 DOCUMENTS = 100_000 if FULL else 2000  # adversarial ones, which all vocabularies share
 FAMILIES = {
@@ -34,10 +34,10 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_families(batch_of, data, family):
+def test_families(mode_of, data, family):
     name = FAMILIES[family]
     tok = Tokenizer.default() if name is None else Tokenizer.from_file(data(f"tokenizers/{name}"))
-    batch, device = batch_of(tok)
+    batch, device = mode_of(tok)
     special = [token.content for token in tok.added_tokens]
     groups = strings(-(-DOCUMENTS // len(FAMILIES)), seed=family, special_tokens=special).values()
     documents = [text for texts in groups for text in texts] + [""]
@@ -73,42 +73,42 @@ SPECIAL_CASES = [
 ]
 
 
-def test_special_cases_in_every_order(batch_of):
+def test_special_cases_in_every_order(mode_of):
     documents = SPECIAL_CASES * 3
     for seed in range(6):
-        batch = batch_of(Tokenizer.default(), seed)
+        batch = mode_of(Tokenizer.default(), seed)
         random.Random(seed).shuffle(documents)
         assert not check(batch, documents, parse_special=seed % 2 == 0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 8191, 8192, 8193])
-def test_sizes_around_those_of_words_and_blocks(batch_of, n):
-    batch = batch_of(Tokenizer.default())
+def test_sizes_around_those_of_words_and_blocks(mode_of, n):
+    batch = mode_of(Tokenizer.default())
     pick = random.Random(n)
     letters = "".join(pick.choices("ab c.1\n'", k=n))
     assert not check(batch, [letters])
     assert not check(batch, ["x" * min(n, 300), "", letters[::-1], "", ""])
 
 
-def test_a_document_over_many_blocks(batch_of):
+def test_a_document_over_many_blocks(mode_of):
     pick = random.Random(7)
     pieces = ["the ", "of", " and", "\n\n", "日本語", "é", "1234", "    ", "!?", "<|im_start|>", "don't", "z" * 70]
     document = "".join(pick.choice(pieces) for _ in range(9000))
     for seed in range(2):
-        assert not check(batch_of(Tokenizer.default(), seed), ["a", document, document[5:], ""])
+        assert not check(mode_of(Tokenizer.default(), seed), ["a", document, document[5:], ""])
 
 
 @pytest.mark.parametrize(
     "piece", ["a", "ab", "abcde", " ", "\n", "7", "!", "é", "日本", "👨‍👩‍👧", "\0", "the", "aaab", "x\u0301"]
 )
-def test_giant_pieces_that_are_still_possible(batch_of, piece):
+def test_giant_pieces_that_are_still_possible(mode_of, piece):
     """3,000 bytes each, merged by a block."""
     document = piece * (3000 // len(piece.encode()))
-    assert not check(batch_of(Tokenizer.default(), len(piece)), [document, "and " + document])
+    assert not check(mode_of(Tokenizer.default(), len(piece)), [document, "and " + document])
 
 
 @pytest.mark.parametrize("letters", ["ab", "aé", "日本a"])
-def test_any_merges(batch_of, letters):
+def test_any_merges(mode_of, letters):
     """By a thread, a warp and a block, which the length decides."""
     pick = random.Random(letters)
     for seed in range(share(8)):
@@ -117,11 +117,11 @@ def test_any_merges(batch_of, letters):
         sizes = [1, 2, 3, 8, 20, 33, 60, 120, 250, 270, 600]
         documents = ["".join(pick.choices(letters, k=size)) for size in sizes for _ in range(2)]
         documents += ["".join(word) for word in product(letters, repeat=5)]
-        assert not check(batch_of(tok, seed), documents)
+        assert not check(mode_of(tok, seed), documents)
 
 
 @pytest.mark.parametrize("letters", ["ab", "é日"])
-def test_any_ranks(batch_of, letters):
+def test_any_ranks(mode_of, letters):
     """Several pairs may have one rank, and the halves of a token be rarer than the token."""
     pick = random.Random(letters)
     pattern = Split(pattern=Pattern(Regex=r"\S+|\s+"), behavior="Isolated", dialect="fancy-regex", unmatched="drop")
@@ -132,12 +132,12 @@ def test_any_ranks(batch_of, letters):
         ranks = {token: rank for rank, token in enumerate(tokens)}
         tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), pre_tokenizer=pattern))
         documents = ["".join(pick.choices(letters, k=size)) for size in (2, 9, 30, 70, 200, 500) for _ in range(2)]
-        assert not check(batch_of(tok, seed), documents)
+        assert not check(mode_of(tok, seed), documents)
 
 
-def test_a_merge_that_creates_a_pair_which_goes_first(batch_of):
+def test_a_merge_that_creates_a_pair_which_goes_first(mode_of):
     merges = [(b"ab", b"a"), (b"a", b"b")]
-    assert not check(batch_of(small(merges)), ["ab" * n for n in (1, 2, 3, 17, 100, 400)])
+    assert not check(mode_of(small(merges)), ["ab" * n for n in (1, 2, 3, 17, 100, 400)])
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_merge_that_creates_a_pair_which_goes_first(batch_of):
         [r" ?[a-z]+|\s+(?!\S)|\s+|[^\sa-z]+"],
     ],
 )
-def test_stages_and_what_they_leave_over(batch_of, patterns):
+def test_stages_and_what_they_leave_over(mode_of, patterns):
     """Neighbouring characters that a pattern does not match are one piece, however many; each stage cuts within pieces."""
     merges = [(b"a", b"b"), (b" ", b"a"), (b"1", b"2"), (b"ab", b"ab"), (b"c", b"a"), (b"-", b"-"), (b"--", b"--")]
     tok = small(merges, splits(*patterns))
@@ -159,12 +159,12 @@ def test_stages_and_what_they_leave_over(batch_of, patterns):
     documents = ["".join(pick.choices("aaabbbccx  \n12-一日é", k=pick.randint(0, 60))) for _ in range(300)]
     documents += ["-" * 9000 + "ab" + "-" * 50, "a" * 100, "é" * 300 + "12" * 30, "abab" * 50]
     for seed in range(2):
-        check(batch_of(tok, seed), documents)
-        refused = check(batch_of(tok, seed, max_bytes=20000), documents)
+        check(mode_of(tok, seed), documents)
+        refused = check(mode_of(tok, seed, max_bytes=20000), documents)
         assert refused == {}
 
 
-def test_added_tokens_that_overlap(batch_of):
+def test_added_tokens_that_overlap(mode_of):
     """The leftmost counts, then the longest, and whatever is inside a match does not."""
     contents = ["aa", "aaa", "ab", "bca", "  ", "   ", "<x>", "<x><y>", "y><", "é", "日本", "本"]
     added = [AddedToken(content) for content in contents]
@@ -173,11 +173,11 @@ def test_added_tokens_that_overlap(batch_of):
     parts = ["a", "b", "c", " ", "<x>", "<y>", "<", ">", "é", "日", "本"]
     documents = ["".join(pick.choices(parts, k=pick.randint(0, 25))) for _ in range(500)]
     for seed in range(3):
-        assert not check(batch_of(tok, seed), documents)
-    assert check(batch_of(tok, max_bytes=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
+        assert not check(mode_of(tok, seed), documents)
+    assert check(mode_of(tok, max_bytes=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
 
 
-def test_tokens_of_normalized_text_go_between_the_others(batch_of):
+def test_tokens_of_normalized_text_go_between_the_others(mode_of):
     added = [
         AddedToken("<a>", normalized=False),
         AddedToken("b<", normalized=True),
@@ -187,10 +187,10 @@ def test_tokens_of_normalized_text_go_between_the_others(batch_of):
     tok = small(added_tokens=added)
     pick = random.Random(4)
     documents = ["".join(pick.choices("b<a>c", k=pick.randint(0, 12))) for _ in range(400)] + ["b<a>c", "<a><a>c"]
-    assert not check(batch_of(tok), documents)
+    assert not check(mode_of(tok), documents)
 
 
-def test_what_an_added_token_takes_along_is_left_to_the_cpu(batch_of):
+def test_what_an_added_token_takes_along_is_left_to_the_cpu(mode_of):
     added = [
         AddedToken("<l>", lstrip=True),
         AddedToken("<r>", rstrip=True),
@@ -200,11 +200,11 @@ def test_what_an_added_token_takes_along_is_left_to_the_cpu(batch_of):
     tok = small(added_tokens=added)
     odd = "it has an added token that takes white space along or wants no word beside it"
     documents = ["a <l> b", "<n>", "a<r>  b", "words", "lr", "<", "wor"]
-    assert check(batch_of(tok), documents) == {0: odd, 2: odd, 3: odd}
-    assert check(batch_of(tok), documents, parse_special=False) == {}
+    assert check(mode_of(tok), documents) == {0: odd, 2: odd, 3: odd}
+    assert check(mode_of(tok), documents, parse_special=False) == {}
 
 
-def test_guards(batch_of):
+def test_guards(mode_of):
     """No added token covers a guarded character; a shorter one before it may."""
     added = [AddedToken("<a>"), AddedToken("<a>bb"), AddedToken("<"), AddedToken("é>")]
     tok = small([(b"a", b"b")], added_tokens=added)
@@ -216,22 +216,22 @@ def test_guards(batch_of):
         places += [begin + len(document[:c].encode()) for c in characters]
         begin += len(document.encode())
     for seed in range(2):
-        found, refused = run(batch_of(tok, seed), documents, guards=np.array(places, np.int64))
+        found, refused = run(mode_of(tok, seed), documents, guards=np.array(places, np.int64))
         assert refused == {}
         for document, characters, ids in zip(documents, guarded, found, strict=True):
             assert ids == tok.encode(document, add_special_tokens=False, guarded=characters), (document, characters)
 
 
-def test_control_tokens_that_the_vocabulary_has(batch_of):
+def test_control_tokens_that_the_vocabulary_has(mode_of):
     """The model must not make one of text; where they are matched they are found before it could."""
     merges = [(b"<", b"s"), (b"<s", b">"), (b"a", b"<s>")]
     added = [AddedToken("<s>", special=True)]
     tok = small(merges, splits(r"\S+|\s+"), ignore_merges=True, added_tokens=added)
     documents = ["<s>", "a<s>", "<s", "x <s> y", "<<s>>"]
     for parse_special in (True, False):
-        assert not check(batch_of(tok), documents, parse_special=parse_special)
+        assert not check(mode_of(tok), documents, parse_special=parse_special)
     guards = np.array([0], np.int64)
-    found, _ = run(batch_of(tok), documents, guards=guards)
+    found, _ = run(mode_of(tok), documents, guards=guards)
     assert found[0] == tok.encode("<s>", add_special_tokens=False, guarded=[0])
 
 
@@ -252,7 +252,7 @@ class Recorder:
 
 def test_a_batch_takes_few_launches_and_one_wait(device):
     recorder = Recorder(device)
-    batch = ExactBatch(Tokenizer.default(), recorder)
+    batch = ByteLevelMode(Tokenizer.default(), recorder)
     text, offsets = device.to_device(np.zeros(9000 + SLACK, np.uint8)), device.to_device(np.array([0, 3, 9000]))
     recorder.calls.clear()
     batch.encode(text, offsets)

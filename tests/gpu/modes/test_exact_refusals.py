@@ -28,8 +28,8 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.modes.blockbpe import BlockBpeBatch
-from tokenweir.gpu.modes.exact import ExactBatch
+from tokenweir.gpu.modes.blockbpe import BlockBpeMode
+from tokenweir.gpu.modes.exact import ByteLevelMode
 
 VALID = ["", "a", "\0", "é 日本", "👨‍👩‍👧‍👦", "I'm <|im_start|> here\n\n", "=" * 100]
 
@@ -47,7 +47,7 @@ def invalid(pick):
 
 
 @pytest.mark.parametrize("pre_tokenizer", [WORDS, splits(r"\s|\S")])
-def test_bytes_that_no_text_contains_need_no_token(batch_of, pre_tokenizer):
+def test_bytes_that_no_text_contains_need_no_token(mode_of, pre_tokenizer):
     """Documents with such bytes are refused; until then the kernels go through whole tiles of them, each a piece."""
     never = [0xC0, 0xC1, *range(0xF5, 0x100)]
     full = small([(b"a", b"b"), (b"\xe6", b"\x97"), (b" ", b"ab")], pre_tokenizer)
@@ -56,7 +56,7 @@ def test_bytes_that_no_text_contains_need_no_token(batch_of, pre_tokenizer):
     pick = random.Random(8)
     documents = [bytes(pick.choices([*never, ord("a"), ord("b")], k=length)) for length in (9, 20_000)]
     documents += [bytes([0xFF]) * 9000, "ab 日本 ab".encode(), b"", "\U0010ffff".encode() * 5000]
-    found, refused = run(batch_of(tok), documents)
+    found, refused = run(mode_of(tok), documents)
     assert refused == dict.fromkeys(range(3), "it is not UTF-8")
     assert [found[i] for i in (3, 4, 5)] == [full.encode(documents[i].decode()) for i in (3, 4, 5)]
 
@@ -66,10 +66,10 @@ def test_blockbpe_takes_any_bytes_and_wants_a_token_for_each(device):
     vocab = {token: i for token, i in full.spec.model.vocab.items() if i != 0xC1}
     tok = Tokenizer.from_spec(replace(full.spec, model=replace(full.spec.model, vocab=vocab)))
     with pytest.raises(UnsupportedTokenizerError, match=r"^blockbpe: a vocabulary without a token for byte 193$"):
-        BlockBpeBatch(tok, device)
+        BlockBpeMode(tok, device)
 
 
-def test_invalid_utf8_is_refused_and_harms_no_other_document(batch_of):
+def test_invalid_utf8_is_refused_and_harms_no_other_document(mode_of):
     pick = random.Random(6)
     tok = Tokenizer.default()
     valid = [text.encode() for text in VALID]
@@ -77,7 +77,7 @@ def test_invalid_utf8_is_refused_and_harms_no_other_document(batch_of):
         bad = [invalid(pick) for _ in range(150)]
         documents = bad + valid * 3
         pick.shuffle(documents)
-        found, refused = run(batch_of(tok, seed), documents)
+        found, refused = run(mode_of(tok, seed), documents)
         for i, document in enumerate(documents):
             if i in refused:
                 assert document in bad and refused[i] == "it is not UTF-8"
@@ -90,19 +90,19 @@ def test_invalid_utf8_is_refused_and_harms_no_other_document(batch_of):
     "document",
     [b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff", b"\x80", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf"],
 )
-def test_overlong_forms_surrogates_and_what_is_past_unicode(batch_of, document):
-    batch = batch_of(Tokenizer.default())
+def test_overlong_forms_surrogates_and_what_is_past_unicode(mode_of, document):
+    batch = mode_of(Tokenizer.default())
     assert run(batch, [b"a", document, b"b", b"x" + document + b"y"])[1] == dict.fromkeys((1, 3), "it is not UTF-8")
 
 
-def test_a_character_cut_by_a_document_is_refused_on_both_sides(batch_of):
-    batch = batch_of(Tokenizer.default())
+def test_a_character_cut_by_a_document_is_refused_on_both_sides(mode_of):
+    batch = mode_of(Tokenizer.default())
     assert set(run(batch, [b"a\xe6", b"\x97\xa5b", b"c", b"\xe6\x97", b"\xa5", b""])[1]) == {0, 1, 3, 4}
 
 
-def test_text_that_form_c_may_change(batch_of):
+def test_text_that_form_c_may_change(mode_of):
     tok = small([(b"e", b"\xcc"), (b"\xcc", b"\x81")], normalizer=NormalizerSequence([NFC()]))
-    batch = batch_of(tok)
+    batch = mode_of(tok)
     unchanged = ["", "plain", "é日本한국어", "קִדָּ", "مُحَمَّد", "ผู้", "a\u0315\u0358"]
     unchanged += ["क\u093c", "q\u0301", "1\u0308", "\u0301", "বাংলা", "தமிழ் மொழி", "é\u0316"]
     changed = [
@@ -148,15 +148,15 @@ def test_text_that_form_c_may_change(batch_of):
     assert all(unicodedata.normalize("NFC", document) == document for document in kept)
 
 
-def test_form_c_counts_from_an_added_token_on(batch_of):
+def test_form_c_counts_from_an_added_token_on(mode_of):
     """What is before it is another text to the normalizer."""
     tok = small(normalizer=NFC(), added_tokens=[AddedToken("\u05bc", normalized=False)])
-    assert not check(batch_of(tok), ["\u05bc\u05b4", "\u05b4\u05b4"])
-    assert check(batch_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
+    assert not check(mode_of(tok), ["\u05bc\u05b4", "\u05b4\u05b4"])
+    assert check(mode_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
 
 
-def test_a_giant_piece_is_refused_and_harms_no_other_document(batch_of):
-    batch = batch_of(Tokenizer.default(), max_bytes=400)
+def test_a_giant_piece_is_refused_and_harms_no_other_document(mode_of):
+    batch = mode_of(Tokenizer.default(), max_bytes=400)
     documents = [
         "a",
         "b" * 401,
@@ -173,15 +173,15 @@ def test_a_giant_piece_is_refused_and_harms_no_other_document(batch_of):
     assert batch[0].max_bytes == 400
 
 
-def test_options_out_of_range(batch_of):
+def test_options_out_of_range(mode_of):
     with pytest.raises(ValueError, match="max_bytes must be from 64 to 16777216, not 63"):
-        batch_of(Tokenizer.default(), max_bytes=63)
+        mode_of(Tokenizer.default(), max_bytes=63)
     with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
-        batch_of(Tokenizer.default(), workers=0)
+        mode_of(Tokenizer.default(), workers=0)
 
 
-def test_texts_that_kernels_cannot_read(batch_of):
-    batch, device = batch_of(Tokenizer.default())
+def test_texts_that_kernels_cannot_read(mode_of):
+    batch, device = mode_of(Tokenizer.default())
     offsets = device.to_device(np.array([0, 1], np.int64))
     with pytest.raises(ValueError, match="a batch of 0 bytes; 1 to 2146435072 are possible"):
         batch.encode(device.zeros(SLACK, np.uint8), offsets)
@@ -220,7 +220,7 @@ def test_what_is_refused_at_once(device, components, error):
     tok = small()
     spec = TokenizerSpec(**{"model": tok.spec.model, "pre_tokenizer": WORDS, **components})
     with pytest.raises(UnsupportedTokenizerError, match=error):
-        ExactBatch(Tokenizer.from_spec(spec), device)
+        ByteLevelMode(Tokenizer.from_spec(spec), device)
 
 
 def test_a_control_token_that_text_becomes_by_another_spelling(device):
@@ -228,4 +228,4 @@ def test_a_control_token_that_text_becomes_by_another_spelling(device):
     merges = [(b"<", b"s"), (b"<s", b">"), (b"<s>", b" ")]
     tok = small(merges, added_tokens=[AddedToken(spell(b"<s> "), special=True)])
     with pytest.raises(UnsupportedTokenizerError, match="control token 258 is made of text that does not spell it"):
-        ExactBatch(tok, device)
+        ByteLevelMode(tok, device)

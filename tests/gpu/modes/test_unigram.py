@@ -30,7 +30,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.modes.unigram import UnigramBatch
+from tokenweir.gpu.modes.unigram import UnigramMode
 
 SIGN = "it has a U+2581"
 ODD = "it has a character that normalizing makes several of, or may move"
@@ -74,24 +74,24 @@ FORMS = {
 
 
 @pytest.fixture(scope="module")
-def batch_of(kernels_on):
-    def batch_of(tok, seed=1, **options):
+def mode_of(kernels_on):
+    def mode_of(tok, seed=1, **options):
         device = kernels_on(seed)
-        return UnigramBatch(tok, device, **options), device
+        return UnigramMode(tok, device, **options), device
 
-    return batch_of
+    return mode_of
 
 
 @pytest.mark.parametrize(
     "family", ["t5-small/tokenizer.json", "sp-test-unigram-en/tokenizer.model", "sp-test-unigram-ja/tokenizer.model"]
 )
-def test_families(batch_of, data, family):
+def test_families(mode_of, data, family):
     tok = Tokenizer.from_file(data(f"tokenizers/{family}"))
     special = [token.content for token in tok.added_tokens][:12]
     documents = [text for group in strings(400, seed=family, special_tokens=special).values() for text in group]
     documents += ["", " ", "</s>", "a</s>", "<s>a<s> b<s><s>", " \n\n x\r\n ", "the " * 90, "............", "x" * 700]
     documents += ["Ｆｕｌｌ　ｗｉｄｔｈ…", "ｶﾞ", "가각힣", "नमस्ते दुनिया", "👩‍👩‍👧 ❤️ 1️⃣", "e\u0301 a\u200bb", "＜/s＞"]
-    batch = batch_of(tok, len(family))
+    batch = mode_of(tok, len(family))
     for parse_special in (True, False):
         refused = check(batch, documents, parse_special=parse_special)
         assert set(refused.values()) <= {SIGN, ODD, "it is not UTF-8"}
@@ -100,18 +100,18 @@ def test_families(batch_of, data, family):
 
 
 @pytest.mark.parametrize("family", ["t5-small/tokenizer.json", "sp-test-unigram-ja/tokenizer.model"])
-def test_texts_stay_on_the_device(batch_of, data, family):
+def test_texts_stay_on_the_device(mode_of, data, family):
     tok = Tokenizer.from_file(data(f"tokenizers/{family}"))
     documents = []
     for name in ("war-and-peace.txt", "ja-wagahai-neko.txt"):
         text = data(f"corpora/{name}").read_text("utf-8")[30_000:42_000]
         documents += [text[at : at + 1500] for at in range(0, len(text), 1500)]
-    refused = check(batch_of(tok), documents)
+    refused = check(mode_of(tok), documents)
     assert len(refused) <= 1 and set(refused.values()) <= {ODD}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_any_scores(batch_of, form):
+def test_any_scores(mode_of, form):
     """Scores of few values, so that sums are often equal; some characters are unknown."""
     pick = random.Random(form)
     letters = ["a", "b", "é", "日", " ", " ", "ß", "🙂", "\n"]
@@ -124,12 +124,12 @@ def test_any_scores(batch_of, form):
         documents = ["".join(pick.choices(letters, k=k)) for k in [0, 1, 2, 3, 8, 20, 40, 90, 300] for _ in range(3)]
         documents += ["a" * 250, "ab" * 150, " " * 70, " a" * 40, "ß" * 40 + "a"]
         documents += ["".join(pick.choices(["<x>", "ab", "日", "a", " "], k=pick.randint(0, 9))) for _ in range(60)]
-        batch = batch_of(tok, seed)
+        batch = mode_of(tok, seed)
         assert not check(batch, documents)
         assert not check(batch, documents, parse_special=False)
 
 
-def test_sums_that_begin_anew(batch_of):
+def test_sums_that_begin_anew(mode_of):
     """SentencePiece's are taken back beyond 100,000; rounding decides between pieces of nearly the same score."""
     pick = random.Random(7)
     for seed in range(6):
@@ -138,40 +138,40 @@ def test_sums_that_begin_anew(batch_of):
             piece: -pick.choice([30_000.1, 30_000.2, 9_000.7, 59_999.3]) for piece in sorted({"a", "b", "▁", *made})
         }
         documents = ["".join(pick.choices("ab ", k=pick.choice([20, 60, 200]))) for _ in range(40)]
-        assert not check(batch_of(of_texts(pieces), seed), documents)
+        assert not check(mode_of(of_texts(pieces), seed), documents)
 
 
-def test_more_pieces_at_a_place_than_a_lane_keeps(batch_of):
+def test_more_pieces_at_a_place_than_a_lane_keeps(mode_of):
     pieces = {"a" * k: -1.0 - k % 3 for k in range(1, 40)}
     for form in (of_words, of_texts):
-        assert not check(batch_of(form({"▁": -1.0, **pieces})), ["a" * n for n in (1, 11, 12, 13, 60, 100)])
+        assert not check(mode_of(form({"▁": -1.0, **pieces})), ["a" * n for n in (1, 11, 12, 13, 60, 100)])
 
 
-def test_unknown_characters_that_are_a_piece_together(batch_of):
+def test_unknown_characters_that_are_a_piece_together(mode_of):
     """HuggingFace looks neighbouring unknown characters up once more; the best path did not want the piece."""
     tok = of_words({"▁": -1.0, "xy": -500.0, "a": -1.0})
     documents = ["xy", "axya", "xyx", "x", "yx xy"]
     assert tok.encode("xy") == [1, 2]
-    assert not check(batch_of(tok), documents)
+    assert not check(mode_of(tok), documents)
 
 
 @pytest.mark.parametrize("n", [30, 31, 32, 33, 255, 256, 257, 2047, 2048])
-def test_sizes_around_those_of_words_and_blocks(batch_of, n):
+def test_sizes_around_those_of_words_and_blocks(mode_of, n):
     added = [AddedToken("<x>"), AddedToken("<y>", special=True)]
     for form in (of_words, of_texts):
         tok = form({"▁": -2.0, "a": -1.0, "ab": -1.5, "▁a": -1.2, "b": -2.0}, added=added)
         documents = ["ab" * n, "", "a" * (n - 3) + "<x>", "<y>" + "b" * (n - 3), " " * n, "<x>a<y>" * (n // 7), "a" * n]
-        assert not check(batch_of(tok, n), documents)
+        assert not check(mode_of(tok, n), documents)
 
 
-def test_user_defined_pieces(batch_of):
+def test_user_defined_pieces(mode_of):
     tok = of_texts({"▁": -2.0, "a": -1.0, "b": -1.0, "ab": -1.0}, user_defined=["ba", "▁b", "é"])
     pick = random.Random(3)
     documents = ["".join(pick.choices(["a", "b", " ", "é"], k=pick.randint(0, 30))) for _ in range(80)]
-    assert not check(batch_of(tok), documents)
+    assert not check(mode_of(tok), documents)
 
 
-def test_guards(batch_of):
+def test_guards(mode_of):
     added = [AddedToken("<x>", special=True), AddedToken("é>", special=True)]
     tok = of_words({"▁": -2.0, "a": -1.0, "<x>": -1.0, "▁a": -1.0, "<": -3.0, "x": -3.0, ">": -3.0}, added=added)
     pick = random.Random(2)
@@ -181,7 +181,7 @@ def test_guards(batch_of):
     for document, characters in zip(documents, guarded, strict=True):
         places += [begin + len(document[:c].encode()) for c in characters]
         begin += len(document.encode())
-    found, refused = run(batch_of(tok), documents, guards=np.array(places, np.int64))
+    found, refused = run(mode_of(tok), documents, guards=np.array(places, np.int64))
     assert set(refused.values()) == {"it has user text, and the model has control tokens of its own"}
     for i, (document, characters) in enumerate(zip(documents, guarded, strict=True)):
         assert i in refused or found[i] == tok.encode(document, add_special_tokens=False, guarded=characters)
@@ -189,10 +189,10 @@ def test_guards(batch_of):
     assert len(refused) < 50
 
 
-def test_documents_that_are_left_out(batch_of):
+def test_documents_that_are_left_out(mode_of):
     tok = of_texts({"▁": -2.0, "a": -1.0})
     documents = ["aa", b"\xff", b"\xe6\x97", "a▁", "a" * 200, b"\x97a", "", "a"]
-    found, refused = run(batch_of(tok, max_bytes=64), documents)
+    found, refused = run(mode_of(tok, max_bytes=64), documents)
     invalid = "it is not UTF-8"
     assert refused == {1: invalid, 2: invalid, 3: SIGN, 4: "giant piece", 5: invalid}
     assert [found[i] for i in (0, 6, 7)] == [tok.encode(documents[i]) for i in (0, 6, 7)]

@@ -21,7 +21,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.modes.wordpiece import WordPieceBatch, characters
+from tokenweir.gpu.modes.wordpiece import WordPieceMode, characters
 
 ODD = "it has a character that normalizing makes several of, or may move"
 CASED = BertNormalizer(lowercase=False)
@@ -47,16 +47,16 @@ def words(*tokens, normalizer=None, prefix="##", max_chars=100, added=()):
 
 
 @pytest.fixture(scope="module")
-def batch_of(kernels_on):
-    def batch_of(tok, seed=1, **options):
+def mode_of(kernels_on):
+    def mode_of(tok, seed=1, **options):
         device = kernels_on(seed)
-        return WordPieceBatch(tok, device, **options), device
+        return WordPieceMode(tok, device, **options), device
 
-    return batch_of
+    return mode_of
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-def test_adversarial_documents(batch_of, data, normalizer):
+def test_adversarial_documents(mode_of, data, normalizer):
     tok = Tokenizer.from_file(data("tokenizers/bert-base-uncased/tokenizer.json"))
     spec = TokenizerSpec(
         model=tok.spec.model,
@@ -69,24 +69,24 @@ def test_adversarial_documents(batch_of, data, normalizer):
     groups = strings(count, seed=normalizer, special_tokens=[*tok.special_tokens]).values()
     documents = [text for group in groups for text in group] + [""]
     random.Random(1).shuffle(documents)
-    batch = batch_of(tok, len(normalizer))
+    batch = mode_of(tok, len(normalizer))
     left = set(check(batch, documents).values()) | set(check(batch, documents, parse_special=False).values())
     plain = [text for text in documents if text.isascii()]
     assert len(plain) > 10 and not check(batch, plain)
     assert left == (set() if normalizer in ("cased", "none") else {ODD})
 
 
-def test_every_character(batch_of, data):
+def test_every_character(mode_of, data):
     """Each between letters, so that what becomes of it and of what is beside it shows."""
     tok = Tokenizer.from_file(data("tokenizers/bert-base-uncased/tokenizer.json"))
     documents = [f"la{chr(c)}de{chr(c)}{chr(c)} {chr(c)}" for c in [*range(0x3100), *range(0xF900, 0x10000)]]
-    assert set(check(batch_of(tok), documents).values()) == {ODD}
+    assert set(check(mode_of(tok), documents).values()) == {ODD}
 
 
 ALPHABET = ["a", "b", "é", "日", "\u0301", "\u00ad", " ", ".", "İ", "ß", "\0", "[UNK]", "X"]
 
 
-def test_any_vocabulary(batch_of):
+def test_any_vocabulary(mode_of):
     """Tokens that begin like others, words that no tokens cover, and characters that are gone in the middle."""
     pick = random.Random(4)
     for seed in range(6):
@@ -100,11 +100,11 @@ def test_any_vocabulary(batch_of):
             prefix=pick.choice(["##", ""]),
         )
         documents = ["".join(pick.choices(ALPHABET, k=pick.randint(0, 14))) for _ in range(300)]
-        assert set(check(batch_of(tok, seed), documents).values()) <= {ODD}
+        assert set(check(mode_of(tok, seed), documents).values()) <= {ODD}
 
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 100, 101, 8190, 8191, 8192, 8193])
-def test_words_of_any_length_anywhere(batch_of, n):
+def test_words_of_any_length_anywhere(mode_of, n):
     tok = words("a", "##a", "##aaaa", "b", normalizer=BertNormalizer())
     documents = [
         " " * (n - 1) + "aaaaaab",
@@ -115,24 +115,24 @@ def test_words_of_any_length_anywhere(batch_of, n):
         "\u0301" * n + "a",
         "a" + "\u00ad" * n + "a",
     ]
-    assert not check(batch_of(tok, n), documents)
+    assert not check(mode_of(tok, n), documents)
 
 
-def test_added_tokens(batch_of):
+def test_added_tokens(mode_of):
     added = [AddedToken("[SEP]", special=True), AddedToken("<x>"), AddedToken(" y", lstrip=True)]
     tok = words("a", "##a", "y", "sep", normalizer=BertNormalizer(), added=tuple(added))
     documents = ["a[SEP]a", "[SEP]", "a[sep]", "aa<x>aa<x", "a  y", "A[SEP][SEP]A\u0301"]
     odd = {4: "it has an added token that takes white space along or wants no word beside it"}
-    assert check(batch_of(tok), documents) == odd
-    assert check(batch_of(tok), documents, parse_special=False) == {}
-    found, _ = run(batch_of(tok), ["a[SEP]a"], guards=np.array([2], np.int64))
+    assert check(mode_of(tok), documents) == odd
+    assert check(mode_of(tok), documents, parse_special=False) == {}
+    found, _ = run(mode_of(tok), ["a[SEP]a"], guards=np.array([2], np.int64))
     assert found == [tok.encode("a[SEP]a", guarded=[2])]
 
 
-def test_what_is_not_utf8_and_too_much_that_is_gone(batch_of):
+def test_what_is_not_utf8_and_too_much_that_is_gone(mode_of):
     tok = words("a", "##a", normalizer=BertNormalizer())
     documents = ["a", b"a\xff", b"\xe6\x97", "a" + "\u0301" * 50 + "a", "a\u0301a", b"\x97a"]
-    found, refused = run(batch_of(tok, max_bytes=64), documents)
+    found, refused = run(mode_of(tok, max_bytes=64), documents)
     assert refused == {1: "it is not UTF-8", 2: "it is not UTF-8", 3: "giant piece", 5: "it is not UTF-8"}
     assert found[0] == tok.encode("a") and found[4] == tok.encode("a\u0301a")
 
@@ -183,10 +183,10 @@ def test_what_is_refused(device, change, error):
     }
     tok = Tokenizer.from_spec(TokenizerSpec(**{**spec, **change}))
     with pytest.raises(UnsupportedTokenizerError, match=error):
-        WordPieceBatch(tok, device)
+        WordPieceMode(tok, device)
 
 
 @pytest.mark.parametrize("max_bytes", [-1, 1 << 30])
 def test_bad_options(device, max_bytes):
     with pytest.raises(ValueError, match=f"^max_bytes must be from 0 to 1073741823, not {max_bytes}$"):
-        WordPieceBatch(words("a"), device, max_bytes=max_bytes)
+        WordPieceMode(words("a"), device, max_bytes=max_bytes)

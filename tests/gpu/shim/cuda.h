@@ -1,6 +1,7 @@
-// What a kernel may use of CUDA, for g++. Its threads are fibers that take turns (fibers.h), or under TW_THREADS real
-// threads, whose races ThreadSanitizer finds (threads.h). All shared memory lies in one section of the library, and since
-// blocks run one after the other, each variable is there once. `extern __shared__` is not supported.
+// What the kernels use of CUDA, for g++; what a kernel uses beyond it does not compile. Its threads are fibers that take turns
+// (fibers.h), or under TW_THREADS real threads, whose races ThreadSanitizer finds (threads.h). All shared memory lies in one
+// section of the library, and since blocks run one after the other, each variable is there once. `extern __shared__` is not
+// supported.
 #pragma once
 
 #include <cstring>
@@ -13,37 +14,16 @@
 #include "fibers.h"
 #endif
 
-#define TW_SHIM 1
 #define __global__
 #define __device__
 #define __host__
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
-#define __constant__ static
-#define __align__(n) alignas(n)
 #define __shared__ static __attribute__((section("shim_shared")))
 
 #define threadIdx shim::grid.thread
 #define blockIdx shim::grid.block
 #define blockDim shim::grid.block_size
 #define gridDim shim::grid.grid_size
-constexpr int warpSize = 32;
-
-// -- vectors ----------------------------------------------------------------------------------------------------------
-
-struct alignas(8) uint2 {
-  unsigned x, y;
-};
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-};
-struct alignas(16) ulonglong2 {
-  unsigned long long x, y;
-};
-inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
 
 // -- time -------------------------------------------------------------------------------------------------------------
 
@@ -55,12 +35,7 @@ inline long long clock64() {
 // -- numbers ----------------------------------------------------------------------------------------------------------
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(unsigned x) { return __builtin_ffs(static_cast<int>(x)); }
-inline int __ffsll(unsigned long long x) { return __builtin_ffsll(static_cast<long long>(x)); }
-inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
-inline int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(uint64_t{a} * b >> 32); }
 template <class T>
 T min(T a, T b) {
   return b < a ? b : a;
@@ -69,22 +44,15 @@ template <class T>
 T max(T a, T b) {
   return a < b ? b : a;
 }
-template <class T>
-T __ldg(const T* p) {
-  return *p;
-}
 
 // -- barriers ---------------------------------------------------------------------------------------------------------
 
 #define __syncthreads() (void)shim::grid.meet_block(__LINE__, 0, [](uint64_t a, uint64_t) { return a; })
 #define __syncthreads_or(x) \
   static_cast<int>(shim::grid.meet_block(__LINE__, (x) != 0, [](uint64_t a, uint64_t b) { return a | b; }))
-#define __syncthreads_and(x) \
-  static_cast<int>(shim::grid.meet_block(__LINE__, (x) != 0, [](uint64_t a, uint64_t b) { return a & b; }))
 #define __syncthreads_count(x) \
   static_cast<int>(shim::grid.meet_block(__LINE__, (x) != 0, [](uint64_t a, uint64_t b) { return a + b; }))
 inline void __threadfence() { shim::grid.fence(); }
-inline void __threadfence_block() {}
 
 // -- warps ------------------------------------------------------------------------------------------------------------
 
@@ -164,10 +132,6 @@ inline void sync_warp(int line, unsigned mask = kAllLanes) { grid.meet_warp("__s
   shim::reduce("__reduce_max_sync", __LINE__, mask, v, [](auto a, auto b) { return a < b ? b : a; })
 #define __reduce_add_sync(mask, v) \
   shim::reduce("__reduce_add_sync", __LINE__, mask, v, [](auto a, auto b) { return a + b; })
-#define __reduce_or_sync(mask, v) \
-  shim::reduce("__reduce_or_sync", __LINE__, mask, v, [](auto a, auto b) { return a | b; })
-#define __reduce_and_sync(mask, v) \
-  shim::reduce("__reduce_and_sync", __LINE__, mask, v, [](auto a, auto b) { return a & b; })
 
 // -- atomics ----------------------------------------------------------------------------------------------------------
 
@@ -178,13 +142,9 @@ inline void sync_warp(int line, unsigned mask = kAllLanes) { grid.meet_warp("__s
     return shim::grid.change(p, [&](T old) { return static_cast<T>(expression); }); \
   }
 TW_ATOMIC(atomicAdd, old + v)
-TW_ATOMIC(atomicSub, old - v)
 TW_ATOMIC(atomicOr, old | v)
 TW_ATOMIC(atomicAnd, old & v)
-TW_ATOMIC(atomicXor, old ^ v)
-TW_ATOMIC(atomicMin, v < old ? v : old)
 TW_ATOMIC(atomicMax, old < v ? v : old)
-TW_ATOMIC(atomicExch, v)
 #undef TW_ATOMIC
 
 // A load that goes past the caches: it sees what others have changed by atomic operations.

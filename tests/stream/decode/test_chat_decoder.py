@@ -381,7 +381,11 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"tool_style": "xml"}, ValueError, "unknown tool style 'xml'; known are harmony, inkling, muse, deepseek, "),
+        (
+            {"tool_style": "xml"},
+            ValueError,
+            "unknown tool style 'xml'; known are harmony, inkling, deepseek, kimi-k2, ",
+        ),
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
         ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),

@@ -251,7 +251,9 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     marks = [mark for style in styles for mark in (*style.marks, *style.enders, *style.token_enders)]
     texts = [text.encode() for text in dict.fromkeys((*marks, *stops))]
     endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]
-    endings += [list(rest) for rest in (b"Z", b"\n", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")]
+    endings += [
+        list(rest) for rest in (b"Z", b"\n", b"{", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")
+    ]
     late = [tok.token_to_id("<skip>")] * options["min_tokens"]
     decoder, stream, sent = data.draw(st.sampled_from([ChatDecoder, LongWay]))(tok, **options), DecodeStream(tok), ""
     for fed, token_id in enumerate(ids[:10]):

@@ -105,7 +105,7 @@ async def test_overlapping_streams_get_one_recording_each():
     engine = ReplayEngine(SHORT, speed=None)
     first, second = engine.generate([], Sampling()), engine.generate([], Sampling())
     async with aclosing(first), aclosing(second):
-        assert (await anext(first), await anext(second), await anext(first)) == ((1,), (4,), (2,))
+        assert (await anext(first), await anext(second), await anext(first)) == ([1], [4], [2])
 
 
 @pytest.mark.anyio
@@ -131,18 +131,29 @@ def test_every_id_comes_at_its_time(speed, times):
     assert virtual_time(main) == pytest.approx(times)
 
 
-def test_a_slow_reader_does_not_shift_the_times():
+@pytest.mark.parametrize(
+    ("slow", "most", "times", "given"),
+    [
+        (0.05, None, [0.5, 0.55, 0.56], [[1], [2], [3]]),
+        (0.06, None, [0.5, 0.56], [[1], [2, 3]]),
+        (0.06, 2, [0.5, 0.56], [[1], [2]]),
+    ],
+    ids=["one is due", "two are due", "two are due and one is wanted"],
+)
+def test_a_slow_reader_does_not_shift_the_times_and_gets_all_that_is_due(slow, most, times, given):
     async def main():
         start = anyio.current_time()
-        async with aclosing(ReplayEngine(SHORT).generate([], Sampling())) as generated:
-            times = []
+        async with aclosing(ReplayEngine(SHORT).generate([], Sampling(max_tokens=most))) as generated:
+            seen = []
             async for ids in generated:
-                times.append(anyio.current_time() - start)
-                if ids == (1,):
-                    await anyio.sleep(0.05)
-        return times
+                seen.append((anyio.current_time() - start, ids))
+                if ids == [1]:
+                    await anyio.sleep(slow)
+        return seen
 
-    assert virtual_time(main) == pytest.approx([0.5, 0.55, 0.56])
+    seen = virtual_time(main)
+    assert [time for time, _ in seen] == pytest.approx(times)
+    assert [ids for _, ids in seen] == given
 
 
 @pytest.mark.anyio
@@ -159,7 +170,7 @@ async def test_cancelling_does_not_wait_for_the_next_id():
                         group.cancel_scope.cancel()
 
             group.start_soon(read)
-    assert seen == [(1,)]
+    assert seen == [[1]]
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

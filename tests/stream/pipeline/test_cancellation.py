@@ -16,7 +16,7 @@ from random import Random
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from full_run import share
+from full_run import FULL, share
 from interrupting import (
     INTERRUPTED,
     LOOPS,
@@ -147,7 +147,10 @@ class Parallel(Generated):
                     yield EngineStep([token_id], index=index)
 
 
-@pytest.mark.parametrize(("engine", "n"), [(Generated, 1), (Opened, 1), (Generated, 3), (Opened, 3), (Parallel, 3)])
+CHATS = [(Generated, 1), (Opened, 3), (Parallel, 3), (Opened, 1), (Generated, 3)]
+
+
+@pytest.mark.parametrize(("engine", "n"), CHATS if FULL else CHATS[:3])
 @INTERRUPTED
 def test_chat(tok, loop, way, engine, n):
     async def body(watch):
@@ -177,7 +180,7 @@ def test_chat_at_any_pace(tok, loop, engine, monkeypatch):
         interrupt_everywhere(loop, by_scope, body, opens=3)
 
 
-@pytest.mark.parametrize(("engine", "n"), [(Generated, 1), (Opened, 1), (Generated, 3), (Opened, 3), (Parallel, 3)])
+@pytest.mark.parametrize(("engine", "n"), CHATS)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_deltas_cancelled_at_every_suspension(tok, loop, engine, n):
     ids = tok.encode(ANSWER)

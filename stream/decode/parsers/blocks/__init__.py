@@ -1,8 +1,8 @@
 """Blocks of tool calls: a class a grammar, which a style names, and what these classes have in common.
 
 `JsonBlock` reads calls in JSON, `ParameterBlock` tagged parameters, `LiteralBlock` calls like those of a programming
-language, `TypedLiteralBlock` those whose types the request's schemas tell, and `EitherBlock` JSON beside another form. To add calls that are
-written in another way:
+language, `TypedLiteralBlock` those whose types the request's schemas tell, and `EitherBlock` JSON beside another form.
+To add calls that are written in another way:
 
 1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here. `JsonBlock` is the model. It is
    made once for an answer, with the style and the schemas of the request's tools by function name; `begin(opener, call)`

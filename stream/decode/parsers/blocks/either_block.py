@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import Block, Passage, Piece, Saved, mark_at
+from tokenweir.stream.decode.parsers.base import ANSWER, Block, Passage, Piece, Saved, mark_at, plain
 from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER, JsonBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
@@ -92,8 +92,9 @@ class EitherBlock(Saved):
         if block is None:
             text, self._ahead = self._ahead, ""
             block = self._choose(is_json=False)
-            block.feed(text, out)
-        return out + block.finish()
+            rest = block.feed(text, out)
+            return [*out, *block.finish(), *([plain(rest, ANSWER)] if rest else [])]
+        return block.finish()
 
     def copy(self) -> Self:
         """Return an independent copy."""

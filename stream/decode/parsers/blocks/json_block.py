@@ -14,6 +14,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
+    find_mark,
     first_match,
     first_of,
     mark_at,
@@ -303,17 +304,7 @@ class JsonBlock(SteppedBlock):
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         ends = tuple(filter(None, (style.closes, style.call_closes)))
-        marks = (*ends, *style.opens, *filter(None, (style.call_opens,)))
-        at, mark, partial = place, "", False
-        search = first_of(marks)
-        while (begin := search(text, at)) is not None:
-            at = begin.start()
-            mark, partial = mark_at(text, at, marks)
-            if mark or partial:
-                break
-            at += 1
-        if begin is None:
-            at = len(text)
+        at, mark = find_mark(text, place, (*ends, *style.opens, *filter(None, (style.call_opens,))))
         end = at + len(mark) if mark in ends else at
         if end > place:
             out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))

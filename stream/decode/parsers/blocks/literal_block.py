@@ -52,16 +52,7 @@ class LiteralBlock(SteppedBlock):
     (another literal) and "after", within the arguments; "between", after a call; "broken"; and "done".
     """
 
-    __slots__ = (
-        "_bare",
-        "_in_list",
-        "_is_key",
-        "_name",
-        "_quote",
-        "_separates",
-        "_stack",
-        "_word",
-    )
+    __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_separates", "_stack", "_word")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
@@ -135,9 +126,11 @@ class LiteralBlock(SteppedBlock):
             return self._hold_back(text, place, place + 1)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
-        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes)))
+        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes, *style.leads)))
         if partial:
             return self._wait(text, place)
+        if mark in style.leads:
+            return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
@@ -305,10 +298,7 @@ class LiteralBlock(SteppedBlock):
             return place + self._give(text[place:end], "", out)
         if text[place] not in "," + self._closer():
             return self._break(f"{text[place]!r} stands after a value", place, out)
-        if text[place] == "," and place + 1 == len(text):  # a comma before the end says nothing
-            self._state = "after"
-            return self._wait(text, place)
-        if text[place] == ",":
+        if text[place] == ",":  # one before the end says nothing
             end = first_match(_OTHER_THAN_SPACE, text, place + 1)
             if end == len(text):
                 self._state = "after"
@@ -326,9 +316,11 @@ class LiteralBlock(SteppedBlock):
                 return self._end_list(text, place, out)
             self._state = "opened"
             return self._hold_back(text, place, place + 1)
-        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.opens)))
+        mark, partial = mark_at(text, place, filter(None, (style.closes, *style.tails, *style.opens)))
         if partial:
             return self._wait(text, place)
+        if mark in style.tails:
+            return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
@@ -383,7 +375,8 @@ class LiteralBlock(SteppedBlock):
         held = self._undecided.take()
         if held:
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
-        self._state, self._reason = "done" if self._bare or not self._style.closes else "broken", reason
+        goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
+        self._state, self._reason = "broken" if goes_on else "done", reason
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:

@@ -99,15 +99,16 @@ class SteppedBlock(Saved):
         return len(text)
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        """Give what is left of a block as answer, up to its end or to where another begins; return the place after it."""
+        """Give what is left as answer, up to the block's end or to where a call or another block begins."""
         style = self._style
-        end, mark = find_mark(text, place, (style.closes or style.call_closes, *style.opens))
-        if mark not in style.opens:
+        begins = (*style.opens, *filter(None, (style.call_opens,)))
+        end, mark = find_mark(text, place, (style.closes or style.call_closes, *begins))
+        if mark not in begins:
             end += len(mark)
         if end > place:
             out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
         if mark:
-            self._state = "done"
+            self._state = "done" if mark not in begins or mark in style.opens else "opened"
             return end
         return self._wait(text, end)
 

@@ -25,6 +25,7 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 
 OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+_NAMING = ("name", "tail", "first")
 _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # of what may be a name
 
 
@@ -94,6 +95,9 @@ class TaggedCalls(SteppedBlock):
         end = self._hold_back(text, place, end)
         if not mark:
             return self._wait(text, end)
+        if mark.isspace() and not self._name.strip():  # a line end before the name
+            self._name += mark
+            return self._hold_back(text, end, end + len(mark))
         self._name = self._unescaped(self._name.strip())
         if not self._name:
             return self._release("a function has no name", end, out)
@@ -165,10 +169,11 @@ class TaggedCalls(SteppedBlock):
         self._state = "between"
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Give as answer what was held: it is no call."""
-        held = self._undecided.take()
+        """Give as answer what was held: it is no call. The block ends unless another call may begin in it."""
+        held, opens = self._undecided.take(), self._style.opens
         out.append(Piece(held, ANSWER, held, malformed=reason))
-        self._state, self._reason = "broken", reason
+        ends = self._state == "opened" or (self._state in _NAMING and self._style.call_opens in ("", *opens))
+        self._state, self._reason = "done" if ends else "broken", reason
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:

@@ -17,7 +17,7 @@ ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(
     name="short", openers=("<t>", "<u>"), closers=("</t>", "<//t>"), wrappers=("<a>", "\n</a>"), enders=("<c>",)
 )
-CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}[{<]|[\w.\-]{1,64}\n?<")
+CALL_FOLLOWS = re.compile(r"[ \t\r\n]{0,8}[\[{<]|[\w.\-/]{1,64}(?:\n?<|>\{)")
 HOSTILE = st.lists(
     st.sampled_from(["{", "<t>", "</t>", "<u>", "<//t>", "<a>", "\n</a>", "<c>", "<", "/", "t", ">", " ", "\n", "ab"]),
     max_size=14,
@@ -113,8 +113,9 @@ def test_held_is_what_may_still_become_a_tag_that_counts_there(words, style):
                 if tag.startswith(parser.held)
             ]
             completed += [
-                whole(seen + tag[len(parser.held) :] + "{", style, False)
+                whole(seen + tag[len(parser.held) :] + call, style, False)
                 for tag in style.enders
+                for call in ("{", "<", ">{")
                 if tag.startswith(parser.held) or parser.held.startswith(tag)
             ]
             now = whole(seen, style, False)[-1][0]

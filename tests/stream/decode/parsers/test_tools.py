@@ -48,6 +48,8 @@ def write(style, *calls):
         case "mirothinker":
             head = "\n<server_name>it</server_name>\n<tool_name>{}</tool_name>\n<arguments>\n{}\n</arguments>"
             return style.opens[0] + "".join(head.format(*call) for call in calls) + style.closes
+        case "yandexgpt":
+            return "\n".join(f"{style.opens[0]}{name}\n{arguments}" for name, arguments in calls)
         case "solar-open":
             return "".join(
                 f"{style.opens[0]}id-{number}<|tool_call:name|>{name}<|tool_call:args|>{arguments}{style.closes}"

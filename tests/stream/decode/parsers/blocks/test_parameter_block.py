@@ -240,6 +240,18 @@ def test_markup_that_is_mentioned_is_text_and_a_call_after_it_is_one(style):
         got = split(style, mention + write(style, ("f", {"count": 3})) + "So.")
         assert (got["answer"], got["calls"]) == (mention + "So.", [("f", '{"count": 3}', "complete")])
         assert len(got["why"]) == 1
+    said = run(parser(style), [f"Say `{style.opens[0]}`, or not."])[-1]
+    assert said.source.endswith(", or not.")
+    assert said.malformed is None
+
+
+@pytest.mark.parametrize("style", [s for s in STYLES if s.call_opens and not s.entities], ids=lambda style: style.name)
+def test_a_call_behind_one_that_is_none_is_found(style):
+    opener = style.opens[0] * (style.opens[0] != style.call_opens)
+    none = write(style, ("a b", {})).removesuffix(style.closes)
+    got = split(style, none + write(style, ("f", {"count": 3})).removeprefix(opener))
+    assert got["calls"] == [("f", '{"count": 3}', "complete")]
+    assert got["answer"].startswith(none.removesuffix("".join(style.tails)))
 
 
 def test_names_and_keys_that_never_end_are_let_go():
