@@ -1,6 +1,6 @@
 """Speed of encoding beside the fastest libraries that load the same vocabularies. Prints tables; --write keeps them.
 
-    python bench/encode.py [throughput] [families] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 3] [--write]
+    python bench/encode.py [throughput] [families] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 1] [--write]
 
 Every number comes from a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold),
 then other text of the same kind (unseen), then the first again (warm, the best of three). The libraries' processes take
@@ -333,7 +333,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (all)")
     parser.add_argument("--only", default="", metavar="NAME", help="only vocabularies whose name contains NAME")
-    parser.add_argument("--rounds", type=int, default=3, help="processes for each number (3)")
+    parser.add_argument("--rounds", type=int, default=1, help="processes for each number (1)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
     if not SECTIONS.keys() >= set(options.sections):
