@@ -6,8 +6,9 @@ Every way runs in a process of its own, with the tokenizer of Qwen3 in the cache
 engine needs until it takes work; `wall` is from then until all shards are written. CPU is that of all processes, start
 included, which other work on the machine disturbs less than it does the clock; `CPU before` is the part of it that the same
 way takes for a document a file, which is paid once, however large the corpus is; `per core` is the rest of it divided by
-the rest of one process with all cores. Part of Ray's CPU is missing, whose processes are not its own. The run fails if a
-way gives other ids. Ray and datasets are in no extra, since they are large: `pip install datasets 'ray[data]' aiohttp`.
+the rest of one process with all cores. Part of Ray's CPU is missing, whose processes are not its own, so it has no such
+figure. The run fails if a way gives other ids. Ray and datasets are in no extra, since they are large:
+`pip install datasets 'ray[data]' aiohttp`.
 """
 
 from __future__ import annotations
@@ -229,7 +230,9 @@ def main() -> int:
             f"{options.megabytes / one['wall']:.0f}",
             f"{one['before']:.1f}",
             f"{one['cpu']:.1f}",
-            f"{(one['cpu'] - one['before']) / (base['cpu'] - base['before']):.2f}" if base else "",
+            f"{(one['cpu'] - one['before']) / (base['cpu'] - base['before']):.2f}"
+            if base and way != "Ray Data"
+            else "",
         )
         for (way, workers), one in median.items()
     ]
