@@ -6,7 +6,6 @@ import re
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
-from msgspec.structs import replace
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
@@ -22,7 +21,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
-from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ToolStyle
@@ -31,7 +30,6 @@ MAX_HELD = 1 << 15
 MAX_HEADER = 1024
 
 CUT_SHORT = "the answer ends inside a tool call"
-_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _BRACKET = re.compile(r"[\[{]").search
 
 
@@ -124,9 +122,7 @@ class JsonBlock(SteppedBlock):
         if self._state == "between" and held.strip() in ("", *self._style.tails):
             return [markup(held) if self._style.closes or held.strip() else plain(held, ANSWER)]
         if self._state == "object" and self._tagged and not self._begun and self._object.name:
-            out: list[Piece] = []
-            self._announce(self._object.name, out)  # cut short before its arguments
-            return [replace(out[0], source=held)]
+            return [self._named(self._object.name, held)]  # cut short before its arguments
         return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
     def copy(self) -> Self:
@@ -157,7 +153,7 @@ class JsonBlock(SteppedBlock):
                 end = self._hold(text, place, place + len(mark), out)
                 self._close(out)
                 return end
-        elif (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        elif (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold(text, place, end, out)
         char = text[place]
         if style.call_opens and not self._after_mark:
@@ -224,9 +220,7 @@ class JsonBlock(SteppedBlock):
         return end
 
     def _in_arguments(self, text: str, place: int, out: list[Piece]) -> int:
-        end = self._value.feed(text, place)
-        if end > place:
-            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
+        end = self._pass_json(self._value, text, place, out)
         if self._value.error is not None:
             self._break(self._value.error, out)
         elif self._value.done:
@@ -266,7 +260,7 @@ class JsonBlock(SteppedBlock):
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold(text, place, end, out)
         if self._in_list and text[place] in ",]":
             end = self._hold(text, place, place + 1, out)
@@ -338,14 +332,13 @@ class JsonBlock(SteppedBlock):
 
     def _announce(self, name: str, out: list[Piece]) -> None:
         """Give the name of a call."""
-        self.call += 1
         self._begun = True
-        out.append(Piece(self._undecided.take(), TOOL_CALL, "", name, self.call))
+        out.append(self._named(name, self._undecided.take()))
 
     def _complete(self, out: list[Piece]) -> None:
-        """Say that a call is whole."""
-        out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
-        self._state, self._after_mark = "between", False
+        """Say that a call is whole; the text before the next one has not come."""
+        self._end_call(out)
+        self._after_mark = False
 
     def _end_list(self, out: list[Piece]) -> None:
         """Go on after a list: with what is markup behind it, if there can be something."""

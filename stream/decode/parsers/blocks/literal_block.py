@@ -28,14 +28,13 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.decode.parsers.blocks.coercion import escaped_runs, quoted
 from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.literals import find_escape, json_of_escape, json_of_word, string_ends
-from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64
 """Brackets within brackets; a call that has more is malformed."""
 
-_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _ENDS_NAME = re.compile(r"[^\w.\-]").search
 _BEGINS_NAME = re.compile(r"[^\W\d]").match
 _NO_NAME = "0123456789.-"  # what consists of these is a number
@@ -118,7 +117,7 @@ class LiteralBlock(SteppedBlock):
     # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         style = self._style
         if style.lists and text[place] == "[" and not self._in_list:
@@ -161,7 +160,7 @@ class LiteralBlock(SteppedBlock):
     def _first(self, text: str, place: int, out: list[Piece]) -> int:
         """See whether this is a call: an argument with a name, or none at all."""
         style = self._style
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         rest = text[place:]
         if rest[0] != style.brackets[1]:
@@ -175,9 +174,8 @@ class LiteralBlock(SteppedBlock):
                     return self._wait(text, place)
                 if not key or key.end() > MAX_HEADER or not after.startswith(style.assigns):
                     return self._release(f"{self._name!r:.80} has an argument without a name", place, out)
-        self.call += 1
         self._stack = "a"
-        out.append(Piece(self._undecided.take(), TOOL_CALL, "", self._name, self.call))
+        out.append(self._named(self._name, self._undecided.take()))
         self._give("", "{", out)
         self._state, self._separates = "key", False
         return place
@@ -185,7 +183,7 @@ class LiteralBlock(SteppedBlock):
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         """Read the name of an argument, or the key of an object, or the end of either."""
         style = self._style
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         char = text[place]
         if char == self._closer():
@@ -210,7 +208,7 @@ class LiteralBlock(SteppedBlock):
         return place + self._give(key[0], quoted(key[0]), out)
 
     def _assigns(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         sign = self._style.assigns if self._stack == "a" else ":"
         if text[place] != sign:
@@ -219,7 +217,7 @@ class LiteralBlock(SteppedBlock):
         return place + self._give(sign, ": ", out)
 
     def _value(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         char = text[place]
         if self._stack[-1] in "[(":  # in a list, its end or a comma may come here
@@ -293,13 +291,13 @@ class LiteralBlock(SteppedBlock):
         """Go on after a value."""
         self._separates = True
         self._state = "value" if self._stack[-1] in "[(" else "key"
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             self._state = "after"
             return place + self._give(text[place:end], "", out)
         if text[place] not in "," + self._closer():
             return self._break(f"{text[place]!r} stands after a value", place, out)
         if text[place] == ",":  # one before the end says nothing
-            end = first_match(_OTHER_THAN_SPACE, text, place + 1)
+            end = first_match(OTHER_THAN_SPACE, text, place + 1)
             if end == len(text):
                 self._state = "after"
                 return self._wait(text, place)
@@ -309,7 +307,7 @@ class LiteralBlock(SteppedBlock):
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(_OTHER_THAN_SPACE, text, place)) > place:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         if self._in_list and text[place] in ",]":
             if text[place] == "]":
@@ -357,8 +355,7 @@ class LiteralBlock(SteppedBlock):
         if self._stack:
             self._state = "after"
         else:
-            out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
-            self._state = "between"
+            self._end_call(out)
         return place + 1
 
     def _end_list(self, text: str, place: int, out: list[Piece]) -> int:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, ClassVar, Literal
 
-from msgspec.structs import replace
-
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
@@ -31,7 +29,8 @@ from tokenweir.stream.decode.parsers.blocks.coercion import STRING, escaped, esc
 from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
-from tokenweir.stream.decode.parsers.blocks.tagged_calls import OTHER_THAN_SPACE, TaggedCalls
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
+from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
 from tokenweir.stream.decode.parsers.schemas import member
 
@@ -109,9 +108,7 @@ class ParameterBlock(TaggedCalls):
         if self._state == "text":
             return self._string(held)
         if self._state == "first":  # cut short before its parameters
-            out: list[Piece] = []
-            self._announce(out)
-            return [replace(out[0], source=held)]
+            return [self._named(self._name, held)]
         if self._state in ("between", "parameters") and not held.strip():
             return [markup(held)]
         return [Piece(held, ANSWER, held, malformed=self._reason if self._state == "broken" else CUT_SHORT)]
@@ -141,9 +138,7 @@ class ParameterBlock(TaggedCalls):
         return end
 
     def _in_object(self, text: str, place: int, out: list[Piece]) -> int:
-        end = self._json.feed(text, place)
-        if end > place:
-            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
+        end = self._pass_json(self._json, text, place, out)
         if self._json.error is not None:
             return self._break(self._json.error, end, out)
         if self._json.done:

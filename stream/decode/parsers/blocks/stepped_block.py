@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from tokenweir.stream.decode.parsers.base import ANSWER, MAX_PASSED, Passage, Piece, Saved, find_mark, markup
+from tokenweir.encode._core import JsonValue
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    MAX_PASSED,
+    TOOL_CALL,
+    Passage,
+    Piece,
+    Saved,
+    find_mark,
+    markup,
+)
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ToolStyle
+
+OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
+"""Finds what is no white space of JSON."""
 
 Step = Callable[[Any, str, int, list[Piece]], int]
 """A method that takes text from a place on, adds pieces to a list, and returns the place after what it took."""
@@ -111,6 +125,23 @@ class SteppedBlock(Saved):
             self._state = "done" if mark not in begins or mark in style.opens else "opened"
             return end
         return self._wait(text, end)
+
+    def _named(self, name: str, source: str) -> Piece:
+        """Count a call and give its name."""
+        self.call += 1
+        return Piece(source, TOOL_CALL, "", name, self.call)
+
+    def _pass_json(self, value: JsonValue, text: str, place: int, out: list[Piece]) -> int:
+        """Give what belongs to a JSON value as arguments; return the place after it."""
+        end = value.feed(text, place)
+        if end > place:
+            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
+        return end
+
+    def _end_call(self, out: list[Piece]) -> None:
+        """Say that a call is whole."""
+        out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
+        self._state = "between"
 
     def _close(self, out: list[Piece]) -> None:
         """Cut out the end of a block."""

@@ -20,11 +20,10 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
-from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
 
-OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _NAMING = ("name", "tail", "first")
 _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # of what may be a name
 
@@ -157,16 +156,14 @@ class TaggedCalls(SteppedBlock):
 
     def _announce(self, out: list[Piece]) -> None:
         """Give the name of a call."""
-        self.call += 1
         self._empty = True
-        out.append(Piece(self._undecided.take(), TOOL_CALL, "", self._name, self.call))
+        out.append(self._named(self._name, self._undecided.take()))
         self._state = "parameters"
 
     def _complete(self, text: str, out: list[Piece]) -> None:
         """Give the end of the arguments."""
         out.append(Piece(self._undecided.take(), TOOL_CALL, text, call=self.call))
-        out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
-        self._state = "between"
+        self._end_call(out)
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call. The block ends unless another call may begin in it."""

@@ -17,8 +17,8 @@ from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_
 from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
 
-_OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 _FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
 
 
@@ -83,7 +83,7 @@ class TypedLiteralBlock(LiteralBlock):
         """Tell whether a value ends before a comma, by what follows that; None if it is not known yet."""
         if self._stack[-1] == "[":
             return True
-        quote, partial = mark_at(text, first_match(_OTHER_THAN_SPACE, text, place), self._style.quotes)
+        quote, partial = mark_at(text, first_match(OTHER_THAN_SPACE, text, place), self._style.quotes)
         if quote or partial:
             return True if quote else None
         found = _FOLLOWS.match(text, place, place + MAX_HEADER)
