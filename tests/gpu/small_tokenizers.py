@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tokenweir.encode._core import byte_alphabet
-from tokenweir.encode.spec import BPE, ByteLevel, PreTokenizerSequence, Split, TokenizerSpec
+from tokenweir.encode.spec import BPE, ByteLevel, PreTokenizerSequence, SentencePiece, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 
 SPELLS = ByteLevel(add_prefix_space=False, use_regex=False)
 WORDS = ByteLevel(add_prefix_space=False)
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def random_merges(pick, letters, count):
@@ -40,6 +41,20 @@ def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
         ignore_merges=ignore_merges,
     )
     return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, **components))
+
+
+def of_pieces(algorithm, pieces, others, *, byte_fallback, **components):
+    """A tokenizer of a SentencePiece model: `<unk>`, others of a type each, and pieces with scores."""
+    others = {"<unk>": 2, **dict.fromkeys(BYTES if byte_fallback else [], 6), **others}
+    model = SentencePiece(
+        algorithm=algorithm,
+        pieces=[*others, *pieces],
+        scores=[*(0.0 for _ in others), *pieces.values()],
+        types=bytes([*others.values(), *(1 for _ in pieces)]),
+        unk_id=0,
+        byte_fallback=byte_fallback,
+    )
+    return Tokenizer.from_spec(TokenizerSpec(model=model, **components))
 
 
 def splits(*patterns):

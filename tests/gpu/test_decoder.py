@@ -10,7 +10,7 @@ import pytest
 from adversarial import strings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tokenizers import SPELLS, small
+from small_tokenizers import BYTES, SPELLS, small
 
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import TokenIdError, UnsupportedTokenizerError
@@ -80,7 +80,7 @@ def test_ids_of_the_device_come_back_as_texts(device):
     assert repr(found) == f"DeviceTexts(4 texts, {sum(len(t.encode()) for t in texts)} bytes, on {device.name})"
 
 
-FALLBACK = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "▁a", "é", "日本", "a▁b"]
+FALLBACK = ["<unk>", *BYTES, "▁", "▁a", "é", "日本", "a▁b"]
 SPACES = Replace(pattern=Pattern(String="▁"), content=" ")
 DECODERS = {
     "the first token": Metaspace(replacement="▁", prepend_scheme="always"),

@@ -10,6 +10,7 @@ import pytest
 from adversarial import strings
 from exact_batches import check, run
 from full_run import share
+from small_tokenizers import BYTES, of_pieces
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -20,7 +21,6 @@ from tokenweir.encode.spec import (
     Pattern,
     Prepend,
     Replace,
-    SentencePiece,
     SentencePieceNormalizer,
     TokenizerSpec,
     WhitespaceSplit,
@@ -43,7 +43,7 @@ COMPONENTS = {
 
 def of_merges(characters, merges=(), added=(), **components):
     """A tokenizer of these characters, of bytes, and of merges."""
-    tokens = dict.fromkeys(["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *characters, *map("".join, merges)])
+    tokens = dict.fromkeys(["<unk>", *BYTES, *characters, *map("".join, merges)])
     model = BPE(
         vocab={token: i for i, token in enumerate(tokens)},
         merges=list(merges),
@@ -128,21 +128,14 @@ def test_any_merges(mode_of, components):
 
 def of_scores(pieces, *, added=(), dummy=True, byte_fallback=True, **types):
     """A tokenizer of pieces with scores, and of others of a type each."""
-    others = {"<unk>": 2, **(dict.fromkeys((f"<0x{byte:02X}>" for byte in range(256)), 6) if byte_fallback else {})}
     names = {"user_defined": 4, "unused": 5}
-    others |= {piece: names[kind] for kind, found in types.items() for piece in found}
-    model = SentencePiece(
-        algorithm="BPE",
-        pieces=[*others, *pieces],
-        scores=[*(0.0 for _ in others), *pieces.values()],
-        types=bytes([*others.values(), *(1 for _ in pieces)]),
-        unk_id=0,
-        byte_fallback=byte_fallback,
-    )
+    others = {piece: names[kind] for kind, found in types.items() for piece in found}
     normalizer = SentencePieceNormalizer(
         add_dummy_prefix=dummy, remove_extra_whitespaces=False, user_defined=tuple(types.get("user_defined", ()))
     )
-    return Tokenizer.from_spec(TokenizerSpec(model=model, normalizer=normalizer, added_tokens=tuple(added)))
+    return of_pieces(
+        "BPE", pieces, others, byte_fallback=byte_fallback, normalizer=normalizer, added_tokens=tuple(added)
+    )
 
 
 @pytest.mark.parametrize("dummy", [True, False])

@@ -11,6 +11,7 @@ import pytest
 from adversarial import strings
 from exact_batches import check, run
 from full_run import share
+from small_tokenizers import BYTES, of_pieces
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.normalize import normalizer_core
@@ -22,7 +23,6 @@ from tokenweir.encode.spec import (
     Metaspace,
     Precompiled,
     PreTokenizerSequence,
-    SentencePiece,
     SentencePieceNormalizer,
     TokenizerSpec,
     Unigram,
@@ -35,7 +35,6 @@ from tokenweir.gpu.modes.unigram import UnigramMode
 SIGN = "it has a U+2581"
 ODD = "it has a character that normalizing makes several of, or may move"
 WORDS = PreTokenizerSequence((WhitespaceSplit(), Metaspace(replacement="▁", prepend_scheme="always")))
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def of_words(pieces, *, byte_fallback=False, added=(), **components):
@@ -48,17 +47,15 @@ def of_words(pieces, *, byte_fallback=False, added=(), **components):
 
 def of_texts(pieces, *, byte_fallback=False, added=(), user_defined=(), **rules):
     """SentencePiece's form: a text is a piece."""
-    others = {"<unk>": 2, **dict.fromkeys(BYTES if byte_fallback else [], 6), **dict.fromkeys(user_defined, 4)}
-    model = SentencePiece(
-        algorithm="Unigram",
-        pieces=[*others, *pieces],
-        scores=[*(0.0 for _ in others), *pieces.values()],
-        types=bytes([*others.values(), *(1 for _ in pieces)]),
-        unk_id=0,
-        byte_fallback=byte_fallback,
-    )
     normalizer = SentencePieceNormalizer(user_defined=tuple(user_defined), **rules)
-    return Tokenizer.from_spec(TokenizerSpec(model=model, normalizer=normalizer, added_tokens=tuple(added)))
+    return of_pieces(
+        "Unigram",
+        pieces,
+        dict.fromkeys(user_defined, 4),
+        byte_fallback=byte_fallback,
+        normalizer=normalizer,
+        added_tokens=tuple(added),
+    )
 
 
 FORMS = {
