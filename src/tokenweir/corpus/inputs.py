@@ -321,10 +321,16 @@ def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
 
 
 def _first_line(file: BinaryIO, part: Part) -> int:
-    """Go to the first line that begins in a part; where it begins."""
+    """Go to the first line that begins in a part, or behind the part if none does; where that is.
+
+    A line may be longer than many parts, each of which reads no more of it than its own bytes.
+    """
     if part.start > 0:
         file.seek(part.start - 1)
-        file.readline()
+        while (left := part.stop - file.tell()) > 0:
+            some = file.readline(min(left, BATCH_BYTES))
+            if not some or some.endswith(b"\n"):
+                break
     return file.tell()
 
 
