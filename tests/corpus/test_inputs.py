@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 
 import pytest
-from corpus_files import (
-    WRITE,
-    command,
-    write_lines,
-)
+from corpus_files import WRITE, command, write_lines
 
 from tokenweir import CorpusError
 from tokenweir.corpus import inputs
@@ -46,6 +43,12 @@ def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
     with pytest.raises(CorpusError, match=words):
         run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
     assert command(path, "-o", tmp_path / "out", "--workers", 1).exit_code == 1
+
+
+def test_a_pipe_is_refused(tok, tmp_path):
+    os.mkfifo(tmp_path / "a.txt")
+    with pytest.raises(CorpusError, match=r"a\.txt: is no file on a disk, which can be read in parts$"):
+        run([tmp_path / "a.txt"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
 
 
 def test_a_column_that_is_there_twice(tok, tmp_path):

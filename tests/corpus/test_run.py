@@ -11,14 +11,7 @@ import sys
 import time
 
 import pytest
-from corpus_files import (
-    READ,
-    command,
-    content,
-    write_jsonl,
-    write_lines,
-    write_parquet,
-)
+from corpus_files import READ, command, content, write_jsonl, write_lines, write_parquet
 from full_run import FULL, share
 
 from tokenweir import CorpusError, Tokenizer
