@@ -43,7 +43,9 @@ def test_what_is_looked_at_again_with_each_text_is_short(style, begins, goes_on)
 
 
 @pytest.mark.parametrize("thinking", [None, "think"])
-@pytest.mark.parametrize("unit", [">", "<tool_call>x", 'So. <tool_call>{"name": "f", "arguments": {"a": "é>"}}</tool_call>'])
+@pytest.mark.parametrize(
+    "unit", [">", "<tool_call>x", 'So. <tool_call>{"name": "f", "arguments": {"a": "é>"}}</tool_call>']
+)
 def test_a_long_text_is_split_as_in_parts(thinking, unit):
     styles = Styles(thinking and STYLES[thinking], TOOL_STYLES["hermes"])
     text = unit * (3 * MAX_AT_ONCE // len(unit))
