@@ -99,7 +99,7 @@ class LiteralBlock(SteppedBlock):
         self._in_list = False
         self._name = ""
         self._stack = ""  # the brackets that are open, the arguments' own as `a`
-        self._quote = ""  # that ends the string
+        self._quote = ""  # what ends the string
         self._is_key = False  # the string is a key
         self._word = ""
 
