@@ -5,8 +5,7 @@ for the files it was made from, each known by path, size, times and inode, and f
 stale or another user's is passed over and made again, so the cache only saves time. Nothing locks: a file appears whole,
 by renaming, and whoever comes last wins.
 
-Kept are byte-level and character BPE, the models that take long to build, from files of half a megabyte and more. GGUF
-files are left out: their specs have merges as the file writes them, in one string each, which the tables do not tell.
+Kept are byte-level and character BPE, the models that take long to build, from files of half a megabyte and more.
 """
 
 from __future__ import annotations
@@ -223,7 +222,7 @@ class Entry:
 
     def _worth_keeping(self) -> bool:
         states = [source.state for source in self.sources if source.state is not None]
-        if sum(size for size, *_ in states) < MIN_BYTES or gguf.is_gguf(Path(self.sources[0].path)):
+        if sum(size for size, *_ in states) < MIN_BYTES:
             return False
         return all(max(changed, any_change) < self._started - MIN_AGE_NS for _, changed, any_change, *_ in states)
 

@@ -55,7 +55,6 @@ _EXAMPLE_TOOLS = (
     },
 )
 
-
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
 

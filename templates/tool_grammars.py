@@ -108,6 +108,8 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         key_closes: The texts after it, each with what says of what type the value is.
         type_tags: Two texts round the type that may stand between a key and its value, or none.
         value_opens: The text before a value; empty if the key's end is.
+        joins: What stands between a parameter's name and its value where a model leaves out the tags between them, as in
+            `<arg_key>KEY=VALUE</arg_value>`; empty if none does.
         value_closes: The text after a value; `{}` in it stands for the parameter's name.
         value_stops: Texts that end a value as well, for models that forget the closing tag: a line end, and behind it what
             follows the value.
@@ -131,6 +133,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     key_closes: tuple[tuple[str, ValueKind], ...]
     type_tags: tuple[str, ...] = ()
     value_opens: str = ""
+    joins: str = ""
     value_closes: str
     value_stops: tuple[str, ...] = ()
     verbatim: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from anyio import to_thread
 from msgspec.structs import replace
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -164,10 +165,7 @@ def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: Ou
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(
-            f"tokenizer is a {type(tokenizer).__name__}, not a Tokenizer such as Tokenizer.from_file() gives"
-        )
+    check_tokenizer(tokenizer)
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
     for name in options.keys() - OutputOptions.__optional_keys__:
