@@ -141,6 +141,14 @@ def test_options_that_do_not_go_together(tmp_path):
         assert words in found.output
 
 
+def test_a_tokenizer_without_an_end_token_cannot_add_it(tmp_path):
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}')
+    path = write_lines(tmp_path / "a.txt", ["a"])
+    found = command(path, "-o", tmp_path / "out", "--add-eos", "--tokenizer", tmp_path)
+    assert found.exit_code == 2
+    assert "--add-eos: this tokenizer has no end token" in found.output
+
+
 def test_rate_and_time_left():
     progress = Progress(done=30_000_000, total=90_000_000, resumed=10_000_000, documents=7, tokens=1234, shards=3)
     assert describe(progress, 4.0) == " 33%  30 of 90 MB  1,234 tokens  5.0 MB/s  0:00:12 left"
