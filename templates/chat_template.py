@@ -272,6 +272,8 @@ class ChatTemplate:
                 f"{self._compiled.filename} has no {{% generation %}}, which says what a model generates"
             )
         field = "content" if continue_final_message is True else continue_final_message or None
+        if not isinstance(field, str | None):
+            raise TemplateError(f"continue_final_message is a {type(field).__name__}, not a bool or a field's name")
         if add_generation_prompt is None:
             add_generation_prompt = field is None
 
@@ -294,7 +296,7 @@ class ChatTemplate:
             "tools": read_tools(tools, read),
             "documents": read_mappings(documents, "documents", read),
         }
-        trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}
+        trusted = {"add_generation_prompt": bool(add_generation_prompt), "strftime_now": self._clock().strftime}
 
         def prompt(text: str, guarded: tuple[int, ...] = ()) -> Prompt:
             generated = self._compiled.generated(text, conversation, untrusted | trusted) if find_generated else ()

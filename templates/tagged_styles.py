@@ -42,6 +42,8 @@ TAGGED_STYLES: tuple[ParameterStyle, ...] = (
             *((f'" type="{kind}"<|sep|>', "json") for kind in _KIMI_TYPES),
         ),
         value_closes="<|close|>argument<|sep|>",
+        object_opens='<|open|>json type="object"<|sep|>',
+        tails=("<|close|>json<|sep|>",),
         entities=True,
         tokens=("<|open|>", "<|close|>", "<|sep|>"),
     ),

@@ -185,6 +185,8 @@ async def prompt_of(
     """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
     if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+    if taken := _ARGUMENTS & (template_kwargs or {}).keys():
+        raise TemplateError(f"template_kwargs has {', '.join(sorted(taken))}: not among the template's own variables")
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
     short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
@@ -196,6 +198,10 @@ async def prompt_of(
     prompt.check(tokenizer)
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
     return ids
+
+
+_ARGUMENTS = {"self", "messages", "tools"}
+"""Arguments of `ChatTemplate.render` that a prompt is given anyway."""
 
 
 def _length(message: Mapping[str, Any]) -> int:

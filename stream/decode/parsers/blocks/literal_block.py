@@ -110,8 +110,7 @@ class LiteralBlock(SteppedBlock):
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could end the call."""
-        held = self.held
-        if not held:
+        if not (held := self.held):
             return []
         if self._state == "broken":
             return [Piece(held, ANSWER, held, malformed=self._reason)]
@@ -150,14 +149,13 @@ class LiteralBlock(SteppedBlock):
         return self._hold_back(text, place, place + len(mark))
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
-        found = _ENDS_NAME(text, place)
-        end = found.start() if found else len(text)
+        end = first_match(_ENDS_NAME, text, place)
         if end - place > (room := MAX_HEADER - len(self._name)):
             end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
         self._hold_back(text, place, end)
-        if found is None:
+        if end == len(text):
             return end
         if text[end] != self._style.brackets[0] or not self._name.strip(_NO_NAME):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
@@ -275,14 +273,13 @@ class LiteralBlock(SteppedBlock):
         return self._give(self._quote, '"', out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
-        found = _ENDS_WORD(text, place)
-        end = found.start() if found else len(text)
+        end = first_match(_ENDS_WORD, text, place)
         if end - place > (room := MAX_HEADER - len(self._word)):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
         self._hold_back(text, place, end)
-        if found is None:
+        if end == len(text):
             return end
         if (value := self._meant(self._word)) is None:
             return self._break(f"{self._word!r:.80} is no value", end, out)
@@ -374,8 +371,7 @@ class LiteralBlock(SteppedBlock):
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call."""
-        held = self._undecided.take()
-        if held:
+        if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
         goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
         self._state, self._reason = "broken" if goes_on else "done", reason

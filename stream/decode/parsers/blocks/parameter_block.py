@@ -126,9 +126,11 @@ class ParameterBlock(TaggedCalls):
             out.append(Piece(self._undecided.take(), TOOL_CALL, "", call=self.call))
             self._state, self._json = "object", JsonValue()
             return place
-        if not mark:
+        if not mark or (mark == style.object_opens and not self._empty):
             return self._break(f"{text[place]!r} stands where a parameter should", place, out)
         end = self._hold_back(text, place, place + len(mark))
+        if mark == style.object_opens:
+            return end
         if mark == style.key_opens:
             self._state, self._key = "key", ""
             return end

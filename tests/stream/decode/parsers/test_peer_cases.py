@@ -147,6 +147,7 @@ CASES = [
     ("think", "glm", True, "Hm.</think>\nNow.\n" + glm("look", ("at", "Bern")), "Hm.", "Now.", [LOOK]),
     ("think", "glm", True, glm("look", ("at", "Bern")) + "\nDone.", "", "Done.", [LOOK]),
     ("think", "glm", True, "Hm.</think>" + glm("now", between=""), "Hm.", "", [("now", {})]),
+    ("kimi-k3", "kimi-k3", False, xtml(("now", [])).replace("<|close|>call", '<|open|>json type="object"<|sep|>{"of": [3, "<|close|>json"]}\n<|close|>json<|sep|><|close|>call'), "", "", [("now", {"of": [3, "<|close|>json"]})]),
     ("think", "glm", False, glm("count", ("of", "3"), between="") + glm("now", between=""), "", "", [COUNT, ("now", {})]),
     ("think", "glm", True, "x</think>" + glm("look", ("at", "</think> <tool_call>")), "x", "", [("look", {"at": "</think> <tool_call>"})]),
     ("think", "glm", False, glm("plan", ("steps", '["上", "b"]'), between=""), "", "", [("plan", {"steps": ["上", "b"]})]),
