@@ -15,7 +15,9 @@ import json
 import os
 import time
 
-from serve import RATE, WARM_UP, Client, Load, handshake, masked, number_from, post, running
+from serve import WARM_UP, number_from, running
+from serving.clients import Client, Load, handshake, masked, post
+from serving.servers import RATE
 from shared.report import machine, publish, table
 
 CLIENTS = 20

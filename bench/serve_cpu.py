@@ -85,7 +85,9 @@ CLOCK = Clock()
 if "--be" in sys.argv:
     time.monotonic, time.thread_time = CLOCK, CLOCK.worked  # before the packages take them
 
-from serve import DELTA, RATE, SERVERS, TOKEN, WARM_UP, Load, StepEngine, handshake, masked
+from serve import WARM_UP
+from serving.clients import DELTA, Load, handshake, masked
+from serving.servers import RATE, SERVERS, TOKEN, StepEngine
 from shared.report import machine, publish, table
 
 

@@ -22,6 +22,13 @@ def check_byte_fallback(mode: str) -> None:
         raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")
 
 
+def check_tokenizer(tokenizer: object) -> None:
+    """Refuse what is no tokenizer."""
+    if not hasattr(tokenizer, "token_table"):
+        kind = type(tokenizer).__name__
+        raise TypeError(f"tokenizer is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")
+
+
 class DecodeStream(_core.DecodeStream):
     """Decode ids one by one; every returned piece is final.
 
@@ -55,6 +62,7 @@ class DecodeStream(_core.DecodeStream):
         skip_special_tokens: bool = True,
         byte_fallback: ByteFallback = "eager",
     ) -> None:
+        check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
         super().__init__(tokenizer.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")
         self._given = tokenizer, skip_special_tokens, byte_fallback

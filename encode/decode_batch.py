@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -29,6 +29,7 @@ class DecodeBatch(_core.DecodeBatch):
     def __init__(
         self, tokenizer: Tokenizer, *, skip_special_tokens: bool = True, byte_fallback: ByteFallback = "eager"
     ) -> None:
+        check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
         super().__init__(tokenizer.token_table, skip_special_tokens, byte_fallback == "huggingface")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypedDict
 
 
@@ -32,3 +33,12 @@ class EncodeOptions(AffixOptions, total=False):
     """
 
     parse_special: bool
+
+
+def check_options(given: Iterable[str], known: frozenset[str], what: str) -> None:
+    """Refuse an option that does not exist; the message names those of `what`."""
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"unexpected keyword argument {name!r}: the options of {what} are {', '.join(sorted(known))}"
+            )

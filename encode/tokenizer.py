@@ -29,7 +29,7 @@ from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
-from tokenweir.encode.options import AffixOptions, EncodeOptions
+from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.text_chunks import TextChunk
@@ -456,11 +456,13 @@ class Tokenizer:
 
     def affixes(self, **options: Unpack[AffixOptions]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The ids that go before and after those of every text; for encoders other than this one."""
+        check_options(options, AffixOptions.__optional_keys__, "encoding")
         return self._affixes.ids(**options)
 
     def _given(
         self, *, parse_special: bool = True, **options: Unpack[AffixOptions]
     ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
+        check_options(options, EncodeOptions.__optional_keys__, "encoding")
         return bool(parse_special), *self._affixes.ids(**options)
 
     # -- decoding ------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tokenweir.encode._core import DeviceContents
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import TokenIdError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -79,6 +80,7 @@ class GpuDecoder:
             UnsupportedTokenizerError: Its decoder does more than that; the message says what.
 
         """
+        check_tokenizer(tokenizer)
         try:
             found = DeviceContents(tokenizer.token_table, skip_special_tokens)
         except UnsupportedTokenizerError as error:
@@ -97,12 +99,13 @@ class GpuDecoder:
 
         Raises:
             TokenIdError: For an id outside the vocabulary; the message says which, and in which row.
-            ValueError: The offsets of rows on the host are no offsets, or there are more than `MAX_IDS` ids.
+            ValueError: The rows lie on another device; the offsets of rows on the host are no offsets; or there are more
+                than `MAX_IDS` ids.
             DeviceError: The device failed or has too little memory.
 
         """
         with self.device.use():
-            ids, offsets = self._on_device(rows) if isinstance(rows, Ragged) else (rows.ids, rows.offsets)
+            ids, offsets = self._to_device(rows) if isinstance(rows, Ragged) else self._checked(rows)
             n, n_texts = int(ids.size), int(offsets.size) - 1
             if n > MAX_IDS:
                 raise ValueError(f"a batch of {n} ids; up to {MAX_IDS} are possible")
@@ -132,7 +135,12 @@ class GpuDecoder:
             )
             return DeviceTexts(out, out_offsets, self.device)
 
-    def _on_device(self, rows: Ragged) -> tuple[Any, Any]:
+    def _checked(self, rows: DeviceRagged) -> tuple[Any, Any]:
+        if not (self.device.holds(rows.ids) and self.device.holds(rows.offsets)):
+            raise ValueError(f"the rows lie on another device than this decoder's, {self.device.name}: use to_host()")
+        return rows.ids, rows.offsets
+
+    def _to_device(self, rows: Ragged) -> tuple[Any, Any]:
         offsets = np.ascontiguousarray(rows.offsets, np.int64)
         if not offsets.size or offsets[0] < 0 or offsets[-1] > len(rows.ids) or (np.diff(offsets) < 0).any():
             raise ValueError(f"offsets that do not ascend from 0 to {len(rows.ids)}")

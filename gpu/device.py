@@ -67,6 +67,10 @@ class Device(Protocol):
         """A copy of an array that another device of this kind has finished; waits for it."""
         ...
 
+    def holds(self, array: Any) -> bool:
+        """Whether an array of a device of this kind is this one's."""
+        ...
+
     def reads(self, kind: int, number: int) -> bool:
         """Whether kernels can read the memory of a device, given by its type and number in Arrow's device interface."""
         ...
@@ -203,6 +207,10 @@ class CupyDevice:
         copy = array.copy()  # which CuPy makes on the current device, wherever the array is
         self.synchronize()
         return copy
+
+    def holds(self, array: Any) -> bool:
+        """See `Device`."""
+        return bool(array.device.id == self._number)
 
     def reads(self, kind: int, number: int) -> bool:
         """See `Device`: its own memory, and that which CUDA moves to where it is read."""

@@ -14,8 +14,13 @@ def iterates_over_content(tree: nodes.Template) -> bool:
 
 
 def takes_argument_text(tree: nodes.Template) -> bool:
-    """Whether the template takes a tool call's arguments as JSON text: it tests for a string, or writes them out bare."""
+    """Whether the template takes a tool call's arguments as JSON text: it tests for a string, or writes them out bare.
+
+    One that writes an object's members one by one does better with the object, whatever else it takes.
+    """
     arguments = _Values(tree, "arguments")
+    if any(arguments.includes(_owner(loop.iter)) for loop in tree.find_all(nodes.For)):
+        return False
     return (
         any(test.name == "string" and arguments.includes(test.node) for test in tree.find_all(nodes.Test))
         or any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
@@ -37,6 +42,18 @@ def branches(tree: Iterable[nodes.Node]) -> tuple[int, int]:
     """How many conditional statements and how many names there are among a template's nodes."""
     found = list(tree)
     return sum(isinstance(n, nodes.If) for n in found), len({n.name for n in found if isinstance(n, nodes.Name)})
+
+
+def _owner(members: nodes.Node) -> nodes.Node | None:
+    """The object whose members an expression gives one by one."""
+    match members:
+        case (
+            nodes.Call(node=nodes.Getattr(node=owner, attr="items"))
+            | nodes.Filter(name="items" | "dictsort", node=owner)
+        ):
+            return owner
+        case _:
+            return None
 
 
 _ROUNDS = 8  # of following names to other names; two find all in templates of real models

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.compiled_template import CompiledTemplate
@@ -54,7 +55,6 @@ _EXAMPLE_TOOLS = (
         },
     },
 )
-
 
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
@@ -189,6 +189,7 @@ class ChatTemplate:
             TemplateError: The tokenizer came without such a template, or it is not valid.
 
         """
+        check_tokenizer(tokenizer)
         source = _choose(tokenizer.spec.chat_templates, name, "the tokenizer")
         options.setdefault("special_tokens", tokenizer.spec.special_roles)
         options.setdefault("control_tokens", tokenizer.control_texts)
@@ -271,6 +272,8 @@ class ChatTemplate:
                 f"{self._compiled.filename} has no {{% generation %}}, which says what a model generates"
             )
         field = "content" if continue_final_message is True else continue_final_message or None
+        if not isinstance(field, str | None):
+            raise TemplateError(f"continue_final_message is a {type(field).__name__}, not a bool or a field's name")
         if add_generation_prompt is None:
             add_generation_prompt = field is None
 
@@ -293,7 +296,7 @@ class ChatTemplate:
             "tools": read_tools(tools, read),
             "documents": read_mappings(documents, "documents", read),
         }
-        trusted = {"add_generation_prompt": add_generation_prompt, "strftime_now": self._clock().strftime}
+        trusted = {"add_generation_prompt": bool(add_generation_prompt), "strftime_now": self._clock().strftime}
 
         def prompt(text: str, guarded: tuple[int, ...] = ()) -> Prompt:
             generated = self._compiled.generated(text, conversation, untrusted | trusted) if find_generated else ()

@@ -42,6 +42,8 @@ TAGGED_STYLES: tuple[ParameterStyle, ...] = (
             *((f'" type="{kind}"<|sep|>', "json") for kind in _KIMI_TYPES),
         ),
         value_closes="<|close|>argument<|sep|>",
+        object_opens='<|open|>json type="object"<|sep|>',
+        tails=("<|close|>json<|sep|>",),
         entities=True,
         tokens=("<|open|>", "<|close|>", "<|sep|>"),
     ),
@@ -172,13 +174,15 @@ TAGGED_STYLES: tuple[ParameterStyle, ...] = (
         tokens=("<tool_calls>", "<arg_key>"),
         shows=("<tool_calls>", "<arg_key>"),
     ),
-    # GLM 5.3 Flash also writes the arguments as one object behind the name and `>` (SGLang's glm53_flash_detector.py).
+    # GLM 5.3 Flash also writes the arguments as one object behind the name and `>`, or leaves out the tags between a name and
+    # its value (SGLang's glm53_flash_detector.py).
     keys_and_values(
         "glm",
         "<tool_call>",
         "</tool_call>",
         name_ends=(">",),
         name_stops=("\n", "<arg_key>", "</tool_call>"),
+        joins="=",
         tokens=("<tool_call>", "<arg_key>"),
         shows=("<tool_call>", "<arg_key>"),
     ),

@@ -108,10 +108,14 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         key_closes: The texts after it, each with what says of what type the value is.
         type_tags: Two texts round the type that may stand between a key and its value, or none.
         value_opens: The text before a value; empty if the key's end is.
+        joins: What stands between a parameter's name and its value where a model leaves out the tags between them, as in
+            `<arg_key>KEY=VALUE</arg_value>`; empty if none does.
         value_closes: The text after a value; `{}` in it stands for the parameter's name.
         value_stops: Texts that end a value as well, for models that forget the closing tag: a line end, and behind it what
             follows the value.
         verbatim: Two texts that may stand round a value in which `value_closes` is nothing but text, or none.
+        object_opens: The text that may stand before all arguments as one JSON object, where `tails` has the one after it;
+            empty if none does. The object may stand alone in any style.
         nests: The text before the tags within a value: `<KEY>` begins a member of an object that `</KEY>` ends, and
             `<item>` an element of an array. Empty if values have no tags of their own.
         trims: A line end at the beginning of a value and one at its end are no part of it.
@@ -131,9 +135,11 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     key_closes: tuple[tuple[str, ValueKind], ...]
     type_tags: tuple[str, ...] = ()
     value_opens: str = ""
+    joins: str = ""
     value_closes: str
     value_stops: tuple[str, ...] = ()
     verbatim: tuple[str, ...] = ()
+    object_opens: str = ""
     nests: str = ""
     trims: bool = False
     entities: bool = False
@@ -142,7 +148,7 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
         keys = (self.key_opens, *(text for text, _ in self.key_closes))
-        values = (*self.type_tags, self.value_opens, self.value_closes, *self.verbatim, self.nests)
+        values = (*self.type_tags, self.value_opens, self.value_closes, *self.verbatim, self.object_opens, self.nests)
         return (*super().marks, *self.leads, *self.name_ends, self.name_tail, *keys, *values)
 
     def __post_init__(self) -> None:

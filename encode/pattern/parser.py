@@ -40,8 +40,8 @@ class Look:
     """A condition on the next symbol, which is not consumed.
 
     Attributes:
-        members: It holds before these characters,
-        at_end: and, if set, at the end of the text.
+        members: The characters before which it holds.
+        at_end: Whether it also holds at the end of the text.
 
     """
 
@@ -54,8 +54,8 @@ class Behind:
     """A condition on the character before.
 
     Attributes:
-        members: It holds after these characters,
-        at_start: and, if set, at the start of the text.
+        members: The characters after which it holds.
+        at_start: Whether it also holds at the start of the text.
 
     """
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError, StateError
+from tokenweir.encode.options import check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner
 from tokenweir.stream.decode.chunk import Ids, id_list, to_id
@@ -65,6 +66,7 @@ class ChatDecoder:
             ValueError: Any other option that cannot be; the message names it and its value.
 
         """
+        check_options(options, DecoderOptions.__optional_keys__, "a decoder")
         self._tokenizer = tokenizer
         self._options = options
         self._settings = settings_of(tokenizer, **options)

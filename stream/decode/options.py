@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 import msgspec
 from msgspec import Struct, structs
 
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
@@ -165,6 +165,7 @@ def settings_of(
         ValueError: An option cannot be; the message names it and its value.
 
     """
+    check_tokenizer(tokenizer)
     stop_channels(stop_scope)
     check_counts(min_tokens, max_tokens, thinking_budget)
     check_byte_fallback(byte_fallback)

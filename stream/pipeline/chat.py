@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from anyio import to_thread
 from msgspec.structs import replace
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -164,10 +165,7 @@ def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: Ou
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(
-            f"tokenizer is a {type(tokenizer).__name__}, not a Tokenizer such as Tokenizer.from_file() gives"
-        )
+    check_tokenizer(tokenizer)
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
     for name in options.keys() - OutputOptions.__optional_keys__:
@@ -187,6 +185,8 @@ async def prompt_of(
     """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
     if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+    if taken := _ARGUMENTS & (template_kwargs or {}).keys():
+        raise TemplateError(f"template_kwargs has {', '.join(sorted(taken))}: not among the template's own variables")
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
     short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
@@ -198,6 +198,10 @@ async def prompt_of(
     prompt.check(tokenizer)
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
     return ids
+
+
+_ARGUMENTS = {"self", "messages", "tools"}
+"""Arguments of `ChatTemplate.render` that a prompt is given anyway."""
 
 
 def _length(message: Mapping[str, Any]) -> int:

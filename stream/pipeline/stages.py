@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 
 from tokenweir.encode import _core
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -78,6 +78,7 @@ def detokenize(
         tool_style: Likewise those of this style of tool calls, for `split_tool_calls`.
 
     """
+    check_tokenizer(tokenizer)
     check_byte_fallback(byte_fallback)
     shown: dict[int, str] = {}
     if skip_special_tokens:

@@ -22,6 +22,7 @@ MODELS = {
     "merges": "tokenizers/llama-3.1/tokenizer.json",
     "characters": "tokenizers/gemma/tokenizer.json",
     "tekken": "tokenizers/mistral-common/tekken_240911.json",
+    "gguf": "tokenizers/gguf/ggml-vocab-llama-bpe.gguf",
 }
 
 

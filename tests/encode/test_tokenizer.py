@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import DecodeStream
+from tokenweir.encode.decode_batch import DecodeBatch
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.spec import AddedToken, ByteLevel, RankBPE, SpecialTokenIds, TemplateProcessing, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
@@ -488,6 +489,8 @@ def test_lists_of_tokens_and_ids(tok):
         (lambda tok: DecodeStream(tok).step(None), "'NoneType' object cannot be interpreted as an integer"),
         (lambda tok: DecodeStream(tok).feed(None), "'NoneType' object is not iterable"),
         (lambda tok: DecodeStream(tok, prompt_ids=None), "'NoneType' object is not iterable"),
+        (lambda tok: DecodeStream("path"), "tokenizer is a str, not a Tokenizer such as Tokenizer.from_file() gives"),
+        (lambda tok: DecodeBatch(None), "tokenizer is a NoneType, not a Tokenizer such as Tokenizer.from_file() gives"),
         (lambda tok: tok.count(None), "text must be str, not NoneType"),
         (lambda tok: tok.encode_batch("text"), "texts must be several texts, not one str: write encode_batch([text])"),
         (lambda tok: tok.encode_batch(None), "texts must be several texts, not NoneType"),
@@ -545,5 +548,13 @@ def test_options_are_truth_values(tok):
 
 
 def test_an_option_that_does_not_exist(tok):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'special'"):
-        tok.encode("text", special=True)
+    plain = "add_bos, add_eos, add_special_tokens"
+    for call, names in (
+        (tok.encode, f"{plain}, parse_special"),
+        (tok.count, f"{plain}, parse_special"),
+        (lambda text, **options: tok.encode_batch([text], **options), f"{plain}, parse_special"),
+        (lambda text, **options: tok.affixes(**options), plain),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call("text", special=True)
+        assert str(caught.value) == f"unexpected keyword argument 'special': the options of encoding are {names}"

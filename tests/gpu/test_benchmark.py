@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,15 @@ def test_every_section_has_its_place_on_the_page():
     page = (ROOT / "bench" / "RESULTS.md").read_text()
     for section in bench("--list").stdout.split():
         assert page.count(f"<!-- gpu-{section}:begin -->") == page.count(f"<!-- gpu-{section}:end -->") == 1
+
+
+def test_what_is_no_python_3_12_is_named():
+    pack = [str(ROOT / "scripts" / "gpu_day"), "pack"]
+    run = subprocess.run(pack, env=os.environ | {"PYTHON3_12": "false"}, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (
+        1,
+        "scripts/gpu_day needs a Python 3.12, and false is none: name one by PYTHON3_12\n",
+    )
 
 
 def test_an_unknown_section_is_named():

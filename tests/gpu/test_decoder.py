@@ -161,6 +161,20 @@ def test_rows_of_a_part_of_an_array(device):
     assert GpuDecoder(small(), device=device).decode_batch(rows).to_host() == ["CD", "", "EFG"]
 
 
+def test_rows_of_another_device(device_of, request):
+    here, other = (device_of(number=number) for number in range(2))
+    rows = GpuEncoder(small(), device=other).encode_batch(["ab", "c"])
+    if request.node.callspec.params["device_of"] == "cuda" and here.holds(rows.ids):
+        pytest.skip("both are one GPU")
+    assert GpuDecoder(small(), device=other).decode_batch(rows).to_host() == ["ab", "c"]
+    decoder = GpuDecoder(small(), device=here)
+    with pytest.raises(
+        ValueError, match=f"^the rows lie on another device than this decoder's, {here.name}: use to_host"
+    ):
+        decoder.decode_batch(rows)
+    assert decoder.decode_batch(rows.to_host()).to_host() == ["ab", "c"]
+
+
 @pytest.mark.parametrize("rows", [[], [[]], [[], []]])
 def test_nothing_to_decode(device, rows):
     assert check(small(), device, rows).bytes.size == 0
@@ -201,5 +215,17 @@ def test_a_batch_takes_few_launches_and_one_wait(device):
     calls.clear()
     decoder.decode_batch(rows)
     assert calls == [
-        *("use", "zeros", "words", "words", "find_contents", "count_bytes", "to_host", "empty", "write_texts"),
+        *(
+            "use",
+            "holds",
+            "holds",
+            "zeros",
+            "words",
+            "words",
+            "find_contents",
+            "count_bytes",
+            "to_host",
+            "empty",
+            "write_texts",
+        ),
     ]

@@ -234,6 +234,11 @@ def test_templates_that_loop_over_another_content_get_one_string(written):
         ("{{ '' ~ c['arguments'] }}", '{"a":"\\u00e9"}'),
         ("{{ c.arguments }}", '{"a":"\\u00e9"}'),
         ("{% if c.arguments is string %}text{% else %}object{% endif %}", "text"),
+        # One that writes the members one by one gets the object, whatever else it takes.
+        (
+            "{% if c.arguments is string %}x{% else %}{% for k, v in c.arguments.items() %}{{ v }}{% endfor %}{% endif %}",
+            "é",
+        ),
     ],
 )
 def test_arguments_given_as_json_text(source, text):
@@ -349,6 +354,7 @@ def test_the_tag_in_a_message_does_no_harm():
         ("{% for p in messages[0].content %}{% endfor %}", {"content": [{"x": 1}]}, True, "has no text"),
         ("{{ messages[0].content[:3] }}", {"content": "abcdef"}, True, "does not render the whole of the last message"),
         ("content", {"content": "abcdef"}, True, "does not render the whole of the last message"),
+        (CHATML, {"content": "x"}, ["content"], "continue_final_message is a list, not a bool or a field's name"),
     ],
 )
 def test_continuations_that_are_refused(source, last, field, message):

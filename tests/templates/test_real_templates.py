@@ -212,32 +212,20 @@ def test_renders_as_transformers(source, oracle):
     assert rendered >= 12
 
 
-def test_how_many_conversations_render(data, template_paths):
-    """Most do; the others are refused by the templates themselves (no system role, tools wanted...)."""
-    rendered = 0
-    for path in template_paths:
-        template = our_template(data(path).read_text("utf-8"), False)
-        for messages, variables in CONVERSATIONS.values():
-            with suppress(TemplateError):
-                template.render(messages, **variables)
-                rendered += 1
-    print(f"{rendered} of {len(template_paths) * len(CONVERSATIONS)} conversations render")  # noqa: T201
-    assert rendered >= 1400
-
-
 def test_arguments_as_text(source, oracle):
     """A client's JSON text becomes an object, except for templates that take text."""
     arguments = {"città": "Bern < Zürich", "n": 1}
     template = our_template(source, True)
-    try:
-        ours = template.render(calling(json.dumps(arguments)), tools=TOOLS).text
-    except TemplateError:
-        return  # the template has no calls
     expected = []
     for given in (arguments, json.dumps(arguments)):
         with suppress(JinjaError, TypeError, AttributeError):
             expected.append(oracle(source, calling(given), {"tools": TOOLS}))
-    assert ours in expected
+    try:
+        ours = template.render(calling(json.dumps(arguments)), tools=TOOLS).text
+    except TemplateError:
+        assert expected == []  # the template has no calls
+    else:
+        assert ours in expected
 
 
 def test_content_parts(source, oracle):

@@ -1,6 +1,7 @@
 // A growing array of numbers that does not clear what it will overwrite. A large one has pages of its own where the system
 // can move them: it grows without the memory of the old and the new one at once, costs what has been written and not its
-// room, and is given back whole. `realloc` does so too, but not once a process has freed large buffers.
+// room, and is given back whole. `realloc` does so too, but not once a process has freed large buffers. From some megabytes
+// on these are huge pages, where the system has them: one costs a quarter of the small ones in its place.
 #pragma once
 
 #include <algorithm>
@@ -56,11 +57,13 @@ class GrowingBuffer {
 
  private:
   static constexpr size_t kOwnPages = 1 << 20;  // bytes that are worth a call of the system
+  static constexpr size_t kHugePage = 1 << 21;
 
   void grow(size_t n) {
-    const size_t capacity = std::max<size_t>(capacity_ * 2, size_ + n + 256);
-    items_ = static_cast<T*>(resize(items_, capacity_ * sizeof(T), capacity * sizeof(T)));
-    capacity_ = capacity;
+    size_t bytes = std::max<size_t>(capacity_ * 2, size_ + n + 256) * sizeof(T);
+    if (bytes >= 2 * kHugePage) bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    items_ = static_cast<T*>(resize(items_, capacity_ * sizeof(T), bytes));
+    capacity_ = bytes / sizeof(T);
   }
 
   // The memory with `to` bytes, more than the `from` that it has, perhaps elsewhere. 0 of either: there is none.
@@ -75,6 +78,9 @@ class GrowingBuffer {
       void* const pages = was_own ? mremap(items, from, to, MREMAP_MAYMOVE)
                                   : mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (pages == MAP_FAILED) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+      if (to >= 2 * kHugePage) madvise(pages, to, MADV_HUGEPAGE);  // only saves time
+#endif
       if (was_own || from == 0) return pages;
       std::memcpy(pages, items, from);
       std::free(items);

@@ -1,7 +1,7 @@
 // Many texts on several threads.
 //
-// Threads take turns with runs of neighbouring texts, so one long text delays no other. Each run keeps its ids, and the
-// caller joins them in order at the end.
+// Threads share out runs of neighbouring texts, so one long text delays no other. Each run keeps its ids, and the caller
+// joins them in order at the end.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,8 @@ class Batch {
   // `threads` 0: as many as the machine has and the work is worth.
   void run(size_t threads) {
     if (threads == 0) threads = machine_threads();
-    take_turns(encoder_.pool(), runs_.size(), threads,
-               [&](size_t r, Workspace& w) { encode_run(r, runs_.size() == 1 ? threads : 1, w); });
+    share_out(encoder_.pool(), nullptr, runs_.size(), threads,
+              [&](size_t r, Workspace& w) { encode_run(r, runs_.size() == 1 ? threads : 1, w); });
   }
 
   size_t total() const {

@@ -172,7 +172,7 @@ class Encoder {
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
     } else if (end - begin >= LongText::kLeast && options.threads != 1 && LongText::may_part(*pre_tokenizer_, *model_)) {
       LongText text(*pre_tokenizer_, *model_, guarded, pool_, p, segment + end);
-      text.encode(options.threads ? options.threads : machine_threads(), w.ids);
+      text.encode(options.threads ? options.threads : machine_threads(), w);
     } else {
       PieceEncoder encode(*model_, guarded, w.seen, w.model, w.ids);
       pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, encode);

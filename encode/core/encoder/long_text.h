@@ -31,11 +31,15 @@ class LongText {
            const uint8_t* end)
       : scanner_(pre_tokenizer.scanner()), model_(model), guarded_(guarded), pool_(pool), frame_{p, end, nullptr, p} {}
 
-  // Appends the ids to `ids`.
-  void encode(size_t threads, IdBuffer& ids) {
+  // Appends the ids to those of the workspace.
+  void encode(size_t threads, Workspace& own) {
+    IdBuffer ids = std::move(own.ids);
     part(threads);
-    take_turns(pool_, parts_.size(), threads, [&](size_t i, Workspace& w) { encode_part(parts_[i], i == 0, w); });
-    join(ids);
+    share_out(pool_, &own, parts_.size(), threads, [&](size_t i, Workspace& w) { encode_part(parts_[i], i == 0, w); });
+    for (size_t i = 0; i + 1 < parts_.size(); i++)
+      if (!meet(parts_[i], parts_[i + 1])) go_on(i, own);
+    join(threads, own, ids);
+    own.ids = std::move(ids);
   }
 
  private:
@@ -53,12 +57,13 @@ class LongText {
     const uint8_t* stopped = nullptr;  // where the pieces end that were encoded
     std::vector<Mark> marks = {};      // of pieces near `begin` and behind `until`
     IdBuffer ids = {};
+    size_t from = 0, to = 0;  // the ids of the text, without what a neighbour has
   };
 
   void part(size_t threads) {
     const uint8_t *p = frame_.start, *end = frame_.end;
     const size_t n = static_cast<size_t>(end - p);
-    const ptrdiff_t size = static_cast<ptrdiff_t>(std::clamp(n / (4 * threads) + 1, kLeastPart, kMostPart));
+    const ptrdiff_t size = static_cast<ptrdiff_t>(std::clamp(n / (16 * threads) + 1, kLeastPart, kMostPart));
     while (p < end) {
       const uint8_t* next = end - p > size ? p + size : end;
       while (next < end && utf8_continues(*next)) next++;
@@ -80,6 +85,7 @@ class LongText {
     }
     encode.flush();
     part.ids = std::move(w.ids);
+    part.to = part.ids.size();
   }
 
   void scan(Part& part, bool certain, PieceEncoder& encode, const IdBuffer& ids) const {
@@ -110,29 +116,14 @@ class LongText {
     part.stopped = p;
   }
 
-  void join(IdBuffer& ids) {
-    size_t from = 0, all = 0;  // the ids of a part before `from` are none of the text's
-    for (const Part& part : parts_) all += part.ids.size();
-    ids.room(all);
-    for (size_t i = 0;; i++) {
-      size_t until = parts_[i].ids.size(), next_from = 0;
-      const bool last = parts_[i].stopped == frame_.end;
-      if (!last && !meet(i, until, next_from)) go_on(i);
-      ids.append(parts_[i].ids.data() + from, until - from);
-      parts_[i].ids = IdBuffer();
-      if (last) return;
-      from = next_from;
-    }
-  }
-
-  // Whether a part and the next one meet, and which ids they have before that place.
-  bool meet(size_t i, size_t& until, size_t& next_from) const {
-    if (parts_[i].stopped == parts_[i + 1].begin) return true;
-    const std::vector<Mark>&here = parts_[i].marks, &there = parts_[i + 1].marks;
+  // Whether a part and the next one meet; if so, their ids are parted there.
+  static bool meet(Part& part, Part& next) {
+    if (part.stopped == next.begin) return true;
+    const std::vector<Mark>&here = part.marks, &there = next.marks;
     for (auto a = here.begin(), b = there.begin(); a != here.end() && b != there.end();) {
       if (a->at == b->at) {
-        until = a->count;
-        next_from = b->count;
+        part.to = a->count;
+        next.from = b->count;
         return true;
       }
       a->at < b->at ? ++a : ++b;
@@ -140,14 +131,28 @@ class LongText {
     return false;
   }
 
-  // Puts a part behind part `i` that begins where that one stopped.
-  void go_on(size_t i) {
+  // Puts a part behind part `i` that begins where that one stopped, unless the text ends there.
+  void go_on(size_t i, Workspace& own) {
     const auto behind = parts_.begin() + static_cast<ptrdiff_t>(i) + 1;
     const uint8_t* const from = parts_[i].stopped;
     const auto next = std::find_if(behind, parts_.end(), [&](const Part& part) { return part.begin > from; });
     const uint8_t* const until = next == parts_.end() ? frame_.end : next->begin;
-    parts_.insert(parts_.erase(behind, next), {from, until});
-    take_turns(pool_, 1, 1, [&](size_t, Workspace& w) { encode_part(parts_[i + 1], true, w); });
+    const auto place = parts_.erase(behind, next);
+    if (from == frame_.end) return;
+    encode_part(*parts_.insert(place, {from, until}), true, own);
+  }
+
+  // Appends what the parts have, all at the same time.
+  void join(size_t threads, Workspace& own, IdBuffer& ids) {
+    std::vector<size_t> places{0};
+    for (const Part& part : parts_) places.push_back(places.back() + part.to - part.from);
+    int32_t* const to = ids.room(places.back());
+    share_out(pool_, &own, parts_.size(), threads, [&](size_t i, Workspace&) {
+      Part& part = parts_[i];
+      std::copy(part.ids.data() + part.from, part.ids.data() + part.to, to + places[i]);
+      part.ids = IdBuffer();
+    });
+    ids.advance(places.back());
   }
 
   const Scanner* const scanner_;

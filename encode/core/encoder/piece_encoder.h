@@ -88,6 +88,7 @@ class PieceEncoder {
         encode_other(i);
     }
     ids_.append(found + done, missing[n].ids_before - done);
+    fill_gaps();
     batch_.size = 0;
   }
 
@@ -96,6 +97,13 @@ class PieceEncoder {
     const uint8_t* p;
     size_t n;
     bool roomy;  // at least 16 bytes may be read from each of its bytes
+  };
+
+  // A part of a piece whose ids, not known yet, belong before id number `at`.
+  struct Gap {
+    size_t at;
+    const uint8_t* p;
+    WordKey key;
   };
 
   Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), roomy_[i]}; }
@@ -243,15 +251,18 @@ class PieceEncoder {
       if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, hashes_[i], n)) return ids_.append(found, n);
     }
     const size_t first = ids_.size();
+    bool complete = true;
     if (cut)
-      encode_parts(piece);
+      complete = encode_parts(piece);
     else
       model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
+    const bool worth = keep && (is_short || !cut || seen_.phrases.meet(hashes_[i]));
+    if (!complete) return;  // it is kept when it comes again
     const size_t count = ids_.size() - first;
     const int32_t* made = ids_.data() + first;
     if (is_short && count > 0 && count <= WordCache::kMaxIds)
       seen_.words.insert(key, hash, made, count);
-    else if (keep && (!cut || seen_.phrases.meet(hashes_[i])))
+    else if (worth)
       seen_.phrases.insert(piece.p, piece.n, hashes_[i], made, count);
   }
 
@@ -265,8 +276,8 @@ class PieceEncoder {
   }
 
   // The same part by part, most of them one character. Some characters are looked at before any of their ids is written:
-  // what is asked for one need not wait until it is known what became of the one before.
-  void encode_parts(const Piece& piece) {
+  // what is asked for one need not wait until it is known what became of the one before. Returns whether it left no gap.
+  bool encode_parts(const Piece& piece) {
     constexpr size_t kSome = 32;
     struct Character {
       const uint8_t* p;
@@ -276,11 +287,12 @@ class PieceEncoder {
     const uint8_t *part = piece.p, *at = part, *const end = part + piece.n;
     uint32_t before = ByteCuts::kCharacters;  // what is never cut beside
     uint64_t alone = 0;                       // the part's ids, if it is one character that may be alone
+    bool complete = true;
     const auto finish = [&](const uint8_t* part_end) {
       if (alone)
         ids_.advance(PremergedChars::unpack(alone, ids_.room(3)));
       else
-        encode_part(part, static_cast<size_t>(part_end - part), piece.roomy);
+        complete &= encode_part(part, static_cast<size_t>(part_end - part), piece.roomy);
     };
     while (at < end) {
       size_t n = 0;
@@ -297,23 +309,61 @@ class PieceEncoder {
         alone = some[i].p == part ? some[i].alone : 0;
       }
     }
-    if (whole_ && part == piece.p && model_.encode_token(part, piece.n, ids_)) return;  // no token has a cut inside
+    if (whole_ && part == piece.p && model_.encode_token(part, piece.n, ids_)) return true;  // no token has a cut inside
     finish(end);
+    return complete;
   }
 
-  void encode_part(const uint8_t* p, size_t n, bool roomy) {
-    if (n > WordKey::kMaxBytes) return model_.encode_part(p, n, scratch_, ids_);
+  // Appends the ids of a part; false: it was not seen before, and has left a gap instead.
+  bool encode_part(const uint8_t* p, size_t n, bool roomy) {
+    if (n > WordKey::kMaxBytes) {
+      model_.encode_part(p, n, scratch_, ids_);
+      return true;
+    }
     WordKey key = WordKey::of(p, n, roomy);
-    uint32_t hash = key.hash();
-    const uint32_t token = words_->find(key, hash);
-    if (token != kNone && is_made(token, false, key)) return ids_.push(token & WordTable::kId);
+    const uint32_t token = words_->find(key, key.hash());
+    if (token != kNone && is_made(token, false, key)) {
+      ids_.push(token & WordTable::kId);
+      return true;
+    }
     key.high |= WordKey::kPart;
-    hash = key.hash();
-    if (const size_t found = seen_.words.find(key, hash, ids_.room(WordCache::kMaxIds))) return ids_.advance(found);
-    const size_t first = ids_.size();
-    model_.encode_part(p, n, scratch_, ids_);
-    const size_t count = ids_.size() - first;
-    if (count <= WordCache::kMaxIds) seen_.words.insert(key, hash, ids_.data() + first, count);
+    if (const size_t found = seen_.words.find(key, key.hash(), ids_.room(WordCache::kMaxIds))) {
+      ids_.advance(found);
+      return true;
+    }
+    gaps_[n_gaps_++] = {ids_.size(), p, key};
+    if (n_gaps_ == kWordsAtOnce) fill_gaps();
+    return false;
+  }
+
+  // Merges the parts that have left gaps, all at once, and puts their ids in.
+  void fill_gaps() {
+    if (n_gaps_ == 0) return;
+    Word words[kWordsAtOnce];
+    int32_t made[kWordsAtOnce][WordBatch::kMaxIds];
+    uint32_t counts[kWordsAtOnce];
+    for (size_t k = 0; k < n_gaps_; k++) words[k] = {gaps_[k].p, static_cast<uint32_t>(gaps_[k].key.bytes())};
+    model_.encode_words(words, n_gaps_, made, counts);
+    size_t ends[kWordsAtOnce + 1] = {};  // of the ids of each, one part behind the other
+    filling_.clear();
+    for (size_t k = 0; k < n_gaps_; k++) {
+      if (counts[k] > 0) {
+        filling_.append(made[k], counts[k]);
+        seen_.words.insert(gaps_[k].key, gaps_[k].key.hash(), made[k], counts[k]);
+      } else {
+        model_.encode_part(words[k].p, words[k].n, scratch_, filling_);
+      }
+      ends[k + 1] = filling_.size();
+    }
+    ids_.room(filling_.size());
+    size_t end = ids_.size();
+    for (size_t k = n_gaps_; k-- > 0; end = gaps_[k].at) {  // from the last one on, so that each id moves once
+      int32_t* const at = ids_.data() + gaps_[k].at;
+      std::copy_backward(at, ids_.data() + end, ids_.data() + end + ends[k + 1]);
+      std::copy(filling_.data() + ends[k], filling_.data() + ends[k + 1], at + ends[k]);
+    }
+    ids_.advance(filling_.size());
+    n_gaps_ = 0;
   }
 
   const Model& model_;
@@ -332,6 +382,9 @@ class PieceEncoder {
   uint64_t hashes_[WordBatch::kSize];  // of missing pieces that may be kept among the phrases
   int32_t made_[WordBatch::kSize][WordBatch::kMaxIds];  // of pieces of the batch that were not seen before
   uint32_t counts_[WordBatch::kSize];                   // how many ids these are; 0: it takes `encode_other`
+  Gap gaps_[kWordsAtOnce];
+  size_t n_gaps_ = 0;
+  IdBuffer filling_;  // what they get
 };
 
 }  // namespace tokenweir

@@ -121,6 +121,16 @@ class Bpe : public Model {
     if (!parts_->close()) parts_.reset();
   }
 
+  // Tells of the words in one go what would be asked of one after the other, as far as their merges tell it.
+  void settle_words() const {
+    const MadeTokens made(*pairs_, merged_, byte_ids_, tokens_);
+    for (uint32_t id = 0; id < tokens_.size(); id++)
+      if (const std::string_view token = tokens_[id]; made[id] && token.size() <= WordKey::kMaxBytes) {
+        const WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false);
+        if (words_->find(key, key.hash()) == id) words_->settle(key, true);
+      }
+  }
+
   bool guards() const override { return guards_; }
   const WordTable* words() const override { return words_.get(); }
   const ByteCuts* parts() const override { return parts_.get(); }

@@ -5,6 +5,7 @@ Defaults are llama.cpp's (src/llama-vocab.cpp, 2026-11).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -76,11 +77,14 @@ def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | No
     return with_affixes(spec, metadata, vocabulary, pre.add_bos, add_sep=pre.add_sep)
 
 
-def _merges(metadata: Metadata) -> list[str | tuple[str, str]]:
+def _merges(metadata: Metadata) -> Sequence[str | tuple[str, str]]:
     merges = metadata.strings(GGML + "merges")
     if merges is None:
         raise TokenizerFileError(f"{GGML}merges: missing")
-    return [*merges]
+    try:
+        return _core.Merges(merges)
+    except TokenizerFileError as error:
+        raise TokenizerFileError(f"{GGML}merges: {error}") from error
 
 
 def _ranks(vocabulary: Vocabulary) -> RankBPE:

@@ -84,6 +84,8 @@ def encode_files(
         if given and chat:
             raise click.UsageError(f"{flag} does not go with --chat: the template writes all special tokens")
     tok = load_tokenizer(tokenizer)
+    if add_eos and not tok.eos_ids:
+        raise click.UsageError("--add-eos: this tokenizer has no end token")
     options = EncodeOptions(add_special_tokens=not no_special_tokens, parse_special=not plain)
     if add_eos:
         options["add_eos"] = True

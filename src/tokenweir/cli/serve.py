@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import sys
 import threading
@@ -25,13 +26,13 @@ from tokenweir.cli.options import (
 from tokenweir.cli.terminal import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from tokenweir.stream.server.limits import Limits
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 LAST_RESORT = 5.0
 """Seconds after the time to drain when the process ends, whatever an engine does."""
@@ -121,7 +122,6 @@ def serve(
     behind when the time to drain is over, with a line that says so and exit code 1.
     """
     import asyncio
-    import signal
 
     from tokenweir.stream.engines.ngram import NgramEngine
     from tokenweir.stream.engines.protocol import Engine
@@ -168,18 +168,12 @@ def serve(
             ) as server,
         ):
             loop = asyncio.get_running_loop()
-            signals = (signal.SIGTERM, signal.SIGINT)
 
             def end() -> None:
                 loop.call_soon_threadsafe(server.close)
                 timer = threading.Timer(limits.drain_timeout + LAST_RESORT, _end)
                 timer.daemon = True
                 timer.start()
-
-            def stop(number: int, frame: FrameType | None) -> None:
-                for each in signals:  # the next one ends the process, and not by an exception that waits for answers
-                    signal.signal(each, signal.SIG_DFL)
-                end()
 
             about = f"{visible(' and '.join(engines))} served at http://{host}:{server.port}\n"
             if engine is None:
@@ -189,8 +183,7 @@ def serve(
             if given is not None:
                 given.begin(about, end)
             else:
-                for number in signals:  # not the loop's own, which an engine that never awaits would keep waiting
-                    signal.signal(number, stop)
+                _call_by_signal(end)
                 sys.stderr.write(about)
             await server.serve_forever()
             await server.wait_closed()
@@ -198,6 +191,19 @@ def serve(
             _end()
 
     asyncio.run(run())
+
+
+def _call_by_signal(end: Callable[[], None]) -> None:
+    """Have the first SIGTERM or SIGINT call a function, and the second one end the process."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in signals:  # so that the next one raises nothing, which would wait for answers
+            signal.signal(each, signal.SIG_DFL)
+        end()
+
+    for number in signals:  # not the loop's own, which an engine that never awaits would keep waiting
+        signal.signal(number, stop)
 
 
 def _log_accesses() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -52,8 +53,15 @@ class Input(msgspec.Struct, frozen=True):
 
     @classmethod
     def at(cls, path: Path) -> Input:
-        """The file as it is now."""
+        """The file as it is now.
+
+        Raises:
+            OSError: It cannot be looked at, or is a pipe or the like, which can be read once only.
+
+        """
         found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError("is no file on a disk, which can be read in parts")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
@@ -66,7 +74,7 @@ class Input(msgspec.Struct, frozen=True):
         try:
             now = Input.at(Path(self.path))
         except OSError as error:
-            raise CorpusError(f"{self.path}: {error.strerror}") from error
+            raise CorpusError(f"{self.path}: {error.strerror or error}") from error
         if now != self:
             raise CorpusError(f"{self.path}: has changed since the run began")
 
@@ -321,10 +329,16 @@ def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
 
 
 def _first_line(file: BinaryIO, part: Part) -> int:
-    """Go to the first line that begins in a part; where it begins."""
+    """Go to the first line that begins in a part, or behind the part if none does; where that is.
+
+    A line may be longer than many parts, each of which reads no more of it than its own bytes.
+    """
     if part.start > 0:
         file.seek(part.start - 1)
-        file.readline()
+        while (left := part.stop - file.tell()) > 0:
+            some = file.readline(min(left, BATCH_BYTES))
+            if not some or some.endswith(b"\n"):
+                break
     return file.tell()
 
 

@@ -15,7 +15,7 @@ from typing import IO
 import msgspec
 
 from tokenweir.corpus.inputs import Input
-from tokenweir.corpus.shards import TEMPORARY
+from tokenweir.corpus.shards import NAMES, TEMPORARY
 from tokenweir.encode.cache import store
 from tokenweir.encode.errors import CorpusError
 
@@ -85,6 +85,8 @@ class Manifest:
         try:
             if self._path.exists():
                 self._read()
+            elif (other := min(folder.glob(f"{NAMES}*"), default=None)) is not None:  # perhaps an input
+                raise CorpusError(f"{other}: is there already, and of no run: choose another folder")
             for left in folder.glob(f"{TEMPORARY}*"):
                 left.unlink(missing_ok=True)
             self._rewrite()

@@ -21,7 +21,7 @@ import msgspec
 from tokenweir.corpus.documents import Batch, DocumentEncoder
 from tokenweir.corpus.inputs import KINDS, Part, check_path, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
-from tokenweir.corpus.shards import WRITERS, Format
+from tokenweir.corpus.shards import NAMES, WRITERS, Format
 from tokenweir.encode.errors import CorpusError
 from tokenweir.encode.options import EncodeOptions
 
@@ -142,7 +142,7 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
 
 def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Part) -> Shard:
     part.input.check()
-    name = f"part-{part.number:05d}"
+    name = f"{NAMES}{part.number:05d}"
     try:
         with WRITERS[format](folder, name, encoder.tokenizer.vocab_size, masks=encoder.loss_mask) as writer:
             for batch in _batches(encoder, part):

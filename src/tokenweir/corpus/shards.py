@@ -16,6 +16,9 @@ from tokenweir.encode.encoded import Ragged
 
 Format = Literal["parquet", "npy", "megatron"]
 
+NAMES = "part-"
+"""What the names of files begin with that are whole."""
+
 TEMPORARY = ".tmp-"
 """What the names of files begin with that are not whole."""
 

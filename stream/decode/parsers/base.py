@@ -8,7 +8,7 @@ not on how the text was cut: neighbouring pieces that say the same are one piece
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from functools import cache
 from typing import Any, ClassVar, Protocol, Self
@@ -52,6 +52,10 @@ class Piece(Struct, frozen=True, gc=False):
 
 MAX_PASSED = 512
 """Bytes of text that may pass, where it is held, before a splitter sees it."""
+
+
+MAX_AT_ONCE = 1 << 12
+"""Characters that are fed at once to what cuts its text again and again, so that its work does not grow with its square."""
 
 
 class Splitter(Protocol):
@@ -218,6 +222,11 @@ class Saved:
             if hasattr(value, "copy"):
                 setattr(other, name, value.copy())
         return other
+
+
+def in_parts(text: str) -> Iterator[str]:
+    """Cut a text into parts of at most `MAX_AT_ONCE` characters."""
+    return (text[place : place + MAX_AT_ONCE] for place in range(0, len(text), MAX_AT_ONCE))
 
 
 def check_channel(channel: Channel) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import ANSWER, TOOL_CALL, Passage, Piece
+from tokenweir.stream.decode.parsers.base import ANSWER, MAX_AT_ONCE, TOOL_CALL, Passage, Piece, in_parts
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -62,6 +62,8 @@ class ThinkingAndTools:
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
+        if len(text) > MAX_AT_ONCE:
+            return [piece for part in in_parts(text) for piece in self.feed(part)]
         out: list[Piece] = []
         while text:
             if self._tools.in_block:

@@ -4,7 +4,8 @@
 
 A message to `self` is thinking. One to `user`, as `commentary`, or to nobody, is answer. Any other is a tool call, whose tags
 `ToolParser` reads; tags in a thought or an answer are text. A header that is none goes out as answer, with the reason, and so
-does the rest of its message: what was meant by it is not known.
+does the rest of its message: what was meant by it is not known. The header of a message to a tool is held until a call
+comes; if something else does, the header is answer too, with the reason.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Muse(CallingMessages):
         if self._ahead:
             return None
         if self._state == "call":
-            return self._tools.passage
+            return None if self._held else self._tools.passage
         return _BODY if self._state == "body" else None
 
     def cross(self, tag: str) -> None:
@@ -106,7 +107,7 @@ class Muse(CallingMessages):
         if self._state == "body":
             out.append(plain(text, self._channel))
         elif self._state == "call":
-            out += self._tools.feed(text)
+            self._tell(self._tools.feed(text), out)
         elif self._state == "header":
             self._header += text
             self._held += text
@@ -146,14 +147,41 @@ class Muse(CallingMessages):
             self._break(f"{self._header!r} is no header of a message", out)
             return
         channel = self._bodies.get(header["recipient"])
-        self._state, self._channel = ("call", ANSWER) if channel is None else ("body", channel)
-        out.append(markup(self._held))
+        if channel is None:
+            self._state = "call"
+        else:
+            self._state, self._channel = "body", channel
+            out.append(markup(self._held))
+            self._held = ""
+
+    def _tell(self, pieces: list[Piece], out: list[Piece]) -> None:
+        """Give pieces of a message to a tool, and before them its header."""
+        for piece in pieces:
+            if self._held:
+                space = piece.source[: MAX_HEADER - len(self._held)]
+                if piece.channel is ANSWER and space and not space.strip():
+                    self._held += space
+                    piece = plain(piece.source[len(space) :], ANSWER)
+                    if not piece.source:
+                        continue
+                if piece.channel is ANSWER:
+                    self._give_header(out)
+                else:
+                    out.append(markup(self._held))
+                    self._held = ""
+            out.append(piece)
+
+    def _give_header(self, out: list[Piece]) -> None:
+        """Give the header of a message to a tool as answer."""
+        out.append(Piece(self._held, ANSWER, self._held, malformed="no call comes in a message to a tool"))
         self._held = ""
 
     def _end_message(self, mark: str, out: list[Piece]) -> None:
         """End the message or header before `mark`, whole or not."""
         if self._state == "call":
-            out += self._tools.finish()
+            self._tell(self._tools.finish(), out)
+            if self._held:
+                self._give_header(out)
         elif self._held:
             self._break(f"{mark} stands in a header", out)
 

@@ -19,12 +19,14 @@ import msgspec
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    MAX_AT_ONCE,
     TOOL_CALL,
     Block,
     Passage,
     Piece,
     Saved,
     first_of,
+    in_parts,
     mark_at,
     plain,
 )
@@ -142,6 +144,8 @@ class ToolParser(Saved):
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""
+        if len(text) > MAX_AT_ONCE:
+            return [piece for part in in_parts(text) for piece in self.feed(part)]
         out: list[Piece] = []
         while text:
             text = self.feed_block(text, out) if self.in_block else self._split_answer(text, out)

@@ -50,10 +50,10 @@ class Job(Struct, frozen=True, kw_only=True):
 
     Attributes:
         model: The engine's name.
-        sampling: How to generate; without `max_tokens`, as much as the server and the engine's context allow, and
-        most_tokens: at most so much.
-        messages: A conversation to answer; or
-        prompt: a text or its ids to go on with, where thinking and calls stay in the text.
+        sampling: How to generate; without `max_tokens`, as much as the server and the engine's context allow.
+        most_tokens: The most ids of an answer whose sampling has no `max_tokens`.
+        messages: A conversation to answer; None if there is a prompt.
+        prompt: A text or its ids to go on with; thinking and calls stay in the answer's text.
         template_kwargs: Variables for the template.
         tools: Functions that the model may call.
         tool_choice: Which of them it is to call, as `honour_tool_choice` takes it.

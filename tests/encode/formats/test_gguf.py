@@ -275,6 +275,10 @@ def test_a_separator_goes_last_but_once(read, bytes_bpe):
     ("values", "message"),
     [
         ({"merges": None}, "tokenizer.ggml.merges: missing"),
+        (
+            {"merges": ["a b", "a"]},
+            'tokenizer.ggml.merges: merge 1 ("a") is not two tokens with a space between',
+        ),
         ({"tokens": None}, "tokenizer.ggml.tokens: missing or empty; the file has no vocabulary"),
         ({"tokens": []}, "tokenizer.ggml.tokens: missing or empty; the file has no vocabulary"),
         ({"tokens": ["a", "b", "a"], "token_type": [1, 1, 1]}, "tokenizer.ggml.tokens: tokens 0 and 2 are both 'a'"),
@@ -402,7 +406,7 @@ def test_scores_that_say_nothing(read, refuse, scores, prefix):
     spec = read(**values, merges=["a b", "▁ ab"])
     assert spec.model == BPE(
         vocab={token: i for i, token in enumerate(values["tokens"])},
-        merges=["a b", "▁ ab"],
+        merges=[("a", "b"), ("▁", "ab")],
         unk_token="<unk>",
         fuse_unk=True,
         byte_fallback=True,
@@ -460,7 +464,7 @@ def test_gemma_4(read):
     tokens, types = map(list, zip(*rows, strict=True))
     values = {"tokens": tokens, "token_type": types, "scores": [-1000.0] * len(rows), "merges": ["▁ a"]}
     spec = read(model="gemma4", **values, bos_token_id=2, eos_token_id=1, unknown_token_id=3)
-    assert (spec.model.merges, spec.model.byte_fallback, spec.model.unk_token) == (["▁ a"], True, "<unk>")
+    assert (spec.model.merges, spec.model.byte_fallback, spec.model.unk_token) == ([("▁", "a")], True, "<unk>")
     assert spec.normalizer == Replace(Pattern(String=" "), "▁")
     assert (spec.pre_tokenizer, spec.decoder, spec.add_bos) == (None, DecoderSequence(tuple(SPACES)), True)
     assert [(t.content, t.special) for t in spec.added_tokens][-2:] == [("<unk>", True), ("<img>", False)]

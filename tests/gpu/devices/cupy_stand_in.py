@@ -35,14 +35,15 @@ def current() -> int:
 
 
 class StandInArray:
-    """A one-dimensional array of a device."""
+    """A one-dimensional array of a device, which is the one of that number."""
 
-    __slots__ = ("device", "host")
+    __slots__ = ("host", "number")
 
-    def __init__(self, host: np.ndarray, device: int | None = None) -> None:
+    def __init__(self, host: np.ndarray, number: int | None = None) -> None:
         self.host = host
-        self.device = current() if device is None else device
+        self.number = current() if number is None else number
 
+    device = property(lambda self: SimpleNamespace(id=self.number))
     size = property(lambda self: self.host.size)
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
@@ -68,17 +69,17 @@ class StandInArray:
         return self.host.__dlpack_device__()
 
     def check_current(self) -> None:
-        if self.device != current():
-            raise ValueError(f"an array of device {self.device} where device {current()} is current")
+        if self.number != current():
+            raise ValueError(f"an array of device {self.number} where device {current()} is current")
 
     def copy(self) -> StandInArray:
         return StandInArray(self.host.copy())
 
     def view(self, dtype: Any) -> StandInArray:
-        return StandInArray(self.host.view(dtype), self.device)
+        return StandInArray(self.host.view(dtype), self.number)
 
     def reshape(self, *shape: int) -> StandInArray:
-        return StandInArray(self.host.reshape(*shape), self.device)
+        return StandInArray(self.host.reshape(*shape), self.number)
 
     def tolist(self) -> list[Any]:
         return self.host.tolist()
@@ -89,7 +90,7 @@ class StandInArray:
     def __getitem__(self, part: slice) -> StandInArray:
         if not isinstance(part, slice):
             raise TypeError(f"only slices, not {type(part).__name__}")
-        return StandInArray(self.host[part], self.device)
+        return StandInArray(self.host[part], self.number)
 
     def __setitem__(self, part: slice, value: Any) -> None:
         if isinstance(value, np.ndarray):

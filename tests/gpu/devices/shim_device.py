@@ -103,6 +103,10 @@ class ShimDevice:
         """A copy of another shim's array."""
         return self.to_device(array)
 
+    def holds(self, array: NDArray[Any]) -> bool:
+        """Whether an array is one of its own."""
+        return array.base is not None and any(ref() is array.base for ref in self._blocks)
+
     def reads(self, kind: int, number: int) -> bool:
         """Of Arrow's type for devices that are none of the others."""
         return (kind, number) == (ARROW_TYPE, self.number)

@@ -17,6 +17,7 @@ from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from tokenweir.stream.pipeline.stages import detokenize
 
 TEXTS = [
     "<think>",
@@ -410,11 +411,18 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ({"stop_token_ids": [-1]}, TokenIdError, "stop_token_ids: token id -1 is outside the vocabulary (0 to 303)"),
         ({"eos_ids": [304]}, TokenIdError, "eos_ids: token id 304 is outside the vocabulary (0 to 303)"),
         ({"prompt_ids": [304]}, TokenIdError, "token id 304 is outside the vocabulary (0 to 303)"),
+        ({"tools": []}, TypeError, "unexpected keyword argument 'tools': the options of a decoder are alignment, "),
     ],
 )
 def test_options_that_cannot_be_are_refused_at_once(tok, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         ChatDecoder(tok, **options)
+
+
+def test_what_is_no_tokenizer_is_refused():
+    for make in (ChatDecoder, lambda tokenizer: detokenize([], tokenizer)):
+        with pytest.raises(TypeError, match="^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"):
+            make("path")
 
 
 def test_an_unknown_finish_reason_is_refused(tok):

@@ -9,7 +9,8 @@ import os
 
 import anyio
 from drawn_answers import CUTS, LongWay, answers, cut, run, style_in
-from hypothesis import assume, given
+from full_run import EXAMPLES
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -232,6 +233,7 @@ def as_deltas(chunks):
     return merge(deltas), carry
 
 
+@settings(max_examples=-(-EXAMPLES // 3))  # each tries hundreds of continuations
 @given(st.data())
 def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     """After any ids, what has been sent is the longest text with which every continuation begins.

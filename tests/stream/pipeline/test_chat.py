@@ -90,6 +90,12 @@ async def test_a_template_that_opens_the_thinking(tok):
     assert isinstance(deltas[0], ReasoningDelta)
 
 
+@pytest.mark.parametrize("name", ["self", "messages", "tools"])
+async def test_what_a_prompt_is_given_anyway_is_no_variable(tok, name):
+    with pytest.raises(TemplateError, match=f"^template_kwargs has {name}: not among"):
+        await answer(Engine(tok.encode("So")), tok, template_kwargs={name: []})
+
+
 async def test_the_templates_style_holds_where_the_vocabulary_shows_none(make_tok):
     tok = make_tok(TOKENS[0], template=TEMPLATE)
     for reasoning, texts in (("auto", ["a", "b"]), ("strip", ["b"]), (None, ["<think>a</think>b"])):

@@ -1,7 +1,8 @@
 """Values of arguments that a model wrote as text, as JSON of the type that the tool's schema declares.
 
 The types that a schema allows for a value are tried in this order: null, integer, number, boolean, object or array,
-string (as vLLM 0.33 does). A value that is none of them stays a string, so no call is ever dropped. A parameter
+string (as vLLM 0.33 does); before them all, a text that an enum lists is that text (as in SGLang's
+test_glm47_schema_types.py). A value that is none of them stays a string, so no call is ever dropped. A parameter
 without a declared type is JSON if its text is JSON, and a string otherwise.
 """
 
@@ -16,7 +17,8 @@ from typing import Any
 from tokenweir.stream.decode.parsers.schemas import branches, member
 
 Types = frozenset[str]
-"""The names of JSON schema's types; an empty set where nothing is declared."""
+"""The names of JSON schema's types, an empty set where nothing is declared; and beside other types than string, the texts
+that an enum lists, as JSON."""
 
 STRING: Types = frozenset({"string"})
 
@@ -45,18 +47,21 @@ def parameter_types(schema: Mapping[str, Any], parameter: str) -> Types:
 def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
     """List the types that a schema allows; `root` is where its references point to."""
     found: set[str] = set()
+    listed: set[str] = set()
     for branch in branches(schema, root):
         declared = branch.get("type")
+        values = branch.get("enum", [branch["const"]] if "const" in branch else [])
+        values = values if isinstance(values, list | tuple) else []
+        listed |= {quoted(value) for value in values if isinstance(value, str)}
         if isinstance(declared, str):
             found.add(_NAMES.get(declared, declared))
         elif isinstance(declared, list | tuple):
             found |= {_NAMES.get(name, name) for name in declared if isinstance(name, str)}
         else:
-            values = branch.get("enum", [branch["const"]] if "const" in branch else [])
-            found |= {_type_of(value) for value in values} if isinstance(values, list | tuple) else set()
+            found |= {_type_of(value) for value in values}
         if branch.get("nullable") is True:
             found.add("null")
-    return frozenset(found)
+    return frozenset(found | listed if found - STRING else found)
 
 
 def json_of(text: str, types: Types) -> str:
@@ -71,6 +76,8 @@ def json_of(text: str, types: Types) -> str:
     if not types:
         found = _parsed(stripped)
         return quoted(text) if found is None or isinstance(found[0], str) else stripped
+    if (text_itself := quoted(stripped)) in types:
+        return text_itself
     if "null" in types and stripped.lower() == "null":
         return "null"
     if "integer" in types and (integer := _integer(stripped)) is not None:

@@ -48,15 +48,27 @@ class LiteralBlock(SteppedBlock):
 
     The states: "opened", where a call or the list of them must begin; "name"; "first", where the first argument or the
     end of the arguments must begin, before the name has gone out; "key", "assigns", "value", "text" (a string), "word"
-    (another literal) and "after", within the arguments; "between", after a call; "broken"; and "done".
+    (another literal), "after" and "comma", within the arguments; "between", after a call; "broken"; and "done".
     """
 
-    __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_separates", "_stack", "_word")
+    __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_stack", "_word")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
         "_state": Literal[
-            "opened", "name", "first", "key", "assigns", "value", "text", "word", "after", "between", "broken", "done"
+            "opened",
+            "name",
+            "first",
+            "key",
+            "assigns",
+            "value",
+            "text",
+            "word",
+            "after",
+            "comma",
+            "between",
+            "broken",
+            "done",
         ],
         "_bare": bool,
         "_in_list": bool,
@@ -64,7 +76,6 @@ class LiteralBlock(SteppedBlock):
         "_stack": str,
         "_quote": str,
         "_is_key": bool,
-        "_separates": bool,
         "_word": str,
     }
 
@@ -88,9 +99,8 @@ class LiteralBlock(SteppedBlock):
         self._in_list = False
         self._name = ""
         self._stack = ""  # the brackets that are open, the arguments' own as `a`
-        self._quote = ""  # that ends the string
+        self._quote = ""  # what ends the string
         self._is_key = False  # the string is a key
-        self._separates = False  # a comma must come before the next value
         self._word = ""
 
     @property
@@ -100,8 +110,7 @@ class LiteralBlock(SteppedBlock):
 
     def finish(self) -> list[Piece]:
         """Give the held text: nothing follows that could end the call."""
-        held = self.held
-        if not held:
+        if not (held := self.held):
             return []
         if self._state == "broken":
             return [Piece(held, ANSWER, held, malformed=self._reason)]
@@ -140,14 +149,13 @@ class LiteralBlock(SteppedBlock):
         return self._hold_back(text, place, place + len(mark))
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
-        found = _ENDS_NAME(text, place)
-        end = found.start() if found else len(text)
+        end = first_match(_ENDS_NAME, text, place)
         if end - place > (room := MAX_HEADER - len(self._name)):
             end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
         self._hold_back(text, place, end)
-        if found is None:
+        if end == len(text):
             return end
         if text[end] != self._style.brackets[0] or not self._name.strip(_NO_NAME):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
@@ -162,7 +170,7 @@ class LiteralBlock(SteppedBlock):
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
-        rest = text[place:]
+        rest = text[place : place + MAX_HEADER]
         if rest[0] != style.brackets[1]:
             quote, partial = mark_at(rest, 0, style.quotes)
             if partial and not quote:
@@ -170,14 +178,14 @@ class LiteralBlock(SteppedBlock):
             if not quote or style.escapes:  # Python's have no quotes
                 key = _KEY.match(rest)
                 after = rest[key.end() :].lstrip() if key else rest
-                if key and not after and key.end() <= MAX_HEADER:
+                if key and not after and len(rest) < MAX_HEADER:
                     return self._wait(text, place)
-                if not key or key.end() > MAX_HEADER or not after.startswith(style.assigns):
+                if not key or not after.startswith(style.assigns):
                     return self._release(f"{self._name!r:.80} has an argument without a name", place, out)
         self._stack = "a"
         out.append(self._named(self._name, self._undecided.take()))
         self._give("", "{", out)
-        self._state, self._separates = "key", False
+        self._state = "key"
         return place
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
@@ -188,9 +196,6 @@ class LiteralBlock(SteppedBlock):
         char = text[place]
         if char == self._closer():
             return self._close_bracket(text, place, out)
-        if char == "," and self._separates:
-            self._separates = False
-            return place + self._give(",", ", ", out)
         quote, partial = mark_at(text, place, style.quotes)
         if partial and not quote:
             return self._wait(text, place)
@@ -220,12 +225,8 @@ class LiteralBlock(SteppedBlock):
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         char = text[place]
-        if self._stack[-1] in "[(":  # in a list, its end or a comma may come here
-            if char == self._closer():
-                return self._close_bracket(text, place, out)
-            if char == "," and self._separates:
-                self._separates = False
-                return place + self._give(",", ", ", out)
+        if self._stack[-1] in "[(" and char == self._closer():  # of an empty list
+            return self._close_bracket(text, place, out)
         quote, partial = mark_at(text, place, self._style.quotes)
         if partial and not quote:
             return self._wait(text, place)
@@ -236,7 +237,7 @@ class LiteralBlock(SteppedBlock):
             if len(self._stack) == MAX_DEPTH:
                 return self._break(f"the arguments are nested more than {MAX_DEPTH} levels deep", place, out)
             self._stack += char
-            self._state, self._separates = "key" if char == "{" else "value", False
+            self._state = "key" if char == "{" else "value"
             return place + self._give(char, "{" if char == "{" else "[", out)
         if char in ",)]}":
             return self._break(f"{char!r} stands where a value should", place, out)
@@ -272,14 +273,13 @@ class LiteralBlock(SteppedBlock):
         return self._give(self._quote, '"', out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
-        found = _ENDS_WORD(text, place)
-        end = found.start() if found else len(text)
+        end = first_match(_ENDS_WORD, text, place)
         if end - place > (room := MAX_HEADER - len(self._word)):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
         self._hold_back(text, place, end)
-        if found is None:
+        if end == len(text):
             return end
         if (value := self._meant(self._word)) is None:
             return self._break(f"{self._word!r:.80} is no value", end, out)
@@ -289,20 +289,22 @@ class LiteralBlock(SteppedBlock):
 
     def _after(self, text: str, place: int, out: list[Piece]) -> int:
         """Go on after a value."""
-        self._separates = True
-        self._state = "value" if self._stack[-1] in "[(" else "key"
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            self._state = "after"
             return place + self._give(text[place:end], "", out)
-        if text[place] not in "," + self._closer():
+        if text[place] == self._closer():
+            return self._close_bracket(text, place, out)
+        if text[place] != ",":
             return self._break(f"{text[place]!r} stands after a value", place, out)
-        if text[place] == ",":  # one before the end says nothing
-            end = first_match(OTHER_THAN_SPACE, text, place + 1)
-            if end == len(text):
-                self._state = "after"
-                return self._wait(text, place)
-            if text[end] == self._closer():
-                return place + self._give(text[place:end], "", out)
+        self._state = "comma"
+        return self._hold_back(text, place, place + 1)
+
+    def _comma(self, text: str, place: int, out: list[Piece]) -> int:
+        """Go on after a comma; one before the end says nothing."""
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
+        ends = text[place] == self._closer()
+        self._give(self._undecided.take(), "" if ends else ", ", out)
+        self._state = "after" if ends else "value" if self._stack[-1] in "[(" else "key"
         return place
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
@@ -369,8 +371,7 @@ class LiteralBlock(SteppedBlock):
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Give as answer what was held: it is no call."""
-        held = self._undecided.take()
-        if held:
+        if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
         goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
         self._state, self._reason = "broken" if goes_on else "done", reason
@@ -392,6 +393,7 @@ LiteralBlock.STEPS = {
     "text": LiteralBlock._in_text,
     "word": LiteralBlock._in_word,
     "after": LiteralBlock._after,
+    "comma": LiteralBlock._comma,
     "between": LiteralBlock._between,
     "broken": LiteralBlock._broken,
 }

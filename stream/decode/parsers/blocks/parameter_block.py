@@ -126,9 +126,11 @@ class ParameterBlock(TaggedCalls):
             out.append(Piece(self._undecided.take(), TOOL_CALL, "", call=self.call))
             self._state, self._json = "object", JsonValue()
             return place
-        if not mark:
+        if not mark or (mark == style.object_opens and not self._empty):
             return self._break(f"{text[place]!r} stands where a parameter should", place, out)
         end = self._hold_back(text, place, place + len(mark))
+        if mark == style.object_opens:
+            return end
         if mark == style.key_opens:
             self._state, self._key = "key", ""
             return end
@@ -146,23 +148,38 @@ class ParameterBlock(TaggedCalls):
         return end
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
-        kinds = dict(self._style.key_closes)
-        end, mark = find_mark(text, place, tuple(kinds))
+        style = self._style
+        kinds = dict(style.key_closes)
+        end, mark = find_mark(text, place, (*kinds, *([style.value_closes] if style.joins else ())))
         if end - place > (room := MAX_HEADER - len(self._key)):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a parameter has a name of more than {MAX_HEADER} characters", end, out)
         self._key += text[place:end]
         end = self._hold_back(text, place, end)
+        if mark and mark not in kinds:
+            return self._joined(end, mark, out)
         if mark:
             self._kind = kinds[mark]
             self._key = self._unescaped(self._key)
             end = self._hold_back(text, end, end + len(mark))
-            if self._style.value_opens:
+            if style.value_opens:
                 self._state = "unvalued"
             else:
                 self._begin_value(out)
             return end
         return self._wait(text, end)
+
+    def _joined(self, end: int, closer: str, out: list[Piece]) -> int:
+        """Give a parameter without the tags between its name and its value; the text that closes it is at `end`."""
+        name, joins, value = self._key.partition(self._style.joins)
+        if not joins:
+            return self._break(f"the parameter {name!r:.80} has no value", end, out)
+        self._key, self._kind = name, "schema"
+        self._begin_value(out)
+        text = escaped(value) + '"' if self._streams else json_of_argument(value, self._types())
+        out.append(Piece(closer, TOOL_CALL, text, call=self.call))
+        self._state = "parameters"
+        return end + len(closer)
 
     def _unvalued(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:

@@ -51,7 +51,7 @@ class TaggedCalls(SteppedBlock):
         if not isinstance(style, ParameterStyle):
             raise TypeError(f"tool style {style.name!r} is no ParameterStyle")
         super().__init__(style, schemas)
-        self._after_name = tuple(filter(None, (style.call_closes, style.closes, style.key_opens)))
+        self._after_name = tuple(filter(None, (style.call_closes, style.closes, style.key_opens, style.object_opens)))
 
     def begin(self, opener: str, call: int) -> None:
         """Begin a block; its opening text may be that of a call itself."""

@@ -83,13 +83,15 @@ class TypedLiteralBlock(LiteralBlock):
         """Tell whether a value ends before a comma, by what follows that; None if it is not known yet."""
         if self._stack[-1] == "[":
             return True
-        quote, partial = mark_at(text, first_match(OTHER_THAN_SPACE, text, place), self._style.quotes)
+        text = text[place : place + MAX_HEADER]
+        unknown = None if len(text) < MAX_HEADER else False
+        quote, partial = mark_at(text, first_match(OTHER_THAN_SPACE, text), self._style.quotes)
         if quote or partial:
-            return True if quote else None
-        found = _FOLLOWS.match(text, place, place + MAX_HEADER)
-        if found is None or (found["cut"] is not None and len(text) - place >= MAX_HEADER):
+            return True if quote else unknown
+        found = _FOLLOWS.match(text)
+        if found is None:
             return False
-        return True if found["cut"] is None else None
+        return True if found["cut"] is None else unknown
 
     def _quoted(self, text: str, place: int, out: list[Piece]) -> int:
         end, quote = find_mark(text, place, (self._quote,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import random
 
 import pytest
@@ -34,7 +35,8 @@ def texts(tok, rng, count):
 def test_parts_have_the_ids_of_the_whole(name, data):
     tok = Tokenizer.from_file(data(f"tokenizers/{FILES[name]}")) if name in FILES else Tokenizer.default()
     rng = random.Random(name)
-    for text in texts(tok, rng, 3000):
+    many = (" ".join(texts(tok, rng, 60)) for _ in range(5))  # new parts of several pieces are merged together
+    for text in itertools.chain(many, texts(tok, rng, 3000)):
         pieces = tok.core.pre_tokenizer.core.pieces(text)
         expected = [token_id for piece in pieces for token_id in tok.model.encode(piece.decode())[0]]
         for _ in range(3):  # unseen, met, kept

@@ -7,6 +7,7 @@ from functools import cache
 from os.path import commonprefix
 
 import pytest
+from full_run import EXAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from splitting import cut, run, told
@@ -93,7 +94,7 @@ def history(template, arguments, tools):
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@settings(max_examples=12)
+@settings(max_examples=-(-EXAMPLES // 10))  # of each template
 @given(drawn=st.data())
 def test_calls_of_the_history_come_back(drawn, name, data):
     template, tok = read(data(f"{name}.jinja"))

@@ -44,7 +44,12 @@ def split(text):
         # Tags in a thought or an answer are text.
         (f" to=self<|message|>Say {CALL}?<|eom|>", f"Say {CALL}?", "", []),
         (f" to=user<|message|>Say {CALL}.<|eot|>", "", f"Say {CALL}.", []),
-        (" to=count<|message|>three<|eom|>", "", "three", []),
+        # What is no call in a message to a tool is answer, its header included.
+        (" to=count<|message|>three<|eom|>", "", " to=count<|message|>three", []),
+        (" to=count<|message|>\n<|eom|>", "", " to=count<|message|>\n", []),
+        (f" to=count<|message|>\n{CALL}\nSo.<|eom|>", "", "\nSo.", [COUNT]),
+        (f" to=count<|message|>I call {CALL}<|eom|>", "", " to=count<|message|>I call ", [COUNT]),
+        (f" to=count<|message|>{' ' * 2000}{CALL}", "", f" to=count<|message|>{' ' * 2000}", [COUNT]),
     ],
 )
 def test_messages(text, thinking, answer, calls):

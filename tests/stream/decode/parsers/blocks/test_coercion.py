@@ -59,10 +59,24 @@ def test_types_are_collected_from_everything_that_declares_them():
     assert types({"type": "string", "nullable": True}) == {"string", "null"}
     assert types({"anyOf": [{"type": "integer"}, {"oneOf": [{"type": "array"}]}]}) == {"integer", "array"}
     assert types({"enum": ["x", 1, None, 1.5, True, [], {}]}) == {
-        *("string", "integer", "null", "number", "boolean", "array", "object")
+        *('"x"', "string", "integer", "null", "number", "boolean", "array", "object")
     }
     assert types({"const": "x"}) == {"string"}
     assert types({"$ref": "#/$defs/b~1c"}, **{"$defs": {"b/c": {"type": "boolean"}}}) == {"boolean"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({"enum": ["7", 8]}, ['"7"', "8", '"x"']),
+        ({"type": ["string", "null"], "enum": ["null", None]}, ['"7"', '"8"', '"x"']),
+        ({"anyOf": [{"const": "7"}, {"type": "integer"}]}, ['"7"', "8", '"x"']),
+        ({"type": ["integer", "string"]}, ["7", "8", '"x"']),
+    ],
+)
+def test_a_text_that_the_schema_lists_is_that_text(declared, expected):
+    assert [json_of(text, types(declared)) for text in ("7", "8", "x")] == expected
+    assert json_of("null", types({"enum": ["null", None]})) == '"null"'
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from tokenweir.stream.decode.parsers.blocks.literals import (
 )
 
 CONTAINERS = frozenset({"object", "array"})
-SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(max_size=6)
+SCALARS = st.none() | st.booleans() | st.integers() | TEXT | st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.text(st.sampled_from("abfnrtvxuU01789f'\"\\ \n"), min_size=1, max_size=LONGEST_ESCAPE))
@@ -66,8 +67,9 @@ def test_a_word_is_a_constant_or_a_number_or_neither(word, value):
 
 @given(
     st.recursive(
-        st.lists(SCALARS) | st.dictionaries(st.text(), SCALARS),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        st.lists(SCALARS, max_size=4) | st.dictionaries(TEXT, SCALARS, max_size=4),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+        max_leaves=8,
     )
 )
 def test_a_container_as_python_writes_it_is_json(value):

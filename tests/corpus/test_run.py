@@ -1,0 +1,221 @@
+"""A run ends with the same shards however often it was stopped, and leaves alone what is not its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from corpus_files import READ, command, content, write_jsonl, write_lines, write_parquet
+from full_run import FULL, share
+
+from tokenweir import CorpusError, Tokenizer
+from tokenweir.corpus.documents import DocumentEncoder
+from tokenweir.corpus.run import encode_files as run
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def test_an_error_in_a_process_is_told_and_the_rest_stays(tok, tmp_path):
+    good = [write_lines(tmp_path / f"{i}.txt", [f"fine {i}"]) for i in range(4)]
+    bad = tmp_path / "9.txt"
+    bad.write_bytes(b"\xff\n")
+    with pytest.raises(CorpusError, match=r"9.txt: line 1"):
+        run([*good, bad], tmp_path / "out", DocumentEncoder(tok, "text"), workers=2)
+    bad.write_text("mended\n")
+    with pytest.raises(CorpusError, match=r"has shards of a run with other files \(.*9.txt\): choose another folder"):
+        run([*good, bad], tmp_path / "out", DocumentEncoder(tok, "text"), workers=2)
+
+
+def test_a_folder_of_something_else(tok, texts, tmp_path):
+    path = write_lines(tmp_path / "a.txt", texts)
+    encoder = DocumentEncoder(tok, "text")
+    run([path], tmp_path / "out", encoder, workers=1)
+    again = run([path], tmp_path / "out", encoder, workers=1)
+    assert again.resumed == again.total
+    for other, options, what in (
+        (encoder, {"format": "npy"}, "another format"),
+        (encoder, {"part_bytes": 100}, "another part_bytes"),
+        (encoder, {"part_bytes": 100, "format": "npy"}, "another format, another part_bytes"),
+        (DocumentEncoder(tok, "text", {"parse_special": False}), {}, "other options"),
+        (DocumentEncoder(tok.with_added_tokens(["naïve"]), "text"), {}, "another tokenizer"),
+    ):
+        with pytest.raises(CorpusError, match=f"has shards of a run with {what}: choose another folder"):
+            run([path], tmp_path / "out", other, workers=1, **options)
+    (tmp_path / "out" / "manifest.jsonl").write_text("what\n")
+    with pytest.raises(CorpusError, match="is no manifest"):
+        run([path], tmp_path / "out", encoder, workers=1)
+    with pytest.raises(CorpusError, match="is there twice"):
+        run([path, path], tmp_path / "twice", encoder, workers=1)
+    odd = os.fsdecode(b"\xff")
+    for paths, out in (([tmp_path / f"{odd}.txt"], "out"), ([path], odd)):
+        with pytest.raises(CorpusError, match=r": the path is not UTF-8$"):
+            run(paths, tmp_path / out, encoder, workers=1)
+
+
+def test_files_that_are_there_are_not_replaced(tok, texts, tmp_path):
+    path = write_parquet(tmp_path / "part-00000.parquet", texts)
+    before = path.read_bytes()
+    with pytest.raises(
+        CorpusError, match=r"part-00000.parquet: is there already, and of no run: choose another folder"
+    ):
+        run([path], tmp_path, DocumentEncoder(tok, "text"), workers=1)
+    assert path.read_bytes() == before
+    assert not (tmp_path / "manifest.jsonl").exists()
+
+
+def test_only_one_run_writes_into_a_folder(tok, texts, tmp_path):
+    path = write_lines(tmp_path / "a.txt", texts)
+    encoder = DocumentEncoder(tok, "text")
+
+    def second(progress):
+        with pytest.raises(CorpusError, match="another run is writing into it"):
+            run([path], tmp_path / "out", encoder, workers=1)
+
+    run([path], tmp_path / "out", encoder, workers=1, report=second)
+
+
+def test_a_shard_that_was_removed_is_made_again(tok, texts, tmp_path):
+    path = write_lines(tmp_path / "a.txt", texts)
+    encoder = DocumentEncoder(tok, "text")
+    run([path], tmp_path / "out", encoder, part_bytes=2000, workers=1)
+    whole = content(tmp_path / "out")
+    (tmp_path / "out" / "part-00001.parquet").unlink()
+    (tmp_path / "out" / "part-00002.parquet").write_bytes(b"cut")
+    run([path], tmp_path / "out", encoder, part_bytes=2000, workers=1)
+    assert content(tmp_path / "out") == whole
+
+
+WITH_LITTLE_ROOM = """
+import resource, sys
+from tokenweir.cli import main
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))
+    sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("shard_format", READ)
+def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
+    many = [f"{n} {text}" for n in range(share(200)) for text in texts]
+    path = write_lines(tmp_path / "a.txt", many)
+    arguments = ["encode-files", str(path), "--part-size", "1", "--format", shard_format, "--workers", str(workers)]
+    script = tmp_path / "with_little_room.py"
+    script.write_text(WITH_LITTLE_ROOM)
+    found = subprocess.run(
+        [sys.executable, script, "20000", *arguments, "-o", tmp_path / "out"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 1
+    assert re.fullmatch(rf"tokenweir: error: {re.escape(str(tmp_path / 'out'))}: .*File too large.*\n", found.stderr)
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
+    assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
+    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in many]
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+PROGRAM = [sys.executable, "-P", "-m", "tokenweir", "encode-files"]
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [*PROGRAM, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of POSIX")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_killed_before_any_change_of_the_folder_it_goes_on(tok, texts, tmp_path):
+    path = write_lines(tmp_path / "a.txt", texts)
+    encoder = DocumentEncoder(tok, "text")
+
+    def whole_run(folder):
+        return run([path], folder, encoder, part_bytes=3000 if FULL else 9000, format="npy", workers=1)
+
+    whole_run(tmp_path / "whole")
+    for step in range(1, 1000):
+        folder = tmp_path / f"{step}"
+        child = os.fork()
+        if child == 0:
+            left = iter(range(step - 1))
+            for name in ("replace", "fsync", "unlink"):
+                setattr(os, name, killed_after(left, getattr(os, name)))
+            whole_run(folder)
+            os._exit(0)
+        if os.waitpid(child, 0)[1] == 0:
+            break
+        done = whole_run(folder)
+        assert done.done == done.total
+        assert content(folder) == content(tmp_path / "whole"), step
+    assert step > 10
+
+
+def killed_after(left, call):
+    """The call, which kills its process when nothing is left."""
+
+    def maybe(*arguments):
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments)
+
+    return maybe
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals of POSIX")
+@pytest.mark.parametrize("shard_format", READ)
+def test_killed_again_and_again_it_ends_with_the_same_shards(texts, tmp_path, shard_format):
+    times = 17 if FULL else 2
+    path = write_jsonl(tmp_path / "a.jsonl", texts * 40)
+    encoder = DocumentEncoder(Tokenizer.default(), "text")
+    run([path], tmp_path / "whole", encoder, part_bytes=1 << 20, format=shard_format, workers=1)
+    arguments = (path, "-o", tmp_path / "out", "--part-size", 1, "--format", shard_format, "--workers", 2)
+    chooser = random.Random(shard_format)
+    killed = 0
+    while killed < times:
+        process = start(*arguments)
+        manifest = tmp_path / "out" / "manifest.jsonl"
+        deadline = time.monotonic() + 60
+        while not manifest.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(chooser.random() * 0.6)
+        if process.poll() is not None:  # it was done first
+            process.communicate()
+            for shard in (tmp_path / "out").glob("part-*"):
+                shard.unlink()
+            continue
+        process.kill()
+        process.communicate()
+        killed += 1
+    process = start(*arguments)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+    assert not list((tmp_path / "out").glob(".tmp-*"))
+
+
+def test_no_process_outlives_a_killed_run(texts, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", texts * 200)
+    process = start(path, "-o", tmp_path / "out", "--part-size", 1, "--workers", 2)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out").glob(".tmp-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    group = os.getpgid(process.pid)
+    process.kill()
+    process.communicate()
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("a process of the run is still there")

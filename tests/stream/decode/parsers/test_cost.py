@@ -1,0 +1,53 @@
+"""A hostile answer costs time in proportion to its length, however it comes."""
+
+from __future__ import annotations
+
+import pytest
+from splitting import cut, run
+
+from tokenweir.stream.decode.parsers.base import MAX_AT_ONCE
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.stream.decode.parsers.tools import ToolParser
+from tokenweir.templates.reasoning_styles import STYLES
+from tokenweir.templates.tool_styles import TOOL_STYLES
+
+GEMMA, GLM = "<|tool_call>call:f{", "<tool_call>f\n<arg_key>a</arg_key><arg_value>"
+
+
+@pytest.mark.parametrize(
+    ("style", "begins", "goes_on"),
+    [
+        ("pythonic", "[f(a", " "),
+        ("pythonic", "[f(a=1,", "\n"),
+        ("pythonic", "[f(a='", "'"),
+        ("pythonic", "[f(a='", "', a "),
+        ("gemma4", GEMMA + "a:1,", " "),
+        ("gemma4", GEMMA + "a:x,", " "),
+        ("gemma4", GEMMA + "a:x", ", a "),
+        ("lfm2", "<|tool_call_start|>", " "),
+        ("hermes", "<tool_call>", " "),
+        ("kimi-k2", "<|tool_call_begin|>", "a:1 "),
+        ("glm", GLM, "</arg_valu"),
+        ("glm", "<tool_call>f\n<arg_key>", "a="),
+        ("qwen3-coder", "<function=f><parameter=a>", "\n"),
+    ],
+)
+def test_what_is_looked_at_again_with_each_text_is_short(style, begins, goes_on):
+    parser = ToolParser(style)
+    parser.feed(begins)
+    for _ in range(4 * MAX_HEADER):
+        parser.feed(goes_on)
+        looked_at_again = getattr(parser._block, "_ahead", "") + parser._ahead
+        assert len(looked_at_again) <= MAX_HEADER
+
+
+@pytest.mark.parametrize("thinking", [None, "think"])
+@pytest.mark.parametrize(
+    "unit", [">", "<tool_call>x", 'So. <tool_call>{"name": "f", "arguments": {"a": "é>"}}</tool_call>']
+)
+def test_a_long_text_is_split_as_in_parts(thinking, unit):
+    styles = Styles(thinking and STYLES[thinking], TOOL_STYLES["hermes"])
+    text = unit * (3 * MAX_AT_ONCE // len(unit))
+    whole = run(make_splitter(styles), [text])
+    assert run(make_splitter(styles), cut(text, range(0, len(text), 1000))) == whole
