@@ -222,6 +222,12 @@ def test_prompts_can_be_sent_to_other_processes():
     assert copy.encode(tok) == prompt.encode(tok)
 
 
+def test_what_is_no_tokenizer_is_named():
+    for call in (Prompt("a", ()).encode, Prompt("a", ()).encode_with_mask, ChatTemplate.from_tokenizer):
+        with pytest.raises(TypeError, match="^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"):
+            call("path")
+
+
 def test_a_tokenizer_whose_control_tokens_are_not_guarded_against():
     """A template alone guards against the usual forms of control tokens; encoding notices others."""
     tok = Tokenizer.default()
