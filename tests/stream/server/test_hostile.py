@@ -234,9 +234,11 @@ async def test_the_host_of_an_absolute_uri_counts(begin, uri, host, allowed):
 async def test_an_absolute_uri_has_a_path_and_a_query():
     async with serving(Script("fine", "<|im_end|>")) as server:
         head = b"Host: 127.0.0.1\r\nConnection: close\r\n\r\n"
-        page, nothing = [await sent(server, b"GET http://127.0.0.1%s HTTP/1.1\r\n" % path + head) for path in (b"?a=b", b"/a?b")]
+        page, nothing = [
+            await sent(server, b"GET http://127.0.0.1%s HTTP/1.1\r\n" % path + head) for path in (b"?a=b", b"/a?b")
+        ]
         assert page.startswith(b"HTTP/1.1 200 ") and b"<html" in page
-        assert nothing.startswith(b"HTTP/1.1 404 ") and b"nothing is served at /a\"" in nothing
+        assert nothing.startswith(b"HTTP/1.1 404 ") and b'nothing is served at /a"' in nothing
 
 
 @pytest.mark.asyncio
