@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from full_run import FULL
 from page_in_browser import Script, answer, ask, chatting, connected, says, send
 from playwright.async_api import expect
 
@@ -36,6 +37,7 @@ averyveryveryveryveryveryveryveryveryveryveryveryveryveryveryverylongword
 """
 ENGINE = (EVERYTHING, "<|im_end|>")
 PHONE = {"width": 360, "height": 640}
+LOOKS = [(size, colours) for size in ({"width": 1280, "height": 800}, PHONE) for colours in ("light", "dark")]
 
 
 async def problems(page):
@@ -46,9 +48,8 @@ async def problems(page):
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, PHONE], ids=["desk", "phone"])
-async def test_axe_finds_nothing(browser, colours, size):
+@pytest.mark.parametrize(("size", "colours"), LOOKS if FULL else LOOKS[::3])
+async def test_axe_finds_nothing(browser, size, colours):
     async with chatting(browser, Script(*ENGINE)) as page:
         await page.emulate_media(color_scheme=colours)
         await page.set_viewport_size(size)
