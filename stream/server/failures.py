@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError, TextError
 from tokenweir.stream.server.wire.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class NeutralTracebacks(logging.Filter):
+    """Escapes the controls in tracebacks, which end with an engine's own words: a terminal would obey them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Put the traceback into the record, from where formatters take it."""
+        if record.exc_info:
+            trace = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = CONTROLS.sub(lambda found: ascii(found[0])[1:-1], trace)
+        return True
+
+
+logger.addFilter(NeutralTracebacks())
 
 
 def explain(failure: BaseException, answer_id: str) -> RequestError:

@@ -319,5 +319,7 @@ async def test_the_log_has_no_escapes_of_an_engine(caplog):
     async with serving(Script("a", RuntimeError("\x1b[31mred\x1b[0m"))) as server, socket_to(server) as websocket:
         await say(websocket)
         await until(websocket, "response.failed")
-    (told,) = [record.message for record in caplog.records if "failed" in record.message]
-    assert "\\x1b[31mred" in told and "\x1b" not in told
+    (told,) = [logging.Formatter().format(record) for record in caplog.records if "failed" in record.message]
+    said, _, trace = told.partition("\n")
+    assert "\\x1b[31mred" in said and "\x1b" not in told
+    assert trace.startswith("Traceback") and trace.endswith("RuntimeError: \\x1b[31mred\\x1b[0m")
