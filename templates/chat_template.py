@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.compiled_template import CompiledTemplate
@@ -188,6 +189,7 @@ class ChatTemplate:
             TemplateError: The tokenizer came without such a template, or it is not valid.
 
         """
+        check_tokenizer(tokenizer)
         source = _choose(tokenizer.spec.chat_templates, name, "the tokenizer")
         options.setdefault("special_tokens", tokenizer.spec.special_roles)
         options.setdefault("control_tokens", tokenizer.control_texts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.guard import Guard
@@ -114,6 +115,7 @@ class Prompt:
             TemplateError: It does not, which can only happen to a template that was loaded without its tokenizer.
 
         """
+        check_tokenizer(tokenizer)
         if self.guard and (token := _uncovered(self.guard, tokenizer)) is not None:
             raise TemplateError(
                 f"the tokenizer has the control token {token!r}, which this template does not guard against: "

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from references import huggingface
 
 import tokenweir
 import tokenweir.encode
@@ -42,7 +42,7 @@ BENIGN = [
 
 @cache
 def load(path):
-    return Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+    return Tokenizer.from_file(path), huggingface(path / "tokenizer.json")
 
 
 @cache
@@ -51,7 +51,7 @@ def embedded():
     return tok, ChatTemplate.from_tokenizer(tok)
 
 
-@pytest.fixture(scope="module", params=PAIRS)
+@pytest.fixture(params=PAIRS)
 def pair(request, data):
     """A tokenizer, its template, and the reference library's tokenizer for it."""
     folder, name = PAIRS[request.param]
@@ -114,9 +114,7 @@ def test_no_control_id_comes_from_user_text(pair):
     assert succeeded_unguarded >= attacks // 2
 
 
-@cache
-def compiled(source, control_tokens, guard=True):
-    return ChatTemplate(source, control_tokens=control_tokens, guard=guard)
+compiled = cache(ChatTemplate)
 
 
 @pytest.mark.parametrize("name", ["Qwen3-Coder", "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
@@ -136,7 +134,7 @@ def test_a_template_completes_no_control_token(name, told, more, data):
     """These templates write `<` and `>` around the keys of schemas."""
     tok, _ = load(data("tokenizers/qwen3"))
     source = data(f"templates-more/{name}.jinja").read_text("utf-8")
-    template, unguarded = compiled(source, tok.control_texts if told else None), compiled(source, None, guard=False)
+    template = compiled(source, control_tokens=tok.control_texts if told else None)
     controls = {token.id for token in tok.added_tokens if token.content in tok.control_texts}
 
     def controls_in(prompt):
@@ -150,7 +148,7 @@ def test_a_template_completes_no_control_token(name, told, more, data):
 
     harmless, attack = render(template), render(template, **more)
     assert controls_in(attack) == controls_in(harmless)
-    assert attack.text == render(unguarded, **more).text
+    assert attack.text == render(compiled(source, guard=False), **more).text
 
 
 PIECES = [
@@ -222,6 +220,12 @@ def test_prompts_can_be_sent_to_other_processes():
     assert copy == prompt
     tok = Tokenizer.default()
     assert copy.encode(tok) == prompt.encode(tok)
+
+
+def test_what_is_no_tokenizer_is_named():
+    for call in (Prompt("a", ()).encode, Prompt("a", ()).encode_with_mask, ChatTemplate.from_tokenizer):
+        with pytest.raises(TypeError, match="^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"):
+            call("path")
 
 
 def test_a_tokenizer_whose_control_tokens_are_not_guarded_against():
