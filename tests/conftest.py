@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 from pathlib import Path
@@ -28,6 +29,12 @@ hypothesis.settings.register_profile(
     max_examples=EXAMPLES,
 )
 hypothesis.settings.load_profile("tokenweir")
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays to the end, so the garbage collector need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def data_path(name: str) -> Path:

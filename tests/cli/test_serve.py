@@ -188,6 +188,7 @@ def test_limits_and_names():
 
 STUCK = """
 import asyncio
+import time
 from tokenweir.cli import main, model
 
 class Stuck:
@@ -207,7 +208,7 @@ SWALLOW = """
 """
 
 
-@pytest.mark.parametrize("work", [SWALLOW, "pass"], ids=["swallows its cancellation", "never awaits"])
+@pytest.mark.parametrize("work", [SWALLOW, "time.sleep(0.1)"], ids=["swallows its cancellation", "never awaits"])
 def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, monkeypatch):
     program = STUCK.format(work=work)
     monkeypatch.setitem(globals(), "SERVE", (sys.executable, "-c", program))

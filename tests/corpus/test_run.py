@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -101,8 +102,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("shard_format", READ)
+@pytest.mark.parametrize(
+    ("shard_format", "workers"), [*(itertools.product(READ, [1, 2]) if FULL else zip(READ, [2, 1, 1], strict=True))]
+)
 def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
     many = [f"{n} {text}" for n in range(share(200)) for text in texts]
     path = write_lines(tmp_path / "a.txt", many)

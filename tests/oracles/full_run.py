@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 FULL = os.environ.get("TOKENWEIR_FULL") == "1"
-EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "60"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "30"))
 
 
 def share(cases: int) -> int:

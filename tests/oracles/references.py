@@ -19,6 +19,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -34,14 +35,20 @@ from tokenweir.encode.components.added_tokens import is_plain
 Ids = Sequence[Sequence[int]]
 
 
+@cache
+def huggingface(path: Path) -> tokenizers.Tokenizer:
+    """The library's tokenizer of a real file, which takes up to a second to read: once for all tests."""
+    return tokenizers.Tokenizer.from_file(str(path))
+
+
 class HuggingFace:
     """`tokenizers` with a tokenizer.json; its offsets are start and end of each token, in characters."""
 
     library = f"tokenizers {tokenizers.__version__}"
     byte_fallback = "huggingface"
 
-    def __init__(self, path: Path) -> None:
-        self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    def __init__(self, path: Path, tokenizer: tokenizers.Tokenizer | None = None) -> None:
+        self.tokenizer = tokenizer or tokenizers.Tokenizer.from_file(str(path))
         self.tokenizer.no_padding()  # which ours never applies
         self.tokenizer.no_truncation()
         # The library always matches non-special added tokens, so the plain reading needs a file that has none.
@@ -282,4 +289,4 @@ def load_reference(path: Path) -> Reference:
         return Tekken(path)
     if path.name.startswith("tokenizer.model"):
         return SentencePiece(path)
-    return OpenAI.from_file(path) if path.suffix == ".tiktoken" else HuggingFace(path)
+    return OpenAI.from_file(path) if path.suffix == ".tiktoken" else HuggingFace(path, huggingface(path))

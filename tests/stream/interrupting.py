@@ -170,7 +170,8 @@ def in_loop(loop, function):
 def no_warning(call):
     """Call, and make sure that neither it nor the garbage it leaves warns or fails."""
     unraisable = []
-    gc.freeze()  # what was there before is not looked at again
+    gc.collect()
+    gc.freeze()  # what is left stays, and is not looked at again
     before, sys.unraisablehook = sys.unraisablehook, unraisable.append
     try:
         with warnings.catch_warnings():
@@ -179,6 +180,5 @@ def no_warning(call):
             gc.collect()
     finally:
         sys.unraisablehook = before
-        gc.unfreeze()
     assert [str(each.exc_value) for each in unraisable] == []
     return result

@@ -42,7 +42,7 @@ class Script:
 
 @asynccontextmanager
 async def chatting(browser, engine, *, script="", **options):
-    """The page, open in a fresh context; it collects the errors and the log messages that it causes."""
+    """The page, open in a tab of its own; it collects the errors and the log messages that it causes."""
     changed = {
         name: options.pop(name)
         for name in ("heartbeat", "resume_grace", "max_output_tokens", "max_message_bytes", "send_interval")

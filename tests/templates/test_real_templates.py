@@ -6,6 +6,7 @@ import copy
 import json
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 
 import pytest
 from jinja2.exceptions import TemplateError as JinjaError
@@ -167,6 +168,7 @@ def oracle(monkeypatch):
     return render
 
 
+@cache
 def our_template(source, guard):
     return ChatTemplate(source, special_tokens=SPECIAL, guard=guard, clock=lambda: CLOCK)
 

@@ -16,6 +16,7 @@ import tokenizers
 from full_run import share
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from references import huggingface
 from tokenizers import decoders as theirs
 
 from tokenweir.encode import _core
@@ -315,7 +316,7 @@ def test_what_a_token_stands_for_is_what_it_adds_in_mid_text():
 )
 def test_ids_of_real_vocabularies(data, name):
     path = data(f"tokenizers/{name}/tokenizer.json")
-    library = tokenizers.Tokenizer.from_file(str(path))
+    library = huggingface(path)
     source = json.loads(path.read_text())
     decoder: Decoder = msgspec.convert(source["decoder"], Decoder)
     vocab, byte_level = source["model"]["vocab"], isinstance(decoder, ours.ByteLevel)

@@ -7,7 +7,7 @@ import random
 import pytest
 from full_run import FULL, share
 from tokenizers import Regex, Tokenizer, models, normalizers
-from unicode_scalars import SCALARS
+from unicode_scalars import SWEPT
 
 from tokenweir.encode import _core, spec
 from tokenweir.encode.components.normalize import normalizer_core
@@ -106,7 +106,7 @@ ONE_AT_A_TIME = [
 )
 def test_every_scalar(normalizer, context):
     # The separator is not changed and lets nothing pass; a line feed would be cleaned.
-    text = "x".join(context.format(c) for c in SCALARS)
+    text = "x".join(context.format(c) for c in SWEPT)
     ours, theirs = normalizer_core(normalizer).normalize(text), reference(normalizer).normalize_str(text)
     if ours != theirs:
         pairs = zip(ours.split("x"), theirs.split("x"), strict=False)
@@ -116,7 +116,7 @@ def test_every_scalar(normalizer, context):
 @pytest.mark.parametrize("normalizer", ONE_AT_A_TIME, ids=str)
 def test_offsets_of_every_character_that_changes(normalizer):
     library = reference(normalizer).normalize_str
-    blocks = ["x".join(SCALARS[i : i + 64]) for i in range(0, len(SCALARS), 64)]
+    blocks = ["x".join(SWEPT[i : i + 64]) for i in range(0, len(SWEPT), 64)]
     changed = [block for block in blocks if library(block) != block]
     random.Random(0).shuffle(changed)
     check(normalizer, changed[:200])
@@ -190,7 +190,7 @@ ALPHABETS = [
     [chr(c) for first, last in [(0x1100, 0x1114), (0x1161, 0x1176), (0x11A7, 0x11C4)] for c in range(first, last)],
     [chr(c) for c in range(0xAC00, 0xD7A4, 14)],
     list("\u4e2d\u6587\uff0c\u3001\u3002\u3072\u304b\u30ab\U0002b820\U0002b920\uf900"),
-    SCALARS,
+    SWEPT,
 ]
 
 

@@ -8,7 +8,7 @@ import random
 import adversarial
 import pytest
 import sentencepiece
-import tokenizers
+from references import huggingface
 
 from tokenweir.encode import formats
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -160,7 +160,7 @@ def test_gemma_is_the_original(data, gguf):
     ids = {"padding_token_id": 0, "eos_token_id": 1, "bos_token_id": 2, "unknown_token_id": 3}
     assert [tokens[i] for i in roles.values()] == [f"<{role}>" for role in roles]
     ours = Tokenizer.from_bytes(gguf(keys(model="gemma4", **values, **ids)), "gguf")
-    theirs = tokenizers.Tokenizer.from_file(str(path))
+    theirs = huggingface(path)
     for text in ["", *texts_of(400, "gemma"), "a<bos> b<eos>"]:
         encoded = theirs.encode(text).ids
         assert ours.encode(text) == encoded, repr(text)

@@ -7,12 +7,13 @@ import json
 import random
 
 import pytest
+from full_run import share
 from sentencepiece_files import charsmap, field, small_model
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 
-MUTANTS = 5000
+MUTANTS = share(5000)
 PATTERN = r"\p{L}+|\p{N}{1,3}+|\s+"
 VALUES = [
     None,

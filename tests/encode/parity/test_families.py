@@ -15,6 +15,7 @@ import comparison
 import pytest
 import references
 import tokenizers
+from full_run import share
 from sentencepiece_files import charsmap_of, train
 from tokenizers import models, trainers
 
@@ -596,8 +597,10 @@ def test_families(family):
     tok, reference = Tokenizer.from_file(family), references.HuggingFace(family)
     vocabulary = list(filter(None, (reference.tokenizer.id_to_token(i) for i in reference.ids)))
     kinds = adversarial.strings(
-        200, seed=family.parent.name, special_tokens=reference.special_tokens, vocabulary=vocabulary
+        share(400), seed=family.parent.name, special_tokens=reference.special_tokens, vocabulary=vocabulary
     )
-    rows = comparison.compare(tok, reference, kinds.items(), comparison.random_ids(family.parent.name, reference, 100))
+    rows = comparison.compare(
+        tok, reference, kinds.items(), comparison.random_ids(family.parent.name, reference, share(200))
+    )
     differences = [f"{row.kind}: {difference}" for row in rows for difference in row.differences]
     assert not differences, "\n".join(differences[:3])

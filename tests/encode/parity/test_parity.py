@@ -10,7 +10,7 @@ import comparison
 import pytest
 import references
 import tokenizers
-from full_run import share
+from full_run import FULL, share
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -49,7 +49,7 @@ def check(rows, minimum):
 @pytest.mark.parametrize("name", comparison.TOKENIZERS)
 def test_real_tokenizers(data, name):
     data(f"tokenizers/{name}")
-    check(comparison.check(data(""), name, fuzz=share(600), every=400), minimum=share(900))
+    check(comparison.check(data(""), name, fuzz=share(600), every=400 if FULL else 1600), minimum=900 if FULL else 200)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "gpt2"])

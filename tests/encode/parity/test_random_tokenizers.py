@@ -12,6 +12,7 @@ import comparison
 import pytest
 import references
 import tokenizers
+from full_run import share
 from sentencepiece_files import charsmap
 from tokenizers import models, trainers
 
@@ -285,7 +286,7 @@ def test_random_tokenizers(tmp_path, monkeypatch, capfd, part):
     """Exact or refused by name, whatever the parts. (Training breaks ties at random, so the files differ each time.)"""
     monkeypatch.setenv("RAYON_NUM_THREADS", "1")
     counts = Counter()
-    for i in range(30):
+    for i in range(share(60)):
         seed = f"{part}/{i}"
         file = Draw(Random(seed)).tokenizer()
         if file is None:
@@ -301,4 +302,4 @@ def test_random_tokenizers(tmp_path, monkeypatch, capfd, part):
             pytest.fail(f"{found[0]}\n{json.dumps(file)}")
         counts["exact" if found is not None else "the library panics"] += 1
     capfd.readouterr()  # what the library's panics print
-    assert counts["exact"] >= 8
+    assert counts["exact"] >= share(16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from full_run import share
 
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.batch import Batch
@@ -19,7 +20,7 @@ def test_more_tiles_than_a_block_has_threads(device_of):
     kept = tokens.copy()
     for document in refused:
         kept[offsets[document] : offsets[document + 1]] = False
-    for seed in range(4):
+    for seed in range(share(8)):
         device = device_of(seed)
         batch = Batch(device, device.zeros(n + SLACK, np.uint8), device.to_device(offsets), 1)
         bits = np.packbits(tokens, bitorder="little")

@@ -169,7 +169,7 @@ def test_vocabularies(kernels_on, data, name):
     tok = Tokenizer.default() if name == "default" else Tokenizer.from_file(data(f"tokenizers/{name}"))
     device = kernels_on(len(name))
     batch = BlockBpeMode(tok, device, block=32)
-    groups = strings(500, seed=name, special_tokens=list(tok.special_tokens)).values()
+    groups = strings(share(1000), seed=name, special_tokens=list(tok.special_tokens)).values()
     texts = [text for group in groups for text in group if len(text) < 500]
     expected = [batch.tokenizer.encode(text, add_special_tokens=False) for text in texts]
     assert ids_of(batch, device, texts) == expected

@@ -18,7 +18,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.exact import ByteLevelMode
 
-DOCUMENTS = 100_000 if FULL else 2000  # adversarial ones, which all vocabularies share
+DOCUMENTS = 100_000 if FULL else 1000  # adversarial ones, which all vocabularies share
 FAMILIES = {
     "default": None,
     "gpt2": "gpt2/tokenizer.json",
@@ -156,7 +156,7 @@ def test_stages_and_what_they_leave_over(mode_of, patterns):
     merges = [(b"a", b"b"), (b" ", b"a"), (b"1", b"2"), (b"ab", b"ab"), (b"c", b"a"), (b"-", b"-"), (b"--", b"--")]
     tok = small(merges, splits(*patterns))
     pick = random.Random(patterns[0])
-    documents = ["".join(pick.choices("aaabbbccx  \n12-一日é", k=pick.randint(0, 60))) for _ in range(300)]
+    documents = ["".join(pick.choices("aaabbbccx  \n12-一日é", k=pick.randint(0, 60))) for _ in range(share(600))]
     documents += ["-" * 9000 + "ab" + "-" * 50, "a" * 100, "é" * 300 + "12" * 30, "abab" * 50]
     for seed in range(2):
         check(mode_of(tok, seed), documents)

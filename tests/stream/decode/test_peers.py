@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 import pytest
-import tokenizers
+from references import huggingface
 from tokenizers.decoders import DecodeStream as Theirs
 
 from tokenweir.encode.decode import DecodeStream
@@ -20,9 +19,8 @@ LINES = 14
 """Of each text; raise it for a longer run."""
 
 
-@cache
 def both(path):
-    return Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
+    return Tokenizer.from_file(path), huggingface(path)
 
 
 @pytest.fixture(params=FILES)

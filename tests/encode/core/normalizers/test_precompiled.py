@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import charsmap, charsmap_of, train
 from tokenizers import Tokenizer, models, normalizers
-from unicode_scalars import SCALARS
+from unicode_scalars import SWEPT
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.normalize import normalizer_core
@@ -137,7 +137,7 @@ def test_every_character_beside_others(any_byte):
     ours = _core.Normalizer([_core.Precompiled(any_byte)])
     theirs = normalizers.Precompiled(any_byte)
     for before, after in [("\u0600", "\u1161\u0301"), ("\u0915\u094d", "\u0301")]:
-        text = "\n".join(before + c + after for c in SCALARS)
+        text = "\n".join(before + c + after for c in SWEPT)
         assert ours.normalize(text) == theirs.normalize_str(text)
 
 
@@ -192,13 +192,13 @@ def test_random_text_and_t5(data, members):
     source = json.loads(data("tokenizers/t5-small/tokenizer.json").read_bytes())["normalizer"]
     check = pair(base64.b64decode(source["precompiled_charsmap"]))
     pick = random.Random(3)
-    for _ in range(4000):
+    for _ in range(share(4000)):
         check("".join(pick.choices([*CHANGING, *JOINING, *"ab c"], k=pick.randint(1, 10))))
 
 
 def test_random_rules():
     pick = random.Random(4)
-    for _ in range(150):
+    for _ in range(share(150)):
         alphabet = pick.sample([*JOINING, *CHANGING, *"abc  "], 8)
         keys = ["".join(pick.choices(alphabet, k=pick.randint(1, 3))).replace("\0", "a") for _ in range(8)]
         rules = {k: "".join(pick.choices([*alphabet, ""], k=pick.randint(0, 3))).replace("\0", "") for k in keys}
@@ -212,7 +212,7 @@ def test_random_rules():
 def test_every_character(nmt_nfkc):
     ours = _core.Normalizer([_core.Precompiled(nmt_nfkc)])
     theirs = normalizers.Precompiled(nmt_nfkc)
-    text = "x".join(SCALARS)
+    text = "x".join(SWEPT)
     assert ours.normalize(text) == theirs.normalize_str(text)
 
 

@@ -7,7 +7,8 @@ import random
 
 import numpy as np
 import pytest
-from unicode_scalars import SCALARS
+from full_run import share
+from unicode_scalars import SWEPT
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
@@ -64,7 +65,7 @@ def test_all_short_strings(name, instructions):
 def test_random_strings(name, instructions):
     scanned, walked, _ = scanned_and_walked(name)
     rng = random.Random(name)
-    for _ in range(1500):
+    for _ in range(share(1500)):
         letters = rng.sample(LETTERS, rng.choice((2, 3, 6, 12, len(LETTERS))))
         check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((17, 40, 64, 65, 130, 700)))))
 
@@ -73,8 +74,8 @@ def test_random_strings(name, instructions):
 def test_every_character(name):
     """A character of every class of Unicode, in the company of letters, spaces and itself."""
     scanned, walked, _ = scanned_and_walked(name)
-    for start in range(0, len(SCALARS), 50_000):
-        some = SCALARS[start : start + 50_000]
+    for start in range(0, len(SWEPT), 50_000):
+        some = SWEPT[start : start + 50_000]
         check(scanned, walked, "".join(f"ab{c}a {c}{c} A'{c}\n" for c in some))
 
 
@@ -87,7 +88,7 @@ def test_runs_of_chinese(name, instructions):
     edges = (
         "\u33ff㐀\u4dbf\u4dc0\u4dff\u4e00\u4fff\u9fff\ua000\ua3ff\ua48c\ua48d\ua4cf\uabff가힣\ud7ff\ue000\uffff𠮷。あ"
     )
-    for _ in range(500):
+    for _ in range(share(500)):
         letters = inside + rng.choices(edges + LETTERS, k=rng.randrange(1, 12))
         check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((6, 20, 21, 22, 23, 70, 200)))))
 
@@ -97,7 +98,7 @@ def test_runs_of_kana(name, instructions):
     """Those of their page are looked up many at once: any character of it, at any place of 64 bytes."""
     scanned, walked, _ = scanned_and_walked(name)
     rng = random.Random(name)
-    for _ in range(500):
+    for _ in range(share(500)):
         page = [chr(rng.randrange(0x3000, 0x3100)) for _ in range(rng.randrange(1, 40))]
         letters = page + rng.choices("あア、漢" + LETTERS, k=rng.randrange(1, 12))
         check(scanned, walked, "".join(rng.choices(letters, k=rng.choice((6, 20, 21, 22, 23, 70, 200)))))

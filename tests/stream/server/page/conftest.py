@@ -1,4 +1,4 @@
-"""A browser for the page's tests, skipped where there is none."""
+"""A browser for the page's tests, one for all of them, skipped where there is none."""
 
 import os
 import shutil
@@ -18,8 +18,9 @@ ARGS = [
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
+    """A profile of a browser. What a page keeps there belongs to its origin, and each test has a server of its own."""
     chromium = os.environ.get("CHROME") or shutil.which("chromium")
     reason = None if chromium else "no chromium on the PATH and no CHROME in the environment"
     if reason is not None:
@@ -28,5 +29,8 @@ async def browser():
         pytest.skip(reason)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, headless=True, args=ARGS)
-        yield browser
+        profile = await browser.new_context()
+        blank = await profile.new_page()  # as long as it is open, the process that draws pages stays
+        yield profile
+        await blank.close()
         await browser.close()

@@ -13,7 +13,7 @@ window.WebSocket = class extends Socket {
 """So that a test can say something in the server's place."""
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_grows_with_its_thinking_folded(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Let me see.</think>", "Hello", more, " wörld 🙂\n  two", end, "<|im_end|>")
@@ -45,7 +45,7 @@ async def test_an_answer_grows_with_its_thinking_folded(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("way", ["button", "Escape"])
 async def test_stop(browser, way):
     engine = Script("Once upon", asyncio.Event())
@@ -59,7 +59,7 @@ async def test_stop(browser, way):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_model_is_chosen(browser):
     engines = {"one": Script("first", "<|im_end|>"), "two": Script("second", "<|im_end|>")}
     async with chatting(browser, engines) as page:
@@ -71,7 +71,7 @@ async def test_the_model_is_chosen(browser):
         await says(answer(page).locator(".answer"), "second")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_engine_that_dies_is_shown_and_the_chat_goes_on(browser):
     engine = Script("Hel", RuntimeError("out of memory"))
     async with chatting(browser, engine) as page:
@@ -82,7 +82,7 @@ async def test_an_engine_that_dies_is_shown_and_the_chat_goes_on(browser):
         await says(answer(page).locator(".answer"), "better")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_key_is_asked_for(browser):
     async with chatting(browser, Script("open", "<|im_end|>"), api_key="s3cret") as page:
         box = page.get_by_label("API key")
@@ -97,7 +97,7 @@ async def test_a_key_is_asked_for(browser):
         await says(answer(page).locator(".answer"), "open")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_goes_on_after_a_lost_connection(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time", "<|im_end|>")
@@ -115,7 +115,7 @@ async def test_an_answer_goes_on_after_a_lost_connection(browser):
         assert len(engine.prompts) == 1
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine, resume_grace=0) as page:
@@ -128,7 +128,7 @@ async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
         await says(answer(page).locator(".answer"), "back")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_that_is_too_long_for_the_server_is_told_and_can_be_edited(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), max_message_bytes=20_000) as page:
         await send(page, "a word " * 3500)
@@ -140,7 +140,7 @@ async def test_a_conversation_that_is_too_long_for_the_server_is_told_and_can_be
         await says(answer(page).locator(".answer"), "fine")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_that_is_left_stops_its_answer(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine) as page:
@@ -150,7 +150,7 @@ async def test_a_page_that_is_left_stops_its_answer(browser):
         await asyncio.wait_for(engine.closed.wait(), 10)
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_call_is_shown_as_text(browser):
     end = asyncio.Event()
     name, arguments = "<img src=x onerror=\"document.title='owned'\">", '{"a": "<b>"}'
@@ -175,7 +175,7 @@ async def test_a_call_is_shown_as_text(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("secure", [True, False])
 async def test_code_is_copied(browser, secure):
     """Over plain HTTP from elsewhere a browser has no `navigator.clipboard`."""
@@ -195,7 +195,7 @@ async def test_code_is_copied(browser, secure):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_silent_connection_is_given_up(browser):
     async with chatting(browser, Script(), heartbeat=0.2) as page:
         await connected(page)

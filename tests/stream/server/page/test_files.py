@@ -33,7 +33,7 @@ def test_the_parser_is_the_published_one_with_its_licence():
         assert name in licence
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_every_file_is_served_without_a_key_under_the_policy(browser):
     async with chatting(browser, Script(), api_key="s3cret") as page, httpx.AsyncClient() as client:
         origin = f"http://127.0.0.1:{page.server.port}"
@@ -46,7 +46,7 @@ async def test_every_file_is_served_without_a_key_under_the_policy(browser):
             assert (await client.get(f"{origin}/page/{name}")).status_code in (401, 404)
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_page_of_a_mounted_application(browser):
     app = FastAPI()
     app.mount("/llm", tokenweir.asgi_app(engine={"demo": Script("Hello", "<|im_end|>")}, tokenizer=TOK))
@@ -65,7 +65,7 @@ async def test_the_page_of_a_mounted_application(browser):
     await serving
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_policy_lets_nothing_else_run_or_load(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)
@@ -85,7 +85,7 @@ async def test_the_policy_lets_nothing_else_run_or_load(browser):
             assert any(refused in problem for problem in page.problems), refused
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_policy_refuses_text_as_markup(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)

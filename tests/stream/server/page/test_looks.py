@@ -45,7 +45,7 @@ async def problems(page):
     return [f"{one['id']}: {node['html']}" for one in found.response["violations"] for node in one["nodes"]]
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, PHONE], ids=["desk", "phone"])
 async def test_axe_finds_nothing(browser, colours, size):
@@ -73,7 +73,7 @@ async def test_axe_finds_nothing(browser, colours, size):
         assert await problems(page) == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_axe_finds_nothing_in_what_fails(browser):
     async with chatting(browser, Script(RuntimeError("out of memory")), api_key="s3cret") as page:
         await page.get_by_label("API key").wait_for()
@@ -89,7 +89,7 @@ async def test_axe_finds_nothing_in_what_fails(browser):
         assert await problems(page) == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_telephone_scrolls_down_only(browser):
     async with chatting(browser, Script(*ENGINE)) as page:
         await page.set_viewport_size(PHONE)
@@ -104,7 +104,7 @@ async def test_a_telephone_scrolls_down_only(browser):
         assert await page.eval_on_selector("#settings", "(node) => node.scrollWidth - node.clientWidth") == 0
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_written_from_right_to_left_is_shown_so(browser):
     said = "مرحبا."
     parts = f"<think>{said}</think>{said}\n\n- {said}\n\n> {said}\n\n# {said}\n\n| {said} |\n|---|\n| {said} |\n\n$$\n{said}\n$$\n"
@@ -134,7 +134,7 @@ async def test_what_is_written_from_right_to_left_is_shown_so(browser):
         assert await composer.evaluate("(node) => getComputedStyle(node).unicodeBidi") == "plaintext"
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_keyboard_is_enough(browser):
     async with chatting(browser, Script("one", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -169,7 +169,7 @@ async def test_the_keyboard_is_enough(browser):
         await says(page.locator(".user").last, "first\nsecond")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_asked_of_anyone_else(browser):
     async with chatting(browser, Script(*ENGINE)) as page:
         asked = []
@@ -193,7 +193,7 @@ async def distance(main, wanted):
     pytest.fail(f"the end is {pixels} pixels away")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
     more, end = asyncio.Event(), asyncio.Event()
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))
@@ -215,7 +215,7 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_who_scrolls_to_the_end_as_it_moves_on_has_reached_it(browser):
     """The text grows between the scrolling and the event that tells of it."""
     end = asyncio.Event()

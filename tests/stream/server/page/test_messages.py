@@ -25,7 +25,7 @@ def mine(page):
     return page.locator(".mine")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_regenerate_and_undo(browser):
     engine = Script("first", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -49,7 +49,7 @@ async def test_regenerate_and_undo(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_edit_replaces_a_message_and_what_followed(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -73,7 +73,7 @@ async def test_edit_replaces_a_message_and_what_followed(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_arrow_up_edits_the_last_message(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -87,7 +87,7 @@ async def test_arrow_up_edits_the_last_message(browser):
         assert "other" in engine.prompts[-1]
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_delete_takes_a_message_with_its_answer(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -105,7 +105,7 @@ async def test_delete_takes_a_message_with_its_answer(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_message_that_got_no_answer_stays_and_is_not_sent_again(browser):
     engine = Script(RuntimeError("out of memory"))
     async with chatting(browser, engine) as page:
@@ -117,7 +117,7 @@ async def test_a_message_that_got_no_answer_stays_and_is_not_sent_again(browser)
         await expect(page.locator(".user")).to_have_text(["lost", "next"])
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_messages_are_copied_as_their_source(browser):
     text = "**bold** and\n\n- a list"
     async with chatting(browser, Script(f"<think>hm</think>\n\n{text}", "<|im_end|>")) as page:
@@ -129,7 +129,7 @@ async def test_messages_are_copied_as_their_source(browser):
             assert await page.evaluate("navigator.clipboard.readText()") == expected
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -142,7 +142,7 @@ async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
         await says(copy, "Copy")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_copy_that_fails_is_told(browser):
     script = "delete Navigator.prototype.clipboard; document.execCommand = () => false;"
     async with chatting(browser, Script("answer", "<|im_end|>"), script=script) as page:
@@ -151,7 +151,7 @@ async def test_a_copy_that_fails_is_told(browser):
         await act(answer(page), "Not copied").wait_for()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_undo_takes_nothing_away_that_was_said_after(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -162,7 +162,7 @@ async def test_an_undo_takes_nothing_away_that_was_said_after(browser):
         await expect(page.locator("#undo")).to_be_hidden()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_edit_is_begun_once_and_waits_for_the_connection(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -185,7 +185,7 @@ async def test_an_edit_is_begun_once_and_waits_for_the_connection(browser):
         await expect(page.locator(".user")).to_have_text(["ONE"])
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_changed_while_an_answer_arrives(browser):
     end = asyncio.Event()
     engine = Script("first", "<|im_end|>")
@@ -203,7 +203,7 @@ async def test_nothing_is_changed_while_an_answer_arrives(browser):
         await expect(act(mine(page).first, "Edit")).to_be_enabled()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_call_is_shown_and_given_its_result(browser):
     more = asyncio.Event()
     engine = Script(CALL[:42], more, CALL[42:], "<|im_end|>")

@@ -22,7 +22,7 @@ async def opened(page):
     return lists.first, lists.last
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
     engine = Script(EngineStep(IDS, LOGPROBS))
     async with chatting(browser, engine) as page:
@@ -54,7 +54,7 @@ async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_lost_connection_loses_and_repeats_no_token(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time 🙂", "<|im_end|>")
@@ -74,7 +74,7 @@ async def test_a_lost_connection_loses_and_repeats_no_token(browser):
             assert f"token {place + 1} · id {token_id} · " in await page.locator("#tokens .told").inner_text()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_neighbours_have_other_colours_and_no_logprobs_are_told(browser):
     async with chatting(browser, Script(TEXT * 400, "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -90,7 +90,7 @@ async def test_neighbours_have_other_colours_and_no_logprobs_are_told(browser):
         assert "logprob" not in await page.locator("#tokens .told").inner_text()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_kept_ids_of_another_tokenizer_are_told(browser):
     async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -108,7 +108,7 @@ async def test_kept_ids_of_another_tokenizer_are_told(browser):
         await page.get_by_text("the server may have another tokenizer now").wait_for()
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_server_that_does_not_answer_is_told(browser):
     async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
         await ask(page, "hi")
