@@ -11,6 +11,7 @@ import socket
 from collections.abc import Awaitable
 from struct import pack
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -86,7 +87,16 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
+        if not self.url.startswith(b"/"):
+            self._take_host()
         super().on_headers_complete()
+
+    def _take_host(self) -> None:
+        """Let the host of an absolute URI count in place of the Host header's, as RFC 9112, 3.2.2, has it."""
+        uri = urlsplit(self.url)
+        if uri.netloc:
+            self.headers[:] = [(name, uri.netloc if name == b"host" else value) for name, value in self.headers]
+            self.url = (uri.path or b"/") + (b"?" + uri.query if uri.query else b"")
 
     def _expect_request(self) -> None:
         self._timer = self.loop.call_later(self.limits.request_timeout, self.transport.abort)

@@ -17,6 +17,8 @@ OPEN_PATHS = frozenset({"/", "/health", "/ready"})
 PAGE_FILES = "/page/"
 """Where the page's scripts and styles are, which need none either."""
 
+UNSUPPORTED_CODING = "unsupported_content_coding"
+
 SAFE_HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -67,6 +69,7 @@ class Guard:
             scope["tokenweir.client"] = self._client(scope, headers)
             if scope["type"] == "http" and scope["method"] == "POST":
                 _check_content_type(headers)
+                _check_content_coding(headers)
             if scope["type"] == "http" and scope["method"] != "POST":  # which takes no place, and is always answered
                 await self._app(scope, receive, _with_headers(send, extra))
                 return
@@ -129,6 +132,8 @@ async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) ->
     ]
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.code == UNSUPPORTED_CODING:
+        headers.append((b"accept-encoding", b"identity"))
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
     if error.status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
@@ -156,6 +161,15 @@ def _check_content_type(headers: _Headers) -> None:
     if given is None or given.partition(";")[0].strip().lower() != "application/json":
         raise RequestError(
             f"content-type is {_cut(given)}; it must be application/json", code="unsupported_media_type", status=415
+        )
+
+
+def _check_content_coding(headers: _Headers) -> None:
+    """Let no compressed body in: a kilobyte of it may hold the megabyte that a body may have."""
+    given = headers.get(b"content-encoding")
+    if given is not None and given.strip().lower() not in ("", "identity"):
+        raise RequestError(
+            f"content-encoding is {_cut(given)}; send the body as it is", code=UNSUPPORTED_CODING, status=415
         )
 
 

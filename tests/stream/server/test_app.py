@@ -58,12 +58,17 @@ async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
             (403, "host_not_allowed", {"headers": {"host": "evil.example"}}),
             (415, "unsupported_media_type", {"headers": {"content-type": "text/plain"}}),
             (415, "unsupported_media_type", {"headers": {"content-type": "application/x-www-form-urlencoded"}}),
+            (200, None, {"headers": {"content-encoding": "Identity"}}),
+            (415, "unsupported_content_coding", {"headers": {"content-encoding": "gzip"}}),
+            (415, "unsupported_content_coding", {"headers": {"content-encoding": "identity, br"}}),
         ]:
             headers = {"content-type": "application/json"} | options["headers"]
             reply = await client.post("/v1/chat/completions", content=json.dumps(body), headers=headers)
             assert reply.status_code == status, reply.text
             if code is not None:
                 assert reply.json()["error"]["code"] == code
+            taken = "identity" if code == "unsupported_content_coding" else None
+            assert reply.headers.get("accept-encoding") == taken
             allowed = "https://chat.example" if headers.get("origin") == "https://chat.example" else None
             assert reply.headers.get("access-control-allow-origin") == allowed
         assert (await client.get("/v1/models", headers={"host": "evil.example"})).status_code == 403

@@ -162,7 +162,8 @@ def frames(sent):
 
 
 KEY = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-HANDSHAKE = f"GET /v1/responses HTTP/1.1\r\nHost: 127.0.0.1\r\n{KEY}Sec-WebSocket-Version: 13\r\n".encode()
+SOCKET = f"GET {{}}/v1/responses HTTP/1.1\r\n{KEY}Sec-WebSocket-Version: 13\r\n"
+HANDSHAKE = f"{SOCKET.format('')}Host: 127.0.0.1\r\n".encode()
 
 
 async def told(server, *parts):
@@ -204,6 +205,40 @@ async def test_a_request_names_one_host(begin, hosts, status):
     async with serving(Script("fine", "<|im_end|>")) as server:
         answer = await sent(server, begin + b"Host: 127.0.0.1\r\n" * hosts + b"\r\n")
         assert answer.partition(b" ")[2].startswith(status)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("begin", ["GET {}/health HTTP/1.1\r\n", SOCKET], ids=["HTTP", "websocket"])
+@pytest.mark.parametrize(
+    ("uri", "host", "allowed"),
+    [
+        ("http://127.0.0.1:80", "evil.example", True),
+        ("http://[::1]", "evil.example", True),
+        ("http://evil.example", "127.0.0.1", False),
+        ("http://127.0.0.1@evil.example", "127.0.0.1", False),
+        ("http://evil.example:80", "127.0.0.1", False),
+        ("", "evil.example", False),
+    ],
+)
+async def test_the_host_of_an_absolute_uri_counts(begin, uri, host, allowed):
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(f"{begin.format(uri)}Host: {host}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            status = (await reader.readline()).split()[1]
+        writer.close()
+        assert status in ((b"200", b"101") if allowed else (b"403",))
+
+
+@pytest.mark.asyncio
+async def test_an_absolute_uri_has_a_path_and_a_query():
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        head = b"Host: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        page, nothing = [
+            await sent(server, b"GET http://127.0.0.1%s HTTP/1.1\r\n" % path + head) for path in (b"?a=b", b"/a?b")
+        ]
+        assert page.startswith(b"HTTP/1.1 200 ") and b"<html" in page
+        assert nothing.startswith(b"HTTP/1.1 404 ") and b'nothing is served at /a"' in nothing
 
 
 @pytest.mark.asyncio
