@@ -44,11 +44,14 @@ OWN = re.compile(
     r"</?s>|<bos>|<eos>|<pad>|<unk>|<(start|end)_of_turn>|<\|(endoftext|im_start|im_end)\|>|\[/?(INST|AVAILABLE_TOOLS)\]"
 )
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "strftime_now"}
+"""Variables that a conversation has of itself, or that nobody else can give."""
+
 Conversation = dict[str, Any]
 
 
-def conversation(place: str, text: str) -> Conversation:
-    """A conversation with tools and documents, and `text` in one place."""
+def conversation(place: str, text: str, variables: frozenset[str] = frozenset()) -> Conversation:
+    """A conversation with tools and documents, and `text` in one place; `variables` are those that the template reads."""
 
     def at(name: str, otherwise: str) -> str:
         return text if name == place else otherwise
@@ -66,20 +69,39 @@ def conversation(place: str, text: str) -> Conversation:
         "enum": ["Bern", at("enum value", "Basel")],
         at("schema key", "title"): at("schema value", "City"),
     }
+    if place.endswith("union"):
+        city["anyOf"] = [{"type": "null"}, {at("key in a union", "format"): at("value in a union", "name")}]
     properties = {at("parameter", "city"): city, "deep": nested}
     function = {
         "name": at("function name", "weather"),
         "description": pasted("description", "Tells it."),
-        "parameters": {"type": "object", "properties": properties, "required": [at("parameter", "city")]},
+        "parameters": {
+            "type": "object",
+            "properties": properties,
+            "required": [at("parameter", at("required parameter", "city"))],
+        },
     }
+    if place.endswith("definition"):
+        definition = {"type": "object", "properties": {at("key in a definition", "x"): {"type": "string"}}}
+        function["parameters"]["$defs"] = {at("name of a definition", "Place"): definition}
+        deep_reference = {"$ref": f"#/$defs/{at('name of a definition', 'Place')}"}
+        properties["deep"] = deep_reference | {"description": pasted("description in a definition", "Where.")}
     value = {at("argument key", "city"): pasted("argument", "Bern"), "deep": {at("nested argument key", "k"): [text]}}
     if place != "nested argument key":
         value.pop("deep")
-    call = {"id": "abcdefghi", "type": "function", "function": {"name": at("call name", "weather"), "arguments": value}}
+    call = {
+        "id": at("call id", "abcdefghi"),
+        "type": "function",
+        "function": {"name": at("call name", "weather"), "arguments": value},
+    }
     user: Any = pasted("user", "Hi")
     if place == "parts":
         half = len(text) // 2
         user = [{"type": "text", "text": "a" + text[:half]}, {"type": "text", "text": text[half:]}]
+    elif place.endswith("part"):
+        user = [
+            {"type": at("type of a part", "text"), "text": "Hi", at("key of a part", "name"): at("name of a part", "x")}
+        ]
     messages = [
         {"role": "system", "content": pasted("system", "Be brief.")},
         {"role": "user", "content": user},
@@ -87,7 +109,7 @@ def conversation(place: str, text: str) -> Conversation:
         {
             "role": "tool",
             "name": at("tool name", "weather"),
-            "tool_call_id": "abcdefghi",
+            "tool_call_id": at("result id", "abcdefghi"),
             "content": pasted("result", "sun"),
         },
         {"role": "assistant", "content": "Sun.", "reasoning_content": pasted("reasoning", "hm")},
@@ -95,23 +117,26 @@ def conversation(place: str, text: str) -> Conversation:
     ]
     given: Conversation = {"messages": messages, "tools": [{"type": "function", "function": function}]}
     if place.startswith("document"):
-        given["documents"] = [{"title": at("document title", "T"), "text": pasted("document", "x"), "content": "y"}]
-    if place == "extra argument":
-        names = (
-            "date_string",
-            "reasoning_effort",
-            "model_identity",
-            "builtin_tools",
-            "custom_tools",
-            "thinking_effort",
-        )
-        given |= dict.fromkeys(names, text)
+        document = {"title": at("document title", "T"), "text": pasted("document", "x"), "content": "y"}
+        given["documents"] = [document | {at("document key", "source"): at("document name", "z")}]
+    if place.startswith("variable"):
+        value_of = {"variable": text, "variable, a list": [text], "variable, a mapping": {text: text}}
+        given |= dict.fromkeys(variables - GIVEN, value_of[place])
+    if place.endswith("continued"):
+        messages.append({"role": "assistant", "content": pasted("answer that is continued", "Sure")})
+        if place == "thought that is continued":
+            messages[-1] = {"role": "assistant", "content": "", "reasoning_content": f"Hm {text} tail"}
+        given["continue_final_message"] = "reasoning_content" if place.startswith("thought") else True
     return given
 
 
 PLACES = """system/user/assistant/reasoning/result/parts/whole user message/argument/argument key/nested argument key/call name/
 function name/tool name/description/description of a parameter/parameter/schema key/schema value/nested key/enum value/
-document title/document/extra argument/message key""".replace("\n", "").split("/")
+document title/document/document key/document name/variable/variable, a list/variable, a mapping/message key/
+required parameter/key in a union/value in a union/name of a definition/key in a definition/description in a definition/
+call id/result id/type of a part/key of a part/name of a part/answer that is continued/thought that is continued""".replace(
+    "\n", ""
+).split("/")
 
 
 def payloads(token: str) -> Iterator[str]:
@@ -165,15 +190,16 @@ def attack(source: str, name: str, roles: tuple[str, ...], every: int, seed: int
     counts: Counter[str] = Counter()
 
     def count(template: ChatTemplate, place: str, text: str) -> int:
-        ids = template.render(**conversation(place, text)).encode(tok)
-        tags = place in ("assistant",)  # whose own thinking counts
+        ids = template.render(**conversation(place, text, template.variables)).encode(tok)
+        tags = place in ("assistant", "answer that is continued")  # whose own thinking counts
         return sum(i in controls and not (tags and "think" in (tok.id_to_token(i) or "").lower()) for i in ids)
 
     number = seed
     for place in PLACES:
         try:
             base = count(ways["unguarded"], place, HARMLESS)
-            if HARMLESS not in ways["unguarded"].render(**conversation(place, HARMLESS)).text and place != "parts":
+            harmless = conversation(place, HARMLESS, ways["unguarded"].variables)
+            if HARMLESS not in ways["unguarded"].render(**harmless).text and place != "parts":
                 continue
         except TemplateError:
             continue

@@ -1030,13 +1030,9 @@ class TableBlock:
     """Memory for a block of tables."""
 
     def __init__(self, size: int) -> None: ...
-    def read(self, file: int, start: int) -> int:
-        """Fill it from an open file, from `start` on, and return the checksum of its bytes.
-
-        Raises:
-            TokenizerFileError: The file is cut short.
-
-        """
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """Its bytes, uint8[size], to be written before tables are taken from it."""
 
 class KeptTables:
     """The tables of a block, which has not changed since the same code made it; they lie in its memory.
@@ -1044,8 +1040,8 @@ class KeptTables:
     `model` and `token_bytes` are called once each, in this order.
     """
 
-    def __init__(self, block: TableBlock) -> None:
-        """Take the tables of a block that has been read.
+    def __init__(self, block: TableBlock, start: int) -> None:
+        """Take the tables that lie from `start` on, a multiple of 64.
 
         Raises:
             TokenizerFileError: They contradict themselves.

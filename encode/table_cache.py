@@ -19,7 +19,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from io import FileIO
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -146,23 +145,18 @@ class Entry:
 
         """
         try:
-            with _open_own(self._path) as file:
-                magic, size, head_sum, tables_sum = _PREAMBLE.unpack(file.read(_PREAMBLE.size))
-                start, end = _PREAMBLE.size + _padded(size), os.fstat(file.fileno()).st_size
-                if magic != _MAGIC or start > end:
-                    return None
-                head = file.read(_padded(size))
-                if _checksum(head) != head_sum:
-                    return None
-                found = _decoder().decode(head[:size])
-                if (found.key, found.code, found.sources) != (self._key, _code(), self.sources):
-                    return None
-                if verify and found.digest != self._hash():
-                    return None
-                block = _core.TableBlock(end - start)
-                if block.read(file.fileno(), start) != tables_sum:
-                    return None
-            kept = _core.KeptTables(block)
+            block = _read_own(self._path)
+            magic, size, head_sum, tables_sum = _PREAMBLE.unpack(block.memory[: _PREAMBLE.size].tobytes())
+            start = _PREAMBLE.size + _padded(size)
+            head, tables = block.memory[_PREAMBLE.size : start], block.memory[start:]
+            if magic != _MAGIC or (head_sum, tables_sum) != (_core.checksum(head), _core.checksum(tables)):
+                return None
+            found = _decoder().decode(head[:size].data)
+            if (found.key, found.code, found.sources) != (self._key, _code(), self.sources):
+                return None
+            if verify and found.digest != self._hash():
+                return None
+            kept = _core.KeptTables(block, start)
             self._known_digest = found.digest
             self.from_cache = True
             return Kept(replace(found.spec, model=_with_tables(found.spec.model, kept)), kept)
@@ -183,10 +177,11 @@ class Entry:
             encoded = msgspec.msgpack.encode(head)
             if _decoder().decode(encoded) != head:
                 return
-            padded = encoded.ljust(_padded(len(encoded)), b"\0")
-            preamble = _PREAMBLE.pack(_MAGIC, len(encoded), _checksum(padded), _core.checksum(tables))
+            padded = np.zeros(_padded(len(encoded)), np.uint8)
+            padded[: len(encoded)] = np.frombuffer(encoded, np.uint8)
+            preamble = _PREAMBLE.pack(_MAGIC, len(encoded), _core.checksum(padded), _core.checksum(tables))
             _make_room(self._path.parent)
-            store(self._path, preamble, padded, tables.data)
+            store(self._path, preamble, padded.data, tables.data)
 
     def origin(self) -> Origin | None:
         """What the tokenizer was read from, if that is still there."""
@@ -236,19 +231,21 @@ def _padded(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _checksum(data: bytes) -> int:
-    return _core.checksum(np.frombuffer(data, np.uint8))
-
-
-def _open_own(path: Path) -> FileIO:
-    """A file to be read, if it is this user's, whom alone it lets write."""
-    file = FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
-    state = os.fstat(file.fileno())
-    own = state.st_uid == os.geteuid() and not state.st_mode & 0o022
-    if not (own and stat.S_ISREG(state.st_mode) and state.st_size <= _MAX_BYTES):
-        file.close()
-        raise OSError(f"{path} is not to be trusted")
-    return file
+def _read_own(path: Path) -> _core.TableBlock:
+    """A file's content, if the file is this user's, whom alone it lets write."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+    with open(descriptor, "rb", buffering=0) as file:
+        state = os.fstat(descriptor)
+        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
+        if not (own and stat.S_ISREG(state.st_mode) and _PREAMBLE.size <= state.st_size <= _MAX_BYTES):
+            raise OSError(f"{path} is not to be trusted")
+        block = _core.TableBlock(state.st_size)
+        rest = block.memory.data
+        while rest:
+            if not (n := file.readinto(rest)):
+                raise OSError(f"{path} is cut short")
+            rest = rest[n:]
+        return block
 
 
 def _parts(model: Model) -> tuple[Model | None, _core.TokenIds | _core.RankIds | None, _core.Merges | None]:

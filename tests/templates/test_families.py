@@ -71,7 +71,7 @@ def load(path):
     return Tokenizer.from_file(path)
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(scope="module", params=FAMILIES)
 def family(request, data):
     """A tokenizer, its template, and a conversation with a text in the places of system and user."""
     name, source = FAMILIES[request.param]

@@ -51,7 +51,7 @@ def embedded():
     return tok, ChatTemplate.from_tokenizer(tok)
 
 
-@pytest.fixture(params=PAIRS)
+@pytest.fixture(scope="module", params=PAIRS)
 def pair(request, data):
     """A tokenizer, its template, and the reference library's tokenizer for it."""
     folder, name = PAIRS[request.param]

@@ -8,17 +8,12 @@
 // since, and that the same code wrote it. The bounds are checked all the same.
 #pragma once
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -32,7 +27,7 @@
 namespace tokenweir {
 
 // 64 bits that depend on every byte; as fast as memory, and no protection against intent.
-inline uint64_t sum_of(const uint8_t* p, size_t n) {
+inline uint64_t checksum(const uint8_t* p, size_t n) {
   constexpr size_t kLanes = 8;  // enough that no multiplication waits for another
   uint64_t lanes[kLanes] = {n, 1, 2, 3, 4, 5, 6, 7}, words[kLanes];
   for (; n >= sizeof words; p += sizeof words, n -= sizeof words) {
@@ -47,34 +42,6 @@ inline uint64_t sum_of(const uint8_t* p, size_t n) {
     sum ^= sum >> 32;
   }
   return sum;
-}
-
-// The same of chunk after chunk and then of their sums, so that a chunk can be summed while it is near. `fill(at, n)` is
-// called before the chunk of `n` bytes at p[at] is; with a thread beside this one, by both.
-template <class Fill>
-uint64_t checksum(const uint8_t* p, size_t n, bool beside, Fill&& fill) {
-  constexpr size_t kChunk = 1 << 21;  // a huge page, so that no two threads get the same one
-  std::vector<uint64_t> sums((n + kChunk - 1) / kChunk);
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < sums.size();) {
-      const size_t at = i * kChunk, size = std::min(kChunk, n - at);
-      fill(at, size);
-      sums[i] = sum_of(p + at, size);
-    }
-  };
-  std::thread other;
-  try {
-    if (beside) other = std::thread(work);
-  } catch (const std::exception&) {  // there is none to be had: this one does it all
-  }
-  work();
-  if (other.joinable()) other.join();
-  return sum_of(reinterpret_cast<const uint8_t*>(sums.data()), sums.size() * sizeof(uint64_t));
-}
-
-inline uint64_t checksum(const uint8_t* p, size_t n) {
-  return checksum(p, n, false, [](size_t, size_t) {});
 }
 
 // Where every array of a block begins: at the beginning of a line of the processor's cache.
@@ -169,36 +136,18 @@ class TableBlock {
   size_t size() const { return size_; }
   std::shared_ptr<const void> owner() const { return memory_; }
 
-  // Reads all of it from an open file, from `start` on, and returns the checksum. Half of the time goes into fresh pages,
-  // which two threads get at the same time.
-  uint64_t read(int file, uint64_t start) const {
-    std::atomic<bool> whole{true};
-    const uint64_t sum = checksum(data(), size_, size_ > kWorthAThread, [&](size_t at, size_t n) {
-      while (n > 0 && whole) {
-        const ssize_t got = pread(file, data() + at, n, static_cast<off_t>(start + at));
-        if (got <= 0) {
-          whole = false;
-          break;
-        }
-        at += static_cast<size_t>(got);
-        n -= static_cast<size_t>(got);
-      }
-    });
-    if (!whole) throw FileError("a file of tables is cut short");
-    return sum;
-  }
-
  private:
-  static constexpr size_t kWorthAThread = 1 << 21;
-
   std::shared_ptr<void> memory_;
   size_t size_;
 };
 
 class TableReader {
  public:
-  explicit TableReader(const TableBlock& memory) : memory_(memory), begin_(memory.data()), size_(memory.size()) {
-    check(size_ >= sizeof(uint64_t));
+  // A block at a multiple of `kTableAlignment` in `memory`.
+  TableReader(const TableBlock& memory, size_t start) : memory_(memory) {
+    check(start % kTableAlignment == 0 && start <= memory.size() && memory.size() - start >= sizeof(uint64_t));
+    begin_ = memory.data() + start;
+    size_ = memory.size() - start;
     std::memcpy(&n_numbers_, begin_, sizeof n_numbers_);
     check(n_numbers_ < size_ / sizeof(uint64_t));
     arrays_ = TableWriter::rounded((n_numbers_ + 1) * sizeof(uint64_t));

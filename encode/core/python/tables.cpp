@@ -27,7 +27,7 @@ size_t count(const PairTable& pairs) {
 // The tables of a block, which are read in the order of the members.
 class KeptTables {
  public:
-  explicit KeptTables(const TableBlock& block) : block_(block), reader_(block_) {
+  KeptTables(const TableBlock& block, size_t start) : block_(block), reader_(block_, start) {
     reader_(kind_, ids_, lists_merges_, merges_);
     if (kind_ > static_cast<uint8_t>(Kind::kCharacters)) throw FileError("tables of an unknown kind");
     if (static_cast<Kind>(kind_) == Kind::kCharacters)
@@ -80,13 +80,13 @@ class KeptTables {
 void bind_tables(nb::module_& m) {
   nb::class_<TableBlock>(m, "TableBlock")
       .def(nb::init<size_t>(), "size"_a)
-      .def(
-          "read",
-          [](const TableBlock& self, int file, uint64_t start) {
-            nb::gil_scoped_release release;
-            return self.read(file, start);
-          },
-          "file"_a, "start"_a);
+      .def_prop_ro("memory",
+                   [](const TableBlock& self) {
+                     auto* owner = new std::shared_ptr<const void>(self.owner());
+                     nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
+                     return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(self.data(), {self.size()}, capsule);
+                   },
+                   nb::rv_policy::reference);
 
   m.def("checksum", [](const Table8& bytes) { return checksum(bytes.data(), bytes.size()); }, "bytes"_a);
 
@@ -112,7 +112,7 @@ void bind_tables(nb::module_& m) {
       "ids"_a, "merges"_a.none(), "model"_a, "tokens"_a);
 
   nb::class_<KeptTables>(m, "KeptTables")
-      .def(nb::init<const TableBlock&>(), "block"_a)
+      .def(nb::init<const TableBlock&, size_t>(), "block"_a, "start"_a)
       .def_prop_ro("ids", &KeptTables::ids)
       .def_prop_ro("merges", &KeptTables::merges)
       .def("model", &KeptTables::model, "control"_a)
