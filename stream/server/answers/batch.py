@@ -18,9 +18,8 @@ from tokenweir.stream.pipeline.cancellable import Deltas
 from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.monitoring.metrics import Meter
 
-PATIENCE = 1.0
-"""Intervals for which what is due waits for the next token; a steady stream has one within 1. Who goes with a token is late by
-whole gaps between tokens: by 20 ms, if two of 50 a second go together. A timer would come at any time between."""
+PATIENCE = 0.75
+"""The part of an interval for which what is due waits for the next token."""
 MOST_KEPT = 1024
 """Ids, or deltas, that wait for no interval."""
 
@@ -44,7 +43,7 @@ class Batch:
         self._give = give
         self._ids: list[int] = []
         self._deltas: list[Delta] = []
-        self._due = self._latest = -math.inf
+        self._due = -math.inf
         self._timed = False
         self._pauses = answer.runs_ahead
 
@@ -88,9 +87,7 @@ class Batch:
         if self._part.ended:  # the engine is closed before anybody is told
             self._deltas = [*deltas]
             return
-        interval = self._pacer.interval
-        self._due = now + interval
-        self._latest = self._due + PATIENCE * interval
+        self._due = now + self._pacer.interval
         if self._pauses and self._pacer.busy:
             self._answer.pause(self._pacer.reach(self._due))
         if deltas:
@@ -98,13 +95,13 @@ class Batch:
 
     def _wait(self) -> None:
         self._timed = True
-        self._pacer.call_at(self._latest, self._time)
+        self._pacer.call_at(self._due + PATIENCE * self._pacer.interval, self._time)
 
     def _time(self) -> None:
         self._timed = False
         if not (self._ids or self._deltas):
             return
-        if (now := monotonic()) < self._latest:  # what the timer was for has gone; this came after it
+        if (now := monotonic()) < self._due:  # what the timer was for has gone; this came after it
             self._wait()
             return
         self._send(now)

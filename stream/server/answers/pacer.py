@@ -13,11 +13,10 @@ LOOK = 0.05
 """Seconds between two looks at the load."""
 EASY = 0.55
 """The load up to which events go as often as they may."""
-SHARE = 0.1
-"""What a look counts for beside those before it: one in ten. A pause of some milliseconds is not yet a load."""
-BUSY = 3
-"""How many times the shortest interval makes a worker a busy one. Up to that a frame holds two or three tokens, and waits for the
-last of them."""
+SHARE = 0.2
+"""What a look counts for beside those before it: one in five."""
+BUSY = 2
+"""How many times the shortest interval makes a worker a busy one."""
 
 
 class Pacer:
@@ -46,7 +45,7 @@ class Pacer:
         self._most = max(least, most) if least else 0.0
         self._ticks: dict[int, list[Callable[[], object]]] = {}
         self._looking: asyncio.TimerHandle | None = None
-        self._looked = self._worked = self._load = 0.0
+        self._looked = self._worked = 0.0
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
         """Call a function, which must not raise, at a time of `time.monotonic`."""
@@ -78,13 +77,12 @@ class Pacer:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-        self.interval, self.busy, self._load = self._least, False, 0.0
+        self.interval, self.busy = self._least, False
 
     def see(self, load: float) -> None:
         """Take a look into account; `load` is above 1 if the loop was late as well."""
-        self._load += SHARE * (min(1.0, load) - self._load)
-        busy = max(0.0, (self._load - EASY) / (1 - EASY))
-        self.interval = self._least + busy**2 * (self._most - self._least)
+        busy = min(1.0, max(0.0, (load - EASY) / (1 - EASY)))
+        self.interval += SHARE * (self._least + busy**2 * (self._most - self._least) - self.interval)
         self.busy = self.interval > BUSY * self._least
 
     def _look(self) -> None:

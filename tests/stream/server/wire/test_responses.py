@@ -25,7 +25,6 @@ from tokenweir.stream.server.wire.kept_events import event_size, merge_events
 from tokenweir.stream.server.wire.requests import ResponseCreate
 from tokenweir.stream.server.wire.responses import ResponseStream
 
-OPENAIS = TypeAdapter(ResponseStreamEvent)
 STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
 
 
@@ -225,7 +224,8 @@ def test_tokens_of_the_answer_with_their_logprobs():
     ]
     for all_of_them, expected in ((events, [tokens[:2], tokens[2:]]), (merge_events(events), [tokens])):
         sent = [json.loads(encode(event)) for event in all_of_them]
-        assert [OPENAIS.validate_python(event).type for event in sent] == [event["type"] for event in sent]
+        validate = TypeAdapter(ResponseStreamEvent).validate_python
+        assert [validate(event).type for event in sent] == [event["type"] for event in sent]
         assert [event["logprobs"] for event in sent if event["type"] == "response.output_text.delta"] == expected
         assert next(event["logprobs"] for event in sent if event["type"] == "response.output_text.done") == tokens
         assert sent[-1]["response"]["output"][1]["content"][0]["logprobs"] == tokens
@@ -301,10 +301,11 @@ channels = st.lists(kinds_of_deltas, max_size=8)
 @given(channels, st.sampled_from(FinishReason))
 def test_every_event_is_one_of_openais(deltas, reason):
     events = play([*deltas, Finish(reason)])
+    validate = TypeAdapter(ResponseStreamEvent).validate_python
     for event in events:
         if event.get("response", {}).get("incomplete_details") == {"reason": "cancelled"}:
             event["response"]["incomplete_details"] = None  # the extension
-        OPENAIS.validate_python(event)
+        validate(event)
 
     runs = [
         ("".join(getattr(delta, "text", "") or getattr(delta, "arguments", "") for delta in run), kind)
