@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,21 +37,15 @@ def write_parquet(path, texts, kind=None):
     return path
 
 
-def write_arrow(path, texts):
+def write_arrow(path, texts, writer=pa.ipc.new_file):
     table = pa.table({"text": texts, "n": range(len(texts))})
-    with pa.ipc.new_file(path, table.schema) as file:
+    with writer(path, table.schema) as file:
         for batch in table.to_batches(max_chunksize=40):
             file.write_batch(batch)
     return path
 
 
-def write_arrow_stream(path, texts):
-    table = pa.table({"text": texts, "n": range(len(texts))})
-    with pa.ipc.new_stream(path, table.schema) as stream:
-        for batch in table.to_batches(max_chunksize=40):
-            stream.write_batch(batch)
-    return path
-
+write_arrow_stream = partial(write_arrow, writer=pa.ipc.new_stream)
 
 WRITE = {
     "a.txt": write_lines,

@@ -19,9 +19,6 @@ from tokenweir import CorpusError, Tokenizer
 from tokenweir.corpus.documents import DocumentEncoder
 from tokenweir.corpus.run import encode_files as run
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-
 
 def test_an_error_in_a_process_is_told_and_the_rest_stays(tok, tmp_path):
     good = [write_lines(tmp_path / f"{i}.txt", [f"fine {i}"]) for i in range(4)]

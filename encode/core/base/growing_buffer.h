@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #endif
 
+#include "base/huge_pages.h"
+
 namespace tokenweir {
 
 template <class T>
@@ -57,7 +59,6 @@ class GrowingBuffer {
 
  private:
   static constexpr size_t kOwnPages = 1 << 20;  // bytes that are worth a call of the system
-  static constexpr size_t kHugePage = 1 << 21;
 
   void grow(size_t n) {
     size_t bytes = std::max<size_t>(capacity_ * 2, size_ + n + 256) * sizeof(T);
@@ -78,9 +79,7 @@ class GrowingBuffer {
       void* const pages = was_own ? mremap(items, from, to, MREMAP_MAYMOVE)
                                   : mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (pages == MAP_FAILED) throw std::bad_alloc();
-#if defined(MADV_HUGEPAGE)
-      if (to >= 2 * kHugePage) madvise(pages, to, MADV_HUGEPAGE);  // only saves time
-#endif
+      if (to >= 2 * kHugePage) prefer_huge_pages(pages, to);
       if (was_own || from == 0) return pages;
       std::memcpy(pages, items, from);
       std::free(items);

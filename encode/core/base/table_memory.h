@@ -8,22 +8,17 @@
 #include <new>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "base/huge_pages.h"
 
 namespace tokenweir {
 
 // At least `bytes`, from the beginning of a line of the processor's cache on; to be given to `std::free`.
 inline void* table_memory(size_t bytes) {
-  constexpr size_t kHugePage = size_t{1} << 21;
   const size_t unit = bytes >= kHugePage ? kHugePage : 64;
   const size_t rounded = (bytes + unit - 1) / unit * unit;
   void* memory = std::aligned_alloc(unit, rounded ? rounded : unit);
   if (!memory) throw std::bad_alloc();
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (unit == kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);  // only saves time
-#endif
+  if (unit == kHugePage) prefer_huge_pages(memory, rounded);
   return memory;
 }
 
