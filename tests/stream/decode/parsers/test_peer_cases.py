@@ -306,9 +306,9 @@ NO_NAME = "an id is no name: which function is meant is not guessed from the arg
 # As above, with what others expect and the reason.
 ON_PURPOSE = [
     ("mistral", "mistral", False, '[THINK]Say [TOOL_CALLS]now[ARGS]{} hm[/THINK][TOOL_CALLS]count[ARGS]{"of": 3}',
-     ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm[/THINK]", [("now", {}), COUNT]), INSIDE_THINKING),
+     ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm", [("now", {}), COUNT]), INSIDE_THINKING),
     ("think", "hermes", True, f"Say {HERMES} hm\n</think>\n\n{HERMES_2}",
-     (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm\n</think>", [COUNT, LOOK]), INSIDE_THINKING),
+     (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm", [COUNT, LOOK]), INSIDE_THINKING),
     ("think", "qwen3-coder", True, "Hm</think>So.</think> It is.",
      ("Hm", "So. It is.", []), ("Hm", "So.</think> It is.", []), KEPT),
     ("think", "deepseek-v4", False, "</think>It is.", ("", "It is.", []), ("", "</think>It is.", []), KEPT),
