@@ -26,6 +26,7 @@ from tokenweir.templates.messages import (
     read_mappings,
     read_messages,
     read_tools,
+    write_arguments,
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
@@ -63,10 +64,11 @@ _MAX_UNPICKLED = 32
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.23, with three exceptions: content parts are
-    joined with line feeds for templates that do not loop over them, tool-call arguments given as JSON text are parsed
-    except for templates that take text (vLLM does both), and with the guard on, the noncharacters U+FDD0..U+FDEF in the
-    messages become U+FFFD.
+    The same messages render to the same text as with `transformers` 5.23, with four exceptions: content parts are
+    joined with line feeds for templates that do not loop over them; tool-call arguments are given in the form that the
+    template takes, JSON text or an object (vLLM parses text, too); an empty content beside calls is given as None to
+    templates that else leave the calls out; and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
+    U+FFFD.
 
     Objects are immutable and may be shared between threads.
 
@@ -202,22 +204,23 @@ class ChatTemplate:
             return "string"
         # It may loop over the content of another role, and take a user's for a string.
         part = {"type": "text", "text": "?"}
-        variables = {
-            "add_generation_prompt": True,
-            "strftime_now": self._clock().strftime,
-            "tools": None,
-            "documents": None,
-        }
-
-        def shown(content: str | list[dict[str, str]]) -> str | None:
-            try:
-                return self._compiled.render([{"role": "user", "content": content}], variables)
-            except TemplateError:
-                return None
-
-        parts, string = shown([part]), shown("?")
+        parts, string = (self._try([{"role": "user", "content": content}]) for content in ([part], "?"))
         refused = string is not None and (parts is None or str(part) in parts)
         return "string" if refused else "parts"
+
+    @property
+    def argument_form(self) -> Literal["object", "text", "either"]:
+        """In which form the template takes the arguments of calls: as an object, as JSON text, or as either."""
+        return self._compiled.argument_form
+
+    @cached_property
+    def calls_without_content(self) -> bool:
+        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
+        arguments = "{}" if self.argument_form == "text" else {}
+        call = {"id": "call00000", "type": "function", "function": {"name": "called", "arguments": arguments}}
+        turn = {"role": "assistant", "tool_calls": [call]}
+        empty, none = (self._try([*_EXAMPLE[:1], turn | {"content": content}]) for content in ("", None))
+        return "called" in (none or "") and "called" not in (empty or "")
 
     @cached_property
     def reasoning(self) -> str | None:
@@ -289,8 +292,13 @@ class ChatTemplate:
         alias_reasoning(conversation)
         if self.content_format == "string":
             flatten_parts(conversation)
-        if not self._compiled.takes_argument_text:
+        if self.argument_form == "object":
             parse_arguments(conversation, read)
+        elif self.argument_form == "text":
+            write_arguments(conversation, read)
+        for message in conversation:
+            if message.get("content") == "" and message.get("tool_calls") and self.calls_without_content:
+                message["content"] = None
         untrusted = {
             **read_mapping(variables, "variables", read),
             "tools": read_tools(tools, read),
@@ -315,6 +323,19 @@ class ChatTemplate:
                 "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
             )
         return prompt(plain, guarded)
+
+    def _try(self, messages: list[Message]) -> str | None:
+        """What the template writes of some messages, without tools; None if it refuses them."""
+        variables = {
+            "add_generation_prompt": True,
+            "strftime_now": self._clock().strftime,
+            "tools": None,
+            "documents": None,
+        }
+        try:
+            return self._compiled.render(messages, variables)
+        except TemplateError:
+            return None
 
     @cached_property
     def _shown(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
@@ -214,17 +214,39 @@ def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
         TextError: A string of it has a lone surrogate.
 
     """
+    for function, where in _functions(messages):
+        if isinstance(function.get("arguments"), str):
+            try:
+                arguments = json.loads(function["arguments"])
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(arguments, dict):
+                function["arguments"] = read_value(arguments, f"the arguments of {where}", clean)
+
+
+def write_arguments(messages: Iterable[Message], clean: Callable[[str], str]) -> None:
+    """Turn tool-call arguments that are an object into its JSON text, in place.
+
+    Templates that write text as it is would fail with the object, or write it as Python does.
+
+    Args:
+        messages: The messages.
+        clean: Applied to the text.
+
+    """
+    for function, _ in _functions(messages):
+        if isinstance(function.get("arguments"), dict):
+            function["arguments"] = clean(json.dumps(function["arguments"], ensure_ascii=False))
+
+
+def _functions(messages: Iterable[Message]) -> Iterator[tuple[dict[str, Any], str]]:
+    """The functions that messages call, each with where its message stands."""
     for index, message in enumerate(messages):
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function", call) if isinstance(call, dict) else None
-            if isinstance(function, dict) and isinstance(function.get("arguments"), str):
-                try:
-                    arguments = json.loads(function["arguments"])
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(arguments, dict):
-                    function["arguments"] = read_value(arguments, f"the arguments of messages[{index}]", clean)
+            if isinstance(function, dict):
+                yield function, f"messages[{index}]"
 
 
 _TOOL = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
