@@ -7,7 +7,7 @@ import os
 import struct
 
 import pytest
-from corpus_files import WRITE, command, write_lines
+from corpus_files import READ, WRITE, command, write_lines
 
 from tokenweir import CorpusError
 from tokenweir.corpus import inputs
@@ -35,6 +35,7 @@ pq = pytest.importorskip("pyarrow.parquet")
         ("a.arrow", b"neither a file nor a stream", r"a.arrow: "),
         ("a.arrow", b"", r"a.arrow: "),
         ("a.csv", b"", r"a.csv: the name of an input ends with one of \.parquet"),
+        ("a.jsonl", b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n', r"a.jsonl: line 2: JSON is malformed"),
     ],
 )
 def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
@@ -43,6 +44,33 @@ def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
     with pytest.raises(CorpusError, match=words):
         run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
     assert command(path, "-o", tmp_path / "out", "--workers", 1).exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+@pytest.mark.parametrize("part_bytes", [2, 10_000])
+def test_a_byte_order_mark_is_no_part_of_a_document(tok, tmp_path, name, part_bytes):
+    path = tmp_path / name
+    WRITE[name](path, ["first", "second \ufeff"])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    run([path], tmp_path / "out", DocumentEncoder(tok, "text"), part_bytes=part_bytes, workers=1)
+    assert READ["parquet"](tmp_path / "out")[0] == [tok.encode("first"), tok.encode("second \ufeff")]
+
+
+def test_a_file_under_two_names_is_there_twice(tok, tmp_path):
+    path = write_lines(tmp_path / "a.txt", ["text"])
+    for name, link in (("link.txt", os.symlink), ("hard.txt", os.link)):
+        link(path, tmp_path / name)
+        with pytest.raises(CorpusError, match=rf"{name}: is there twice, also as .*a\.txt$"):
+            run([path, tmp_path / name], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+
+
+def test_the_ending_is_refused_before_a_library_is_asked_for(tok, tmp_path, monkeypatch):
+    monkeypatch.setattr("tokenweir.corpus.run.find_spec", lambda name: None)
+    encoder = DocumentEncoder(tok, "text")
+    with pytest.raises(CorpusError, match=r"a\.md: the name of an input ends with one of \.parquet"):
+        run([tmp_path / "a.md"], tmp_path / "out", encoder)
+    with pytest.raises(CorpusError, match="Parquet and Arrow files need pyarrow"):
+        run([tmp_path / "a.arrow"], tmp_path / "out", encoder, format="npy")
 
 
 def test_a_pipe_is_refused(tok, tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -35,6 +36,22 @@ KINDS = {
 
 BATCH_BYTES = 8 << 20
 """What is read, encoded and written at a time, about."""
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Name a file or folder in the error of what is done with it.
+
+    Raises:
+        CorpusError: What was raised inside.
+
+    """
+    try:
+        yield
+    except CorpusError:  # which names one
+        raise
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -71,10 +88,8 @@ class Input(msgspec.Struct, frozen=True):
             CorpusError: It has changed, or is gone.
 
         """
-        try:
+        with naming(self.path):
             now = Input.at(Path(self.path))
-        except OSError as error:
-            raise CorpusError(f"{self.path}: {error.strerror or error}") from error
         if now != self:
             raise CorpusError(f"{self.path}: has changed since the run began")
 
@@ -100,7 +115,20 @@ class Part(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> str:
         """What it is a part of: one of the values of `KINDS`."""
-        return KINDS[Path(self.input.path).suffix.lower()]
+        return kind_of(Path(self.input.path))
+
+
+def kind_of(path: Path) -> str:
+    """What a file is: one of the values of `KINDS`.
+
+    Raises:
+        CorpusError: Its name does not say.
+
+    """
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
+        raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
+    return kind
 
 
 def check_path(path: Path) -> None:
@@ -120,32 +148,29 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
     """Cut files into parts of about `part_bytes`.
 
     Raises:
-        CorpusError: A file is of no known kind, cannot be read, is there twice, or has a path that is not UTF-8.
+        CorpusError: A file is of no known kind, cannot be read, is there twice, if only under another name (as a link
+            is), or has a path that is not UTF-8.
 
     """
     parts: list[Part] = []
-    seen: set[str] = set()
+    seen: dict[tuple[int, int], Path] = {}
     for path in paths:
         check_path(path)
-        if path.suffix.lower() not in KINDS:
-            raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
-        try:
+        with naming(path):
             file = Input.at(path)
-            if file.path in seen:
-                raise CorpusError(f"{path}: is there twice")
-            seen.add(file.path)
+            found = path.stat()
+            if (identity := (found.st_dev, found.st_ino)) in seen:
+                other = seen[identity]
+                raise CorpusError(f"{path}: is there twice" + (f", also as {other}" if other != path else ""))
+            seen[identity] = path
             for start, stop, size in _cuts(path, file.size, part_bytes):
                 parts.append(Part(len(parts), file, start, stop, size))
-        except (OSError, ValueError) as error:
-            if isinstance(error, CorpusError):
-                raise
-            raise CorpusError(f"{path}: {error}") from error
     return parts
 
 
 def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
     """(start, stop, bytes) of every part; an empty file has one, so that it has a shard too."""
-    kind = KINDS[path.suffix.lower()]
+    kind = kind_of(path)
     if kind == "parquet":
         from pyarrow import parquet
 
@@ -324,6 +349,8 @@ def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
         _first_line(file, part)
         first = 0
         while lines := _some_lines(file, part.stop):
+            if part.start == first == 0:  # a byte-order mark is no part of a document
+                lines[0] = lines[0].removeprefix(BOM_UTF8)
             yield lines, range(first, first + len(lines))
             first += len(lines)
 
