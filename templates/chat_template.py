@@ -21,6 +21,7 @@ from tokenweir.templates.messages import (
     Message,
     alias_reasoning,
     flatten_parts,
+    name_calls,
     parse_arguments,
     read_mapping,
     read_mappings,
@@ -30,6 +31,7 @@ from tokenweir.templates.messages import (
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
+from tokenweir.templates.tool_styles import TOOL_STYLES
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(
@@ -57,6 +59,8 @@ _EXAMPLE_TOOLS = (
     },
 )
 
+_NAME, _ID = "called_name", "idofcall0"  # of a call that shows what a template writes; some want nine letters in an id
+
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
 
@@ -64,10 +68,11 @@ _MAX_UNPICKLED = 32
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.23, with four exceptions: content parts are
+    The same messages render to the same text as with `transformers` 5.23, with five exceptions: content parts are
     joined with line feeds for templates that do not loop over them; tool-call arguments are given in the form that the
     template takes, JSON text or an object (vLLM parses text, too); an empty content beside calls is given as None to
-    templates that else leave the calls out; and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
+    templates that else leave the calls out; templates that write a call's id for its name get ids that tell the name (Kimi
+    K2); and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
     U+FFFD.
 
     Objects are immutable and may be shared between threads.
@@ -216,11 +221,15 @@ class ChatTemplate:
     @cached_property
     def calls_without_content(self) -> bool:
         """Whether the template writes calls only where a message's content is None, and not where it is empty."""
-        arguments = "{}" if self.argument_form == "text" else {}
-        call = {"id": "call00000", "type": "function", "function": {"name": "called", "arguments": arguments}}
-        turn = {"role": "assistant", "tool_calls": [call]}
-        empty, none = (self._try([*_EXAMPLE[:1], turn | {"content": content}]) for content in ("", None))
-        return "called" in (none or "") and "called" not in (empty or "")
+        return _NAME in self._called(None) and _NAME not in self._called("")
+
+    @cached_property
+    def call_ids(self) -> str:
+        """The form of a call's id, where the template writes that in the place of the function's name; or an empty text."""
+        if _ID not in (written := self._called("")) or _NAME in written:
+            return ""
+        style = shown_tools(self.source)
+        return TOOL_STYLES[style].call_ids if style else ""
 
     @cached_property
     def reasoning(self) -> str | None:
@@ -296,8 +305,11 @@ class ChatTemplate:
             parse_arguments(conversation, read)
         elif self.argument_form == "text":
             write_arguments(conversation, read)
-        for message in conversation:
-            if message.get("content") == "" and message.get("tool_calls") and self.calls_without_content:
+        calling = [message for message in conversation if message.get("tool_calls")]
+        if calling and self.call_ids:
+            name_calls(conversation, self.call_ids, read)
+        for message in calling:
+            if message.get("content") == "" and self.calls_without_content:
                 message["content"] = None
         untrusted = {
             **read_mapping(variables, "variables", read),
@@ -324,16 +336,18 @@ class ChatTemplate:
             )
         return prompt(plain, guarded)
 
+    def _called(self, content: str | None) -> str:
+        """What the template writes of a call beside some content; nothing if it refuses it."""
+        function = {"name": _NAME, "arguments": "{}" if self.argument_form == "text" else {}}
+        call = {"id": _ID, "type": "function", "function": function}
+        turn = {"role": "assistant", "content": content, "tool_calls": [call]}
+        return self._try([{"role": "user", "content": "?"}, turn]) or ""
+
     def _try(self, messages: list[Message]) -> str | None:
         """What the template writes of some messages, without tools; None if it refuses them."""
-        variables = {
-            "add_generation_prompt": True,
-            "strftime_now": self._clock().strftime,
-            "tools": None,
-            "documents": None,
-        }
+        given = {"add_generation_prompt": True, "strftime_now": self._clock().strftime, "tools": None}
         try:
-            return self._compiled.render(messages, variables)
+            return self._compiled.render(messages, given | {"documents": None})
         except TemplateError:
             return None
 

@@ -284,6 +284,33 @@ def test_calls_beside_an_empty_content_are_never_left_out(source, text):
     assert render("{% set m = messages[-1] %}" + source, messages) == text
 
 
+BY_ID = "{% for m in messages %}{% for c in m.tool_calls %}<|tool_call_begin|>{{ c.id }};{% endfor %}{{ m.tool_call_id }} {% endfor %}"
+
+
+def test_ids_that_stand_for_names_tell_them():
+    """Kimi K2's own template writes no names; what the client calls a call says nothing to the model."""
+
+    def turn(*ids):
+        return {"role": "assistant", "content": "", "tool_calls": [call(name, given) for given, name in ids]}
+
+    def call(name, given):
+        return {"id": given, "function": {"name": name, "arguments": {}}}
+
+    def result(given):
+        return {"role": "tool", "content": "x", "tool_call_id": given}
+
+    messages = [
+        *(turn(("call_a", "f"), ("functions.g:7", "g")), result("call_a"), result("functions.g:7")),
+        *(turn((None, "f"), ("functions.g:3", "h")), result("other")),
+    ]
+    assert render(BY_ID, messages).replace("<|tool_call_begin|>", "") == (
+        "functions.f:0;functions.g:7; functions.f:0 functions.g:7 functions.f:2;functions.h:3; other "
+    )
+    assert messages[0]["tool_calls"][0]["id"] == "call_a"
+    named = BY_ID.replace("{{ c.id }}", "{{ c.id }}={{ c.function.name }}")
+    assert render(named, messages[:2]).replace("<|tool_call_begin|>", "") == "call_a=f;functions.g:7=g; call_a "
+
+
 @pytest.mark.parametrize("arguments", ["not JSON", "[1]", "", "[" * 100_000])
 def test_arguments_that_are_no_json_object_stay_text(arguments):
     messages = [{"role": "assistant", "tool_calls": [{"function": {"arguments": arguments}}]}]
