@@ -19,7 +19,8 @@ def iterates_over_content(tree: nodes.Template) -> bool:
 def argument_form(tree: nodes.Template) -> ArgumentForm:
     """In which form the template takes a tool call's arguments: as an object, as JSON text that it writes out, or as either.
 
-    One that writes an object's members one by one does better with the object, whatever else it takes.
+    One that writes an object's members one by one, or somewhere makes JSON of it without looking, does better with the
+    object, whatever else it takes.
     """
     arguments = _Values(tree, "arguments")
     if any(arguments.includes(_owner(loop.iter)) for loop in tree.find_all(nodes.For)):
@@ -32,9 +33,12 @@ def argument_form(tree: nodes.Template) -> ArgumentForm:
         or any(arguments.includes(part) for concat in tree.find_all(nodes.Concat) for part in concat.nodes)
         or any(arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes)
     )
-    if not bare:
-        return "object"
-    return "either" if "mapping" in tests else "text"
+    if bare and "mapping" in tests:
+        return "either"
+    made = any(
+        arguments.includes(filtered.node) for filtered in tree.find_all(nodes.Filter) if filtered.name == "tojson"
+    )
+    return "text" if bare and not made else "object"
 
 
 def literals(tree: Iterable[nodes.Node]) -> frozenset[str]:

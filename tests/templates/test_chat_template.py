@@ -234,6 +234,8 @@ def test_templates_that_loop_over_another_content_get_one_string(written):
         ("{{ '' ~ c['arguments'] }}", '{"a":"\\u00e9"}'),
         ("{{ c.arguments }}", '{"a":"\\u00e9"}'),
         ("{% if c.arguments is string %}text{% else %}object{% endif %}", "text"),
+        # Apertus writes the arguments of a part of the content as they are, and makes JSON of a call's.
+        ("{% if c.block %}{{ c.arguments }}{% else %}{{ c.arguments | tojson }}{% endif %}", '{"a": "é"}'),
         # One that writes the members one by one gets the object, whatever else it takes.
         (
             "{% if c.arguments is string %}x{% else %}{% for k, v in c.arguments.items() %}{{ v }}{% endfor %}{% endif %}",
@@ -258,6 +260,7 @@ def test_arguments_given_as_json_text(source, text):
             '{"a":"é","b":[1]}',
         ),
         ("{% if c.arguments is mapping %}object{% else %}{{ c.arguments }}{% endif %}", "object"),
+        ("{% if c.block %}{{ c.arguments }}{% else %}{{ c.arguments | tojson }}{% endif %}", '{"a": "é", "b": [1]}'),
         ("{% for k, v in c.arguments.items() %}{{ k }}={{ v }};{% endfor %}", "a=é;b=[1];"),
     ],
 )
