@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
+from tokenweir.encode.ids import as_ids
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -51,6 +52,7 @@ class DecodeStream(_core.DecodeStream):
 
     Raises:
         TokenIdError: For an id outside the vocabulary; the stream stays as it was.
+        TypeError: For `prompt_ids` that are no ids.
 
     """
 
@@ -64,8 +66,14 @@ class DecodeStream(_core.DecodeStream):
     ) -> None:
         check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
-        super().__init__(tokenizer.token_table, prompt_ids, skip_special_tokens, byte_fallback == "huggingface")
+        super().__init__(
+            tokenizer.token_table, as_ids(prompt_ids, "prompt_ids"), skip_special_tokens, byte_fallback == "huggingface"
+        )
         self._given = tokenizer, skip_special_tokens, byte_fallback
+
+    def reset(self, prompt_ids: Sequence[int] = ()) -> None:
+        """Begin again, as a new object would."""
+        super().reset(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self) -> DecodeStream:
         """Return an independent stream in the same state."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
+from tokenweir.encode.ids import as_ids
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -41,9 +42,10 @@ class DecodeBatch(_core.DecodeBatch):
 
         Raises:
             TokenIdError: An id of the prompt is outside the vocabulary.
+            TypeError: `prompt_ids` are no ids.
 
         """
-        return super().add(_as_list(prompt_ids))
+        return super().add(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self, slot: int) -> int:
         """Begin a sequence in the state of another, as a beam that forks does; return its slot.

@@ -46,19 +46,51 @@ def in_place(ids: Ids) -> Ids:
     return as_sequence(ids)
 
 
+def as_ids(given: Any, name: str) -> Sequence[int]:
+    """A list or an array of the ids in whatever gives ids, on any device.
+
+    There may be many, as in a prompt, so of a list only the last is looked at.
+
+    Args:
+        given: The ids.
+        name: What they are called where they were given.
+
+    Raises:
+        TypeError: They are no ids.
+
+    """
+    if isinstance(given, np.ndarray):
+        fits = given.ndim == 1 and given.dtype.kind in "iu"
+    else:
+        if hasattr(given, "tolist"):  # CuPy and PyTorch
+            given = given.tolist()
+        elif isinstance(given, Iterable) and not isinstance(given, str | bytes | list):
+            given = list(given)
+        fits = isinstance(given, list) and (not given or hasattr(given[-1], "__index__"))
+    if not fits:
+        raise _no_sequence(given, name)
+    ids: Sequence[int] = given
+    return ids
+
+
 def not_ids(given: object) -> TypeError:
-    """The error for what was given as the ids of one text."""
+    """The error for what was given to `decode` as the ids of one text."""
     if isinstance(given, str | bytes):
         return TypeError(f"decode() takes token ids, not {type(given).__name__}; encode() takes text")
-    if isinstance(given, int | np.integer):
-        return TypeError(f"ids must be a sequence of int, not one {type(given).__name__}: write [{given}]")
-    if isinstance(given, np.ndarray):
-        return TypeError(f"ids must be one-dimensional integers, not {given.dtype} of shape {given.shape}")
     if isinstance(given, Ragged):
         return TypeError("decode() takes the ids of one text, not a Ragged; decode_batch() takes those of many")
-    if isinstance(given, Iterable):
+    return _no_sequence(given, "ids", of_many="; decode_batch() takes the ids of many texts")
+
+
+def _no_sequence(given: object, name: str, of_many: str = "") -> TypeError:
+    """The error for what is no sequence of ids; `of_many` is said of one of sequences."""
+    if isinstance(given, int | np.integer):
+        return TypeError(f"{name} must be a sequence of int, not one {type(given).__name__}: write [{given}]")
+    if isinstance(given, np.ndarray):
+        return TypeError(f"{name} must be one-dimensional integers, not {given.dtype} of shape {given.shape}")
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         for place, token_id in enumerate(given):
             if not hasattr(token_id, "__index__"):
-                hint = "; decode_batch() takes the ids of many texts" if isinstance(token_id, Sequence) else ""
-                return TypeError(f"ids[{place}] must be int, not {type(token_id).__name__}{hint}")
-    return TypeError(f"ids must be a sequence of int, not {type(given).__name__}")
+                hint = of_many if isinstance(token_id, Sequence) else ""
+                return TypeError(f"{name}[{place}] must be int, not {type(token_id).__name__}{hint}")
+    return TypeError(f"{name} must be a sequence of int, not {type(given).__name__}")

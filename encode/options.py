@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TypedDict
 
 
@@ -35,10 +36,11 @@ class EncodeOptions(AffixOptions, total=False):
     parse_special: bool
 
 
-def check_options(given: Iterable[str], known: frozenset[str], what: str) -> None:
-    """Refuse an option that does not exist; the message names those of `what`."""
+def check_options(
+    given: Iterable[str], known: frozenset[str], what: str, instead: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse an option that does not exist; the message says what to write `instead`, or names those of `what`."""
     for name in given:
         if name not in known:
-            raise TypeError(
-                f"unexpected keyword argument {name!r}: the options of {what} are {', '.join(sorted(known))}"
-            )
+            advice = instead.get(name, f"the options of {what} are {', '.join(sorted(known))}")
+            raise TypeError(f"unexpected keyword argument {name!r}: {advice}")

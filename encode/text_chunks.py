@@ -54,13 +54,12 @@ def chunks(
     room = _room(tokenizer, max_tokens, options, least=1)
     if not 0 <= index(overlap) < room:
         raise ValueError(f"overlap must be from 0 to {room - 1} for max_tokens={max_tokens}, not {overlap}")
-    return _chunks(tokenizer, text, max_tokens, room, overlap, options)
+    return _chunks(tokenizer, text, _Cuts(tokenizer, text, options), max_tokens, room, overlap, options)
 
 
 def _chunks(
-    tokenizer: Tokenizer, text: str, max_tokens: int, room: int, overlap: int, options: EncodeOptions
+    tokenizer: Tokenizer, text: str, cuts: _Cuts, max_tokens: int, room: int, overlap: int, options: EncodeOptions
 ) -> Iterator[TextChunk]:
-    cuts = _Cuts(tokenizer, text, options)
     start = end = 0
     while end < len(text):
         for begin in cuts.overlapping(start, end, overlap):

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Unpack
 
-import numpy as np
-
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError, StateError
+from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner
@@ -62,7 +61,7 @@ class ChatDecoder:
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
-            TypeError: A stop is not a string, or an option does not exist.
+            TypeError: A stop is not a string, `prompt_ids` are no ids, or an option does not exist.
             ValueError: Any other option that cannot be; the message names it and its value.
 
         """
@@ -80,8 +79,7 @@ class ChatDecoder:
             TokenIdError: An id of the prompt is outside the vocabulary.
 
         """
-        if not isinstance(prompt_ids, list | np.ndarray):  # of an array, most ids are never looked at
-            prompt_ids = id_list(prompt_ids)
+        prompt_ids = as_ids(prompt_ids, "prompt_ids")
         settings = self._settings
         splitter, styles = find_splitter(
             self._tokenizer, prompt_ids, settings.reasoning, settings.tool_style, settings.tool_schemas

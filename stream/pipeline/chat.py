@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
+from tokenweir.encode.options import check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import OutputOptions
@@ -171,9 +172,11 @@ def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: Ou
     check_tokenizer(tokenizer)
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
-    for name in options.keys() - OutputOptions.__optional_keys__:
-        hint = f": write sampling=Sampling({name}=...)" if name in Sampling.__struct_fields__ else ""
-        raise TypeError(f"chat() takes no {name!r}{hint}")
+    check_options(options, OutputOptions.__optional_keys__, "chat()", _OF_SAMPLING)
+
+
+_OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Sampling.__struct_fields__}
+"""Options of another place, and what to write for them."""
 
 
 async def prompt_of(

@@ -49,7 +49,7 @@ def test_a_folder_of_something_else(tok, texts, tmp_path):
     (tmp_path / "out" / "manifest.jsonl").write_text("what\n")
     with pytest.raises(CorpusError, match="is no manifest"):
         run([path], tmp_path / "out", encoder, workers=1)
-    with pytest.raises(CorpusError, match="is there twice"):
+    with pytest.raises(CorpusError, match=r"is there twice$"):
         run([path, path], tmp_path / "twice", encoder, workers=1)
     odd = os.fsdecode(b"\xff")
     for paths, out in (([tmp_path / f"{odd}.txt"], "out"), ([path], odd)):
@@ -119,6 +119,24 @@ def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_forma
     assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
     assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
     assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in many]
+
+
+def test_a_disk_that_is_full_for_the_manifest_is_told(tok, tmp_path):
+    paths = [write_lines(tmp_path / f"{i}.txt", ["text"]) for i in range(2)]
+    script = tmp_path / "with_little_room.py"
+    script.write_text(WITH_LITTLE_ROOM)
+    arguments = ["encode-files", *paths, "--format", "npy", "--workers", "1", "-o"]
+    assert command(*arguments[1:], tmp_path / "out").exit_code == 0
+    whole = content(tmp_path / "out")
+    first_line = whole["manifest.jsonl"].index(b"\n")
+    for room in (first_line - 5, first_line + 5):
+        out = tmp_path / str(room)
+        found = subprocess.run(
+            [sys.executable, script, str(room), *arguments, out], check=False, capture_output=True, text=True
+        )
+        assert (found.returncode, found.stderr) == (1, f"tokenweir: error: {out}: File too large\n")
+        assert command(*arguments[1:], out).exit_code == 0
+        assert content(out) == whole
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.decode import BYTE_FALLBACK_MODES, DecodeStream
+from tokenweir.encode.decode_batch import DecodeBatch
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.spec import (
     BPE,
@@ -202,6 +205,36 @@ def test_offsets_of_decoding_are_those_of_encoding(data, name):
     assert tok.decode_with_offsets(np.array(ids)) == (text, [start for start, _ in offsets])
     with pytest.raises(TypeError, match=r"decode\(\) takes token ids, not str"):
         tok.decode_with_offsets("ab")
+
+
+NO_PROMPTS = [
+    ("text", "prompt_ids must be a sequence of int, not str"),
+    (b"\x61", "prompt_ids must be a sequence of int, not bytes"),
+    (None, "prompt_ids must be a sequence of int, not NoneType"),
+    (0x61, "prompt_ids must be a sequence of int, not one int: write [97]"),
+    ([[0x61]], "prompt_ids[0] must be int, not list"),
+    (("a",), "prompt_ids[0] must be int, not str"),
+    (np.array([[0x61]]), "prompt_ids must be one-dimensional integers, not int64 of shape (1, 1)"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), NO_PROMPTS)
+def test_what_is_no_prompt_is_named(tok, given, message):
+    for call in (
+        lambda: DecodeStream(tok, prompt_ids=given),
+        lambda: DecodeStream(tok).reset(given),
+        lambda: DecodeBatch(tok).add(given),
+        lambda: ChatDecoder(tok, prompt_ids=given),
+    ):
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+            call()
+
+
+def test_a_prompt_is_whatever_holds_ids(tok):
+    ids = [0xE4, 0xBD]
+    for prompt in (ids, tuple(ids), dict.fromkeys(ids), np.array(ids, np.int16), memoryview(np.array(ids)), iter(ids)):
+        assert DecodeStream(tok, prompt_ids=prompt).step(0xA0) == "\u4f60"
+    assert DecodeStream(tok, prompt_ids=[]).step(0xA0) == "\ufffd"
 
 
 def test_both_byte_fallback_modes_are_one_for_bytes(tok):

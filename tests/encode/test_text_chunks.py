@@ -127,6 +127,12 @@ def test_numbers_that_cannot_be():
             call()
         assert str(caught.value) == message
     for call in (
+        lambda: tok.truncate(b"text", 1),
+        lambda: tok.chunks(b"text", 1),
+    ):
+        with pytest.raises(TypeError, match="^text must be str, not bytes$"):
+            call()
+    for call in (
         lambda: tok.truncate("text", 2.0),
         lambda: tok.truncate("text", "2"),
         lambda: tok.chunks("text", 2.5),

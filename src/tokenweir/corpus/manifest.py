@@ -14,7 +14,7 @@ from typing import IO
 
 import msgspec
 
-from tokenweir.corpus.inputs import Input
+from tokenweir.corpus.inputs import Input, naming
 from tokenweir.corpus.shards import NAMES, TEMPORARY
 from tokenweir.encode.cache import store
 from tokenweir.encode.errors import CorpusError
@@ -74,8 +74,9 @@ class Manifest:
         self._folder = folder
         self._path = folder / NAME
         self.shards: dict[int, Shard] = {}
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock: IO[str] = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
+        with naming(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock: IO[str] = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -98,15 +99,18 @@ class Manifest:
     def add(self, shard: Shard) -> None:
         """Remember a shard whose files have their names."""
         self.shards[shard.part] = shard
-        self._file.write(msgspec.json.encode(shard) + b"\n")
-        os.fsync(self._file.fileno())
+        with naming(self._folder):
+            self._file.write(msgspec.json.encode(shard) + b"\n")
+            os.fsync(self._file.fileno())
 
     def close(self, *, finished: bool) -> None:
         """Let others write into the folder; when all is done, put the shards in order first."""
         self._file.close()
-        if finished:
-            self._rewrite()
-        self._lock.close()
+        try:
+            if finished:
+                self._rewrite()
+        finally:
+            self._lock.close()
 
     def _read(self) -> None:
         first, *lines = self._path.read_bytes().split(b"\n")
@@ -127,7 +131,8 @@ class Manifest:
 
     def _rewrite(self) -> None:
         shards = [msgspec.json.encode(shard) for _, shard in sorted(self.shards.items())]
-        store(self._path, b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
+        with naming(self._folder):
+            store(self._path, b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
 
 
 def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:

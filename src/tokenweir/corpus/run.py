@@ -19,13 +19,13 @@ from typing import NamedTuple
 import msgspec
 
 from tokenweir.corpus.documents import Batch, DocumentEncoder
-from tokenweir.corpus.inputs import KINDS, Part, check_path, plan
+from tokenweir.corpus.inputs import Part, check_path, kind_of, naming, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
 from tokenweir.corpus.shards import NAMES, WRITERS, Format
 from tokenweir.encode.errors import CorpusError
 from tokenweir.encode.options import EncodeOptions
 
-VERSION = 1
+VERSION = 2
 """Raise it with any change of the shards' bytes or of how inputs are cut."""
 
 _USUAL_OPTIONS = EncodeOptions(add_special_tokens=True, add_bos=None, add_eos=None, parse_special=True)
@@ -65,7 +65,7 @@ def encode_files(
     """Encode files to shards in a folder; what an earlier run with the same files and options has done is kept.
 
     The shards are the same however many processes there are, and however often a run was killed and begun again. Memory
-    is bounded: a process has `inputs.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
+    is bounded: a process has `reading.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
 
     Args:
         paths: Parquet, Arrow, JSONL or text files.
@@ -122,7 +122,7 @@ def encode_files(
 
 
 def _check_installed(paths: Sequence[Path], format: Format) -> None:
-    kinds = {KINDS.get(path.suffix.lower()) for path in paths}
+    kinds = {kind_of(path) for path in paths}
     if (format == "parquet" or kinds & {"parquet", "arrow"}) and find_spec("pyarrow") is None:
         raise CorpusError("Parquet and Arrow files need pyarrow: pip install '.[arrow]'")
 
@@ -143,26 +143,17 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
 def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Part) -> Shard:
     part.input.check()
     name = f"{NAMES}{part.number:05d}"
-    try:
-        with WRITERS[format](folder, name, encoder.tokenizer.vocab_size, masks=encoder.loss_mask) as writer:
-            for batch in _batches(encoder, part):
-                writer.write(batch)
-            part.input.check()
-            return Shard(part.number, writer.close(), writer.documents, writer.tokens)
-    except CorpusError:
-        raise
-    except OSError as error:
-        raise CorpusError(f"{folder}: {error}") from error
+    with naming(folder), WRITERS[format](folder, name, encoder.tokenizer.vocab_size, masks=encoder.loss_mask) as writer:
+        for batch in _batches(encoder, part):
+            writer.write(batch)
+        part.input.check()
+        return Shard(part.number, writer.close(), writer.documents, writer.tokens)
 
 
 def _batches(encoder: DocumentEncoder, part: Part) -> Iterator[Batch]:
     """The documents of a part; an error names its input."""
-    try:
+    with naming(part.input.path):
         yield from encoder.encode(part)
-    except CorpusError:
-        raise
-    except (OSError, ValueError) as error:
-        raise CorpusError(f"{part.input.path}: {error}") from error
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------

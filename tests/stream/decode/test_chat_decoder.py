@@ -411,6 +411,10 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ({"stop_token_ids": [-1]}, TokenIdError, "stop_token_ids: token id -1 is outside the vocabulary (0 to 303)"),
         ({"eos_ids": [304]}, TokenIdError, "eos_ids: token id 304 is outside the vocabulary (0 to 303)"),
         ({"prompt_ids": [304]}, TokenIdError, "token id 304 is outside the vocabulary (0 to 303)"),
+        ({"eos_ids": 5}, TypeError, "eos_ids must be a sequence of int, not one int: write [5]"),
+        ({"stop_token_ids": "a"}, TypeError, "stop_token_ids must be a sequence of int, not str"),
+        ({"stop_token_ids": ["a"]}, TypeError, "stop_token_ids[0] must be int, not str"),
+        ({"prompt_ids": "text"}, TypeError, "prompt_ids must be a sequence of int, not str"),
         ({"tools": []}, TypeError, "unexpected keyword argument 'tools': the options of a decoder are alignment, "),
     ],
 )

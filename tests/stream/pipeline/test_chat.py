@@ -668,8 +668,8 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
     for wrong, error, message in (
         ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"),
         ({"sampling": {"n": 2}}, TypeError, "^sampling is a dict, not a Sampling$"),
-        ({"stop": ["x"]}, TypeError, r"^chat\(\) takes no 'stop': write sampling=Sampling\(stop=...\)$"),
-        ({"tool": []}, TypeError, r"^chat\(\) takes no 'tool'$"),
+        ({"stop": ["x"]}, TypeError, r"^unexpected keyword argument 'stop': write sampling=Sampling\(stop=...\)$"),
+        ({"tool": []}, TypeError, r"^unexpected keyword argument 'tool': the options of chat\(\) are alignment, "),
         ({"tools": print}, TemplateError, r"^tools is a builtin_function_or_method, not a list: write \[{"),
         ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
         ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
