@@ -68,6 +68,10 @@ finds the style that the chat template or the vocabulary shows. Own styles: [how
 
 Styles that vLLM 0.33 and SGLang 0.5.23 have and this page has not: `hf`, `beam` and `response_template`, whose markup is no
 style but what a checkpoint's own `response_template` says.
+
+Models whose markup is known and not read: HyperCLOVA X SEED Think 14B (messages that begin `<|im_start|>assistant/think`), CWM
+(a command in `<tool: function>`), Granite where it writes lines of Python without tags, and GLM 4 of 2024 and April 2025 (the
+name of a function on a line of its own). No template of Sarashina that has calls was found.
 """
 
 

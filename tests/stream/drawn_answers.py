@@ -17,6 +17,7 @@ WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":
 STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
 JSON = [
     *(
+        '{"type": "x", "function": {"name": "f", "arguments": {}}}',
         '{"name": "f", "arguments": {"a": [1, "é\\n"]}}',
         '{"arguments": {}, "name": "g"}',
         '{"name": "f", "arguments": {',
@@ -73,7 +74,7 @@ def answers(draw, make_tok):
     messages = [text for name in {style.name, tools.name} & set(MESSAGES) for text in MESSAGE_TEXTS[name]]
     texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *messages]
     header = HEADERS.get(tools.name, "")
-    for call in JSON[:4]:
+    for call in JSON[:5]:
         opened = tools.opens[0] + tools.call_opens + draw(st.sampled_from([header, ""]))
         texts += [
             opened + call + "".join(tools.tails) + tools.call_closes + tools.closes,
@@ -83,7 +84,7 @@ def answers(draw, make_tok):
     thought = [f"\n{opener}hm{closer}" for opener in style.openers for closer in style.closers] + [tag, f"\n{tag}"]
     ids = []
     for text in draw(
-        st.lists(st.sampled_from(thought) | st.sampled_from(texts) | st.sampled_from(texts[-12:]), max_size=9)
+        st.lists(st.sampled_from(thought) | st.sampled_from(texts) | st.sampled_from(texts[-16:]), max_size=9)
     ):
         ids += draw(st.sampled_from([tok.encode(text), list(text.encode())]))
         ids += draw(st.just([]) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=2))
