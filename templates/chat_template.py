@@ -23,6 +23,7 @@ from tokenweir.templates.messages import (
     flatten_parts,
     name_calls,
     parse_arguments,
+    part_calls,
     read_mapping,
     read_mappings,
     read_messages,
@@ -70,8 +71,8 @@ class ChatTemplate:
 
     The same messages render to the same text as with `transformers` 5.23, with five exceptions: content parts are
     joined with line feeds for templates that do not loop over them; tool-call arguments are given in the form that the
-    template takes, JSON text or an object (vLLM parses text, too); an empty content beside calls is given as None to
-    templates that else leave the calls out; templates that write a call's id for its name get ids that tell the name (Kimi
+    template takes, JSON text or an object (vLLM parses text, too); calls get a message of their own without content
+    for templates that else leave them out (DeepSeek R1); templates that write a call's id for its name get ids that tell the name (Kimi
     K2); and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
     U+FFFD.
 
@@ -308,9 +309,8 @@ class ChatTemplate:
         calling = [message for message in conversation if message.get("tool_calls")]
         if calling and self.call_ids:
             name_calls(conversation, self.call_ids, read)
-        for message in calling:
-            if message.get("content") == "" and self.calls_without_content:
-                message["content"] = None
+        if calling and field is None and self.calls_without_content:
+            conversation = part_calls(conversation)
         untrusted = {
             **read_mapping(variables, "variables", read),
             "tools": read_tools(tools, read),

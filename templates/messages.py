@@ -240,6 +240,20 @@ def write_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
             function["arguments"] = clean(json.dumps(function["arguments"], ensure_ascii=False))
 
 
+def part_calls(messages: Iterable[Message]) -> list[Message]:
+    """Give calls a message of their own without content, behind what stands beside them."""
+    parted: list[Message] = []
+    for message in messages:
+        if message.get("tool_calls") and message.get("content") is not None:
+            if message["content"]:
+                parted.append({key: value for key, value in message.items() if key != "tool_calls"})
+                message = {key: message[key] for key in ("role", "tool_calls")}
+            parted.append(message | {"content": None})
+        else:
+            parted.append(message)
+    return parted
+
+
 def name_calls(messages: Iterable[Message], form: str, clean: Callable[[str], str]) -> None:
     """Give calls, and the results that name them, ids that tell the function, in place.
 

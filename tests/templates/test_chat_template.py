@@ -287,6 +287,18 @@ def test_calls_beside_an_empty_content_are_never_left_out(source, text):
     assert render("{% set m = messages[-1] %}" + source, messages) == text
 
 
+def test_calls_beside_a_text_get_a_message_of_their_own_where_they_would_be_left_out():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}
+    turn = {"role": "assistant", "content": "I look.", "reasoning_content": "hm", "tool_calls": [call]}
+    messages = [{"role": "user", "content": "?"}, turn, {"role": "tool", "content": "x"}]
+    either = "{{ m.reasoning_content }}{% if m.content is none %}({{ m.tool_calls[0].function.name }}){% else %}{{ m.content }};{% endif %}"
+    both = "{{ m.content }};{% for c in m.tool_calls %}({{ c.function.name }}){% endfor %}"
+    loop = "{{% for m in messages %}}{}{{% endfor %}}".format
+    assert render(loop(either), messages) == "?;hmI look.;(f)x;"
+    assert render(loop(both), messages) == "?;I look.;(f)x;"
+    assert turn["tool_calls"] == [call]
+
+
 BY_ID = "{% for m in messages %}{% for c in m.tool_calls %}<|tool_call_begin|>{{ c.id }};{% endfor %}{{ m.tool_call_id }} {% endfor %}"
 
 

@@ -176,13 +176,16 @@ def our_template(source, guard):
 def as_given(template, messages):
     """The messages as `ChatTemplate` says that the template gets them.
 
-    Parts are joined where it does not loop over them, arguments are text where it writes them as they are, and an empty
-    content is none where it writes calls only then.
+    Parts are joined where it does not loop over them, arguments are text where it writes them as they are, and calls have a
+    message of their own where it writes them only without content.
     """
     messages = copy.deepcopy(messages)
-    for message in messages:
-        if message.get("tool_calls") and message["content"] == "" and "['content'] is none" in template.source:
+    for place, message in reversed(list(enumerate(messages))):
+        if message.get("tool_calls") and message["content"] and "['content'] is none" in template.source:
+            messages[place + 1 : place + 1] = [assistant(None, tool_calls=message.pop("tool_calls"))]
+        elif message.get("tool_calls") and message["content"] == "" and "['content'] is none" in template.source:
             message["content"] = None
+    for message in messages:
         for call in message.get("tool_calls", ()):
             function = call["function"]
             if template.argument_form == "text" and isinstance(function["arguments"], dict):
