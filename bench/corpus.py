@@ -126,16 +126,36 @@ def datasets_map(files: list[Path], out: Path, workers: int) -> Iterator[Callabl
 
 
 @contextmanager
-def ray_data(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+def ray_data(workers: int) -> Iterator[Any]:
     import ray
 
     ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
-    tok = Tokenizer.from_file(TOKENIZER)
-    encode = partial(encode_table, tok)
-    names = [str(path) for path in files]
-    yield lambda: ray.data.read_parquet(names).map_batches(encode, batch_format="pyarrow").write_parquet(str(out))
+    yield ray.data
     ray.shutdown()
+
+
+@contextmanager
+def ray_blocks(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    """Ray reads and writes, and gives blocks of texts between."""
+    encode = partial(encode_table, Tokenizer.from_file(TOKENIZER))
+    names = [str(path) for path in files]
+    with ray_data(workers) as data:
+        yield lambda: data.read_parquet(names).map_batches(encode, batch_format="pyarrow").write_parquet(str(out))
+
+
+@contextmanager
+def ray_files(files: list[Path], out: Path, workers: int) -> Iterator[Callable[[], object]]:
+    """Ray gives names of files, which its workers read and write themselves."""
+    tok = Tokenizer.from_file(TOKENIZER)
+
+    def encode(row: dict[str, str]) -> dict[str, str]:
+        encode_parquet(tok, Path(row["item"]), out)
+        return row
+
+    names = [str(path) for path in files]
+    with ray_data(workers) as data:
+        yield lambda: data.from_items(names, override_num_blocks=len(names)).map(encode).materialize()
 
 
 WAYS: dict[str, Callable[[list[Path], Path, int], Any]] = {
@@ -144,9 +164,10 @@ WAYS: dict[str, Callable[[list[Path], Path, int], Any]] = {
     "process pool": process_pool,
     "Dask": dask,
     "datasets.map": datasets_map,
-    "Ray Data": ray_data,
+    "Ray Data, blocks": ray_blocks,
+    "Ray Data, files": ray_files,
 }
-NEEDS = {"Dask": "distributed", "datasets.map": "datasets", "Ray Data": "ray"}
+NEEDS = {"Dask": "distributed", "datasets.map": "datasets", "Ray Data, blocks": "ray", "Ray Data, files": "ray"}
 
 # -- measuring -----------------------------------------------------------------------------------------------------------
 
