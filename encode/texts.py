@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def is_arrow(texts: object) -> bool:
     return any(hasattr(texts, f"__arrow_c_{kind}__") for kind in ("array", "stream", "device_array"))
 
 
-def for_core(texts: Texts) -> object:
+def for_core(texts: object) -> Any:
     """The texts as the core takes them: a list, or what Arrow's interface has.
 
     Raises:

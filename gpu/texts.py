@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode._core import DeviceStrings, Documents
-from tokenweir.encode.texts import is_arrow
+from tokenweir.encode.texts import for_core, is_arrow
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
@@ -72,14 +72,13 @@ class Texts:
             ValueError: An Arrow array is not one of strings, has a null, or lies on another device.
 
         """
-        if isinstance(texts, str | bytes):
-            raise TypeError(f"texts must be several texts, not one {type(texts).__name__}")
+        given = for_core(texts)
         self.prompts: dict[int, GuardedText] = {}
         self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
-        if is_arrow(texts):
-            self.documents = _arrow(texts, devices)
+        if is_arrow(given):
+            self.documents = _arrow(given, devices)
         else:
-            self.documents = self._documents(list(texts), tokenizer)
+            self.documents = self._documents(given, tokenizer)
         self.offsets = self.documents.offsets
 
     def _documents(self, given: list[Any], tokenizer: Tokenizer) -> Documents:

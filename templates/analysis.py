@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from jinja2 import nodes
+
+ArgumentForm = Literal["object", "text", "either"]
 
 
 def iterates_over_content(tree: nodes.Template) -> bool:
@@ -13,20 +16,29 @@ def iterates_over_content(tree: nodes.Template) -> bool:
     return any(content.includes(loop.iter) for loop in tree.find_all(nodes.For))
 
 
-def takes_argument_text(tree: nodes.Template) -> bool:
-    """Whether the template takes a tool call's arguments as JSON text: it tests for a string, or writes them out bare.
+def argument_form(tree: nodes.Template) -> ArgumentForm:
+    """In which form the template takes a tool call's arguments: as an object, as JSON text that it writes out, or as either.
 
-    One that writes an object's members one by one does better with the object, whatever else it takes.
+    One that writes an object's members one by one, or somewhere makes JSON of it without looking, does better with the
+    object, whatever else it takes.
     """
     arguments = _Values(tree, "arguments")
     if any(arguments.includes(_owner(loop.iter)) for loop in tree.find_all(nodes.For)):
-        return False
-    return (
-        any(test.name == "string" and arguments.includes(test.node) for test in tree.find_all(nodes.Test))
-        or any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
+        return "object"
+    tests = {test.name for test in tree.find_all(nodes.Test) if arguments.includes(test.node)}
+    if "string" in tests:
+        return "either"
+    bare = (
+        any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
         or any(arguments.includes(part) for concat in tree.find_all(nodes.Concat) for part in concat.nodes)
         or any(arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes)
     )
+    if bare and "mapping" in tests:
+        return "either"
+    made = any(
+        arguments.includes(filtered.node) for filtered in tree.find_all(nodes.Filter) if filtered.name == "tojson"
+    )
+    return "text" if bare and not made else "object"
 
 
 def literals(tree: Iterable[nodes.Node]) -> frozenset[str]:

@@ -21,14 +21,17 @@ from tokenweir.templates.messages import (
     Message,
     alias_reasoning,
     flatten_parts,
+    name_calls,
     parse_arguments,
     read_mapping,
     read_mappings,
     read_messages,
     read_tools,
+    write_arguments,
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
+from tokenweir.templates.tool_styles import TOOL_STYLES
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(
@@ -56,6 +59,8 @@ _EXAMPLE_TOOLS = (
     },
 )
 
+_NAME, _ID = "called_name", "idofcall0"  # of a call that shows what a template writes; some want nine letters in an id
+
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
 
@@ -63,10 +68,12 @@ _MAX_UNPICKLED = 32
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.23, with three exceptions: content parts are
-    joined with line feeds for templates that do not loop over them, tool-call arguments given as JSON text are parsed
-    except for templates that take text (vLLM does both), and with the guard on, the noncharacters U+FDD0..U+FDEF in the
-    messages become U+FFFD.
+    The same messages render to the same text as with `transformers` 5.23, with five exceptions: content parts are
+    joined with line feeds for templates that do not loop over them; tool-call arguments are given in the form that the
+    template takes, JSON text or an object (vLLM parses text, too); an empty content beside calls is given as None to
+    templates that else leave the calls out; templates that write a call's id for its name get ids that tell the name (Kimi
+    K2); and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
+    U+FFFD.
 
     Objects are immutable and may be shared between threads.
 
@@ -202,22 +209,27 @@ class ChatTemplate:
             return "string"
         # It may loop over the content of another role, and take a user's for a string.
         part = {"type": "text", "text": "?"}
-        variables = {
-            "add_generation_prompt": True,
-            "strftime_now": self._clock().strftime,
-            "tools": None,
-            "documents": None,
-        }
-
-        def shown(content: str | list[dict[str, str]]) -> str | None:
-            try:
-                return self._compiled.render([{"role": "user", "content": content}], variables)
-            except TemplateError:
-                return None
-
-        parts, string = shown([part]), shown("?")
+        parts, string = (self._try([{"role": "user", "content": content}]) for content in ([part], "?"))
         refused = string is not None and (parts is None or str(part) in parts)
         return "string" if refused else "parts"
+
+    @property
+    def argument_form(self) -> Literal["object", "text", "either"]:
+        """In which form the template takes the arguments of calls: as an object, as JSON text, or as either."""
+        return self._compiled.argument_form
+
+    @cached_property
+    def calls_without_content(self) -> bool:
+        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
+        return _NAME in self._called(None) and _NAME not in self._called("")
+
+    @cached_property
+    def call_ids(self) -> str:
+        """The form of a call's id, where the template writes that in the place of the function's name; or an empty text."""
+        if _ID not in (written := self._called("")) or _NAME in written:
+            return ""
+        style = shown_tools(self.source)
+        return TOOL_STYLES[style].call_ids if style else ""
 
     @cached_property
     def reasoning(self) -> str | None:
@@ -289,8 +301,16 @@ class ChatTemplate:
         alias_reasoning(conversation)
         if self.content_format == "string":
             flatten_parts(conversation)
-        if not self._compiled.takes_argument_text:
+        if self.argument_form == "object":
             parse_arguments(conversation, read)
+        elif self.argument_form == "text":
+            write_arguments(conversation, read)
+        calling = [message for message in conversation if message.get("tool_calls")]
+        if calling and self.call_ids:
+            name_calls(conversation, self.call_ids, read)
+        for message in calling:
+            if message.get("content") == "" and self.calls_without_content:
+                message["content"] = None
         untrusted = {
             **read_mapping(variables, "variables", read),
             "tools": read_tools(tools, read),
@@ -315,6 +335,21 @@ class ChatTemplate:
                 "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
             )
         return prompt(plain, guarded)
+
+    def _called(self, content: str | None) -> str:
+        """What the template writes of a call beside some content; nothing if it refuses it."""
+        function = {"name": _NAME, "arguments": "{}" if self.argument_form == "text" else {}}
+        call = {"id": _ID, "type": "function", "function": function}
+        turn = {"role": "assistant", "content": content, "tool_calls": [call]}
+        return self._try([{"role": "user", "content": "?"}, turn]) or ""
+
+    def _try(self, messages: list[Message]) -> str | None:
+        """What the template writes of some messages, without tools; None if it refuses them."""
+        given = {"add_generation_prompt": True, "strftime_now": self._clock().strftime, "tools": None}
+        try:
+            return self._compiled.render(messages, given | {"documents": None})
+        except TemplateError:
+            return None
 
     @cached_property
     def _shown(self) -> str:

@@ -36,7 +36,7 @@ class CompiledTemplate:
         filename: What errors call it.
         variables: The variables that it reads.
         iterates_over_content: It loops over content parts.
-        takes_argument_text: It takes the arguments of calls as JSON text.
+        argument_form: In which form it takes the arguments of calls.
         marks_generation: It says by `{% generation %}` what a model generates.
         literals: The texts that it writes itself.
 
@@ -65,7 +65,7 @@ class CompiledTemplate:
             limits.check_branches(*analysis.branches(parts))
             self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
             self.iterates_over_content = analysis.iterates_over_content(tree)
-            self.takes_argument_text = analysis.takes_argument_text(tree)
+            self.argument_form = analysis.argument_form(tree)
             self.marks_generation = _GENERATION.search(source) is not None
             self.literals = analysis.literals(parts)
             self._template = compile_tree(_environment(), tree, filename)

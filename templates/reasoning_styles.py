@@ -34,7 +34,7 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
         opens_at: Where an opener in the answer counts: `line`, first on its line but for white space (a tag that is
             mentioned in a sentence stays text); `start`, before any of the answer but white space; or `anywhere`.
         unmatched_closer: A closer in the answer stays as text (`keep`), is cut out where only white space comes before it
-            (`drop_first`), or everywhere (`drop`).
+            (`drop_first`), or everywhere (`drop`). The first one after a call that has ended the thinking is cut out.
         repeated_opener: An opener inside the thinking is cut out where only white space comes before it (`drop_first`:
             the template has opened the thinking and the model opens it again), stays as text everywhere (`keep`), or
             is cut out everywhere (`drop`). Thinking does not nest: the first closer ends it.
@@ -291,6 +291,7 @@ STYLES: dict[str, ReasoningStyle] = {
                 *("<｜tool▁calls▁begin｜>", "<｜tool_calls_begin｜>"),
             ),
         ),
+        _pair("thought", "<thought>", "</thought>"),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""

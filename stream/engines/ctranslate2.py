@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import Any
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import EngineStep, Sampling, check_ranges, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 
 DEFAULT_MAX_TOKENS = 512  # CTranslate2's own
@@ -138,23 +138,15 @@ class CTranslate2Engine:
         refuse_unsupported("CTranslate2", sampling, self.supports)
         temperature, top_p, top_k = sampling.temperature, sampling.top_p, sampling.top_k
         greedy = temperature == 0 or top_k == 1 or (temperature is None and top_p is None and top_k is None)
-        if sampling.n != 1:
-            raise EngineError(f"CTranslate2 gives one answer a call; n={sampling.n} cannot be honoured")
+        refuse_several("CTranslate2", sampling)
         if sampling.seed is not None and not greedy:
             raise EngineError(
                 f"CTranslate2 seeds the whole process, not a call; seed={sampling.seed} cannot be honoured",
                 kind="unsupported",
                 option="seed",
             )
-        if temperature is not None and not 0 <= temperature < float("inf"):
-            raise EngineError(f"temperature={temperature} is not a finite number of at least 0")
-        if top_p is not None and not 0 < top_p <= 1:
-            raise EngineError(f"top_p={top_p} is not in (0, 1]")
-        if top_k is not None and top_k < 1:
-            raise EngineError(f"top_k={top_k} is below 1")
+        check_ranges(sampling)
         max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
-        if max_tokens < 0:
-            raise EngineError(f"max_tokens={max_tokens} is below 0")
         max_tokens = max_tokens if room is None else min(max_tokens, room)
         repetition_penalty = 1.0 if sampling.repetition_penalty is None else sampling.repetition_penalty
         if not 0 < repetition_penalty < float("inf"):

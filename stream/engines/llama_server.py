@@ -19,7 +19,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_several
 
 NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
     name: name
@@ -103,8 +103,7 @@ class LlamaServerEngine:
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
 
         """
-        if sampling.n != 1:
-            raise EngineError(f"llama-server is asked for one answer a call; n={sampling.n} cannot be honoured")
+        refuse_several("llama-server", sampling)
         if sampling.min_tokens and not sampling.ignore_eos:
             raise EngineError(
                 f"llama-server cannot honour min_tokens={sampling.min_tokens}", kind="unsupported", option="min_tokens"

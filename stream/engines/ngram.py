@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
-from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import Sampling, check_ranges, refuse_several, refuse_unsupported
 
 DEFAULT_TEMPERATURE = 0.8
 DEFAULT_MAX_TOKENS = 512
@@ -71,7 +71,10 @@ class NgramEngine:
     def _draws(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[int]:
         table = self.table
         refuse_unsupported("an n-gram engine", sampling, self.supports)
-        check_sampling(sampling)
+        refuse_several("an n-gram engine", sampling)
+        check_ranges(sampling)
+        if sampling.seed is not None and sampling.seed < 0:
+            raise EngineError(f"seed={sampling.seed} is below 0", kind="unsupported", option="seed")
         for position, token_id in enumerate(prompt_ids):
             if not 0 <= token_id < table.vocab_size:
                 raise EngineError(
@@ -121,27 +124,6 @@ def last_turn(prompt_ids: Sequence[int], end_ids: Sequence[int]) -> Sequence[int
     if not ends:
         return prompt_ids
     return prompt_ids[ends[-2] + 1 if len(ends) > 1 else 0 : ends[-1]]
-
-
-def check_sampling(sampling: Sampling) -> None:
-    """Refuse options that cannot be honoured.
-
-    Raises:
-        EngineError: Names the option and its value.
-
-    """
-    if sampling.n != 1:
-        raise EngineError(f"an n-gram engine gives one answer a call; n={sampling.n} cannot be honoured")
-    if sampling.max_tokens is not None and sampling.max_tokens < 0:
-        raise EngineError(f"max_tokens={sampling.max_tokens} is below 0")
-    if sampling.temperature is not None and not 0 <= sampling.temperature < float("inf"):
-        raise EngineError(f"temperature={sampling.temperature} is not a finite number of at least 0")
-    if sampling.seed is not None and sampling.seed < 0:
-        raise EngineError(f"seed={sampling.seed} is below 0", kind="unsupported", option="seed")
-    if sampling.top_k is not None and sampling.top_k < 1:
-        raise EngineError(f"top_k={sampling.top_k} is below 1")
-    if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
-        raise EngineError(f"top_p={sampling.top_p} is not in (0, 1]")
 
 
 def draw(probabilities: Floats, sampling: Sampling, rng: np.random.Generator) -> int:

@@ -86,6 +86,35 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
             raise EngineError(f"{engine} cannot honour {name}={value!r:.80}", kind="unsupported", option=name)
 
 
+def refuse_several(engine: str, sampling: Sampling) -> None:
+    """Refuse parallel answers, for an engine without `parallel`.
+
+    Raises:
+        EngineError: `sampling.n` is not 1.
+
+    """
+    if sampling.n != 1:
+        raise EngineError(f"{engine} gives one answer a call; n={sampling.n} cannot be honoured")
+
+
+def check_ranges(sampling: Sampling) -> None:
+    """Refuse numbers that say nothing, for an engine that draws by itself.
+
+    Raises:
+        EngineError: Names the field and its value.
+
+    """
+    max_tokens, temperature, top_p, top_k = sampling.max_tokens, sampling.temperature, sampling.top_p, sampling.top_k
+    if max_tokens is not None and max_tokens < 0:
+        raise EngineError(f"max_tokens={max_tokens} is below 0")
+    if temperature is not None and not 0 <= temperature < float("inf"):
+        raise EngineError(f"temperature={temperature} is not a finite number of at least 0")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise EngineError(f"top_p={top_p} is not in (0, 1]")
+    if top_k is not None and top_k < 1:
+        raise EngineError(f"top_k={top_k} is below 1")
+
+
 class EngineStep(Struct, frozen=True):
     """What an engine may yield instead of bare ids.
 

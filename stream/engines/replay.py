@@ -13,7 +13,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import Sampling, check_ranges, refuse_several, refuse_unsupported
 
 RECORDINGS = "data/recordings"  # in the package tokenweir.stream
 
@@ -120,15 +120,13 @@ class ReplayEngine:
         """Play the next recording, up to `sampling.max_tokens` ids of it.
 
         Raises:
-            EngineError: `sampling.n` is not 1, `sampling.max_tokens` is negative, or something else is asked for that a
-                recording cannot promise.
+            EngineError: `sampling.n` is not 1, a number says nothing, or something is asked for that a recording cannot
+                promise.
 
         """
         refuse_unsupported("a recording", sampling, self.supports)
-        if sampling.n != 1:
-            raise EngineError(f"a recording is one answer; n={sampling.n} cannot be honoured")
-        if sampling.max_tokens is not None and sampling.max_tokens < 0:
-            raise EngineError(f"max_tokens={sampling.max_tokens} is below 0")
+        refuse_several("a recording", sampling)
+        check_ranges(sampling)
         recording = next(self._turns)
         ids = recording.ids[: sampling.max_tokens]
         if self.speed is None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, request_fields
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_several
 
 NAMES = {
     "max_tokens": "max_new_tokens",
@@ -88,8 +88,7 @@ class SglangEngine(ModelCardEngine):
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
 
         """
-        if sampling.n != 1:
-            raise EngineError(f"SGLang is asked for one answer a call; n={sampling.n} cannot be honoured")
+        refuse_several("SGLang", sampling)
         fields = request_fields("SGLang", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
         if sampling.max_tokens == 0:
             return

@@ -16,7 +16,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
-from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events import Delta
 
@@ -139,8 +139,7 @@ class TransformersEngine:
 
     def _options(self, sampling: Sampling) -> dict[str, Any]:
         refuse_unsupported("transformers", sampling, self.supports)
-        if sampling.n != 1:
-            raise EngineError(f"transformers is asked for one answer a call; n={sampling.n} cannot be honoured")
+        refuse_several("transformers", sampling)
         chosen = {
             name: value
             for name in ("temperature", "top_p", "top_k", "min_p")

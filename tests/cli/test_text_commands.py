@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pseudo_terminal import PseudoTerminal
 
+import tokenweir
 from tokenweir.cli import main
 from tokenweir.cli.encode import BATCH_CHARACTERS, WATCHABLE_BYTES
 from tokenweir.encode.errors import DeviceError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 
+EMBEDDED = Path(tokenweir.__file__).parent / "encode" / "data"
 TEXT = "Hello, 世界! 👩‍🚀 <think>\n"
 
 
@@ -142,6 +146,11 @@ def test_round_trip(text):
         (("encode", "--lines"), b"one\ntwo \xc3\n", "<stdin>: byte 0xc3 at offset 8 is not UTF-8"),
         (("count",), b"\xf0\x9f", "<stdin>: byte 0xf0 at offset 0 is not UTF-8 (unexpected end of data)"),
         (("count", "--tokenizer", "/nowhere/tokenizer.json", "x"), None, "/nowhere/tokenizer.json: No such file"),
+        (
+            ("count", "--tokenizer", "no/model", "x"),
+            None,
+            "no/model: no such file or folder, and no/model is not in the hub's",
+        ),
         (("encode", "lone \udc80"), None, "surrogate"),
     ],
 )
@@ -152,6 +161,13 @@ def test_errors_are_one_line(args, stdin, message):
     assert result.stderr.startswith("tokenweir: error: ")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_model_in_the_hubs_cache_is_given_by_its_name(tmp_path, monkeypatch):
+    snapshot = tmp_path / "models--some--model" / "snapshots" / "main"
+    shutil.copytree(EMBEDDED, snapshot)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert out("encode", "--tokenizer", "some/model", "Hello world") == out("encode", "Hello world")
 
 
 def test_what_is_not_supported_says_so(tmp_path):

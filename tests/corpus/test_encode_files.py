@@ -20,7 +20,7 @@ from corpus_files import (
 
 from tokenweir import ChatTemplate, CorpusError, Tokenizer
 from tokenweir.cli.encode_files import describe
-from tokenweir.corpus import inputs
+from tokenweir.corpus import reading
 from tokenweir.corpus.documents import DocumentEncoder
 from tokenweir.corpus.inputs import plan
 from tokenweir.corpus.run import Progress
@@ -46,7 +46,7 @@ def test_every_kind_of_file_to_every_format(tok, texts, tmp_path, name, shard_fo
 @pytest.mark.parametrize("name", WRITE)
 @pytest.mark.parametrize("part_bytes", [1, 37, 1000, 10**6])
 def test_the_cut_changes_nothing(tok, texts, tmp_path, name, part_bytes, monkeypatch):
-    monkeypatch.setattr(inputs, "BATCH_BYTES", 500)
+    monkeypatch.setattr(reading, "BATCH_BYTES", 500)
     some = texts[:40]
     path = WRITE[name](tmp_path / name, some)
     parts = plan([path], part_bytes)

@@ -272,10 +272,14 @@ def test_prompts_and_unparsed_text_do_not_go_together(make):
 
 def test_what_are_no_texts(make):
     gpu = make()
-    with pytest.raises(TypeError, match="^texts must be several texts, not one str$"):
-        gpu.encode_batch("abc")
-    with pytest.raises(TypeError, match="^texts must be several texts, not one bytes$"):
-        gpu.encode_batch(b"abc")
+    for given, kind in (
+        ("abc", "one str: write"),
+        (b"abc", "one bytes: write"),
+        ({"abc": 5}, "dict$"),
+        (None, "NoneType$"),
+    ):
+        with pytest.raises(TypeError, match=f"^texts must be several texts, not {kind}"):
+            gpu.encode_batch(given)
     with pytest.raises(TypeError, match=r"^texts\[1\] must be str or bytes, not int$"):
         gpu.encode_batch(["abc", 5])
     with pytest.raises(TypeError, match=r"^texts\[1\] must be str or bytes, not int$"):

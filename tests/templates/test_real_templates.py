@@ -174,9 +174,19 @@ def our_template(source, guard):
 
 
 def as_given(template, messages):
-    """The messages as `ChatTemplate` says that the template gets them: parts joined where it does not loop over them."""
+    """The messages as `ChatTemplate` says that the template gets them.
+
+    Parts are joined where it does not loop over them, arguments are text where it writes them as they are, and an empty
+    content is none where it writes calls only then.
+    """
     messages = copy.deepcopy(messages)
     for message in messages:
+        if message.get("tool_calls") and message["content"] == "" and "['content'] is none" in template.source:
+            message["content"] = None
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            if template.argument_form == "text" and isinstance(function["arguments"], dict):
+                function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
         if template.content_format == "string" and isinstance(message.get("content"), list):
             message["content"] = "\n".join(part["text"] for part in message["content"])
     return messages
@@ -221,13 +231,27 @@ def test_arguments_as_text(source, oracle):
     expected = []
     for given in (arguments, json.dumps(arguments)):
         with suppress(JinjaError, TypeError, AttributeError):
-            expected.append(oracle(source, calling(given), {"tools": TOOLS}))
+            expected.append(oracle(source, as_given(template, calling(given)), {"tools": TOOLS}))
     try:
         ours = template.render(calling(json.dumps(arguments)), tools=TOOLS).text
     except TemplateError:
         assert expected == []  # the template has no calls
     else:
         assert ours in expected
+
+
+def test_arguments_as_an_object(source, oracle):
+    """Who takes text makes nothing of an object, so it is given text."""
+    template, question = our_template(source, True), calling({"città": None})
+    try:
+        made = oracle(source, question, {"tools": TOOLS})
+    except (JinjaError, TypeError, AttributeError):
+        made = None
+    if template.argument_form == "text":
+        assert made is None or '{"città": null}' not in made
+        assert '{"città": null}' in template.render(question, tools=TOOLS).text
+    elif made is not None:
+        assert template.render(question, tools=TOOLS).text == made
 
 
 def test_content_parts(source, oracle):

@@ -15,6 +15,8 @@ from tokenweir.cli.options import (
     json_option,
     load_template,
     load_tokenizer,
+    no_special_tokens_option,
+    plain_option,
     template_option,
     tokenizer_option,
 )
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
 @click.option(
     "--loss-mask", is_flag=True, help="With --chat: also write what {% generation %} marks, 1 for each such id."
 )
-@click.option("--plain", is_flag=True, help="Text that looks like an added token is text; none is matched.")
-@click.option("--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around.")
+@plain_option
+@no_special_tokens_option
 @click.option("--add-eos", is_flag=True, help="End every document with the end token.")
 @click.option(
     "--part-size", metavar="MB", type=click.IntRange(1), default=64, show_default=True, help="MB of input a shard."

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from tokenweir.encode.errors import DeviceError, TextError, TokenweirError, UnsupportedTokenizerError
+from tokenweir.encode.errors import (
+    DeviceError,
+    TextError,
+    TokenizerFileError,
+    TokenweirError,
+    UnsupportedTokenizerError,
+)
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -24,7 +30,7 @@ tokenizer_option = click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="A tokenizer file or a model folder. Default: the embedded vocabulary.",
+    help="A tokenizer file, a model folder, or a model's name in the hub's cache. Default: the embedded vocabulary.",
 )
 template_option = click.option(
     "--template",
@@ -39,14 +45,20 @@ device_choice = click.Choice(["auto", "cpu", "gpu"])
 file_option = click.option(
     "-f", "--file", type=click.File("rb"), multiple=True, help="Read a file; - is stdin. Can be repeated."
 )
+plain_option = click.option(
+    "--plain", is_flag=True, help="Text that looks like an added token is text; none is matched."
+)
+no_special_tokens_option = click.option(
+    "--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."
+)
 lines_option = click.option("--lines", is_flag=True, help="Every line of a file is an input of its own.")
 
 
 def text_options(command: Command) -> Command:
     """Add what `encode` and `count` take: texts, files, and how special tokens are treated."""
     for option in (
-        click.option("--plain", is_flag=True, help="Text that looks like an added token is text; none is matched."),
-        click.option("--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."),
+        plain_option,
+        no_special_tokens_option,
         lines_option,
         file_option,
         click.argument("text", nargs=-1),
@@ -56,13 +68,20 @@ def text_options(command: Command) -> Command:
 
 
 def load_tokenizer(path: Path | None) -> Tokenizer:
-    """Load the tokenizer at `path`, or the embedded one."""
+    """Load the tokenizer at `path`, that of a model in the hub's cache, or the embedded one."""
+    from tokenweir.encode.formats.hub import find_snapshot, is_name
     from tokenweir.encode.tokenizer import Tokenizer
 
-    if path is not None and (path.is_char_device() or path.is_block_device()):  # such as /dev/zero, which never ends
+    if path is None:
+        return Tokenizer.default()
+    if path.is_char_device() or path.is_block_device():  # such as /dev/zero, which never ends
         raise click.UsageError(f"--tokenizer {path} is a device, not a file or folder")
-
-    return Tokenizer.default() if path is None else Tokenizer.from_file(path)
+    if not path.exists() and is_name(str(path)):
+        try:
+            path = find_snapshot(str(path))
+        except TokenizerFileError as error:
+            raise TokenizerFileError(f"{path}: no such file or folder, and {error}") from error
+    return Tokenizer.from_file(path)
 
 
 def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokenweir.corpus.inputs import Part, place, read_columns
+from tokenweir.corpus.inputs import Part
+from tokenweir.corpus.reading import place, read_columns
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import CorpusError, TemplateError, TextError
 from tokenweir.encode.options import EncodeOptions

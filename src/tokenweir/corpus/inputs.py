@@ -1,4 +1,4 @@
-"""Input files: how they are cut into parts, and what is in one.
+"""Input files, and how they are cut into parts.
 
 A part is read by itself: whole row groups of a Parquet file, whole record batches of an Arrow file or stream, or the lines
 of a text or JSONL file that begin in a range of bytes. The cut depends on nothing but the files and the size that is asked for.
@@ -6,15 +6,12 @@ of a text or JSONL file that begin in a range of bytes. The cut depends on nothi
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,9 +30,6 @@ KINDS = {
     ".text": "text",
 }
 """What a file is, by its name's ending."""
-
-BATCH_BYTES = 8 << 20
-"""What is read, encoded and written at a time, about."""
 
 
 @contextmanager
@@ -179,7 +173,7 @@ def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, in
             [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)], size, part_bytes
         )
     elif kind == "arrow":
-        with _record_batches(path) as (_, batches):
+        with record_batches(path) as (_, batches):
             number = sum(1 for _ in batches)
         yield from _grouped([size // max(1, number)] * number, size, part_bytes)
     else:
@@ -203,7 +197,7 @@ def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple
 
 
 @contextmanager
-def _record_batches(path: str | Path) -> Iterator[tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]]:
+def record_batches(path: str | Path) -> Iterator[tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]]:
     """The schema and the record batches of an Arrow file, or of a stream, as datasets writes them; none is read before use."""
     import pyarrow
 
@@ -216,181 +210,3 @@ def _record_batches(path: str | Path) -> Iterator[tuple[pyarrow.Schema, Iterator
         else:
             stream = pyarrow.ipc.open_stream(source)
             yield stream.schema, iter(stream)
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
-def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """Read what the columns have, batch by batch.
-
-    Args:
-        part: The part.
-        columns: The first must be there; of a JSONL or text file with others only what is there.
-
-    Yields:
-        A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of each row or
-        line in its part.
-
-    Raises:
-        CorpusError: A column is not there, or a line is not JSON or lacks it; says which.
-
-    """
-    match part.kind:
-        case "parquet":
-            yield from _parquet(part, columns)
-        case "arrow":
-            yield from _arrow(part, columns)
-        case "jsonl":
-            yield from _json_lines(part, columns)
-        case _:
-            for lines, numbers in _line_batches(part):
-                yield {columns[0]: lines}, numbers
-
-
-def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    from pyarrow import parquet
-
-    file = parquet.ParquetFile(part.input.path)
-    wanted = _present(file.schema_arrow.names, columns, part)
-    groups = range(part.start, part.stop)
-    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
-    size = sum(file.metadata.row_group(i).total_byte_size for i in groups)
-    batch_rows = max(1, min(1 << 16, rows * BATCH_BYTES // max(1, size)))
-    first = 0
-    for batch in file.iter_batches(batch_rows, row_groups=list(groups), columns=wanted, use_threads=False):
-        yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
-        first += batch.num_rows
-
-
-def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    with _record_batches(part.input.path) as (schema, batches):
-        wanted = _present(schema.names, columns, part)
-        first = 0
-        for whole in islice(batches, part.start, part.stop):
-            batch = whole.select(wanted)
-            _check(batch)
-            step = max(1, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes))
-            for at in range(0, batch.num_rows, step):
-                some = batch.slice(at, step)
-                yield {name: _strings(some.column(name)) for name in wanted}, range(first, first + some.num_rows)
-                first += some.num_rows
-
-
-def _check(batch: pyarrow.RecordBatch) -> None:
-    """Refuse what a damaged file has, where pyarrow would follow it out of the file.
-
-    Raises:
-        ValueError: Offsets, codes or lengths lead past what they are of.
-
-    """
-    import pyarrow
-
-    in_bytes = {  # whether they are UTF-8 is seen where they are encoded, which says where they stand
-        pyarrow.string(): pyarrow.binary(),
-        pyarrow.large_string(): pyarrow.large_binary(),
-        pyarrow.string_view(): pyarrow.binary_view(),
-    }
-    for column in batch.columns:
-        column.view(in_bytes.get(column.type, column.type)).validate(full=True)
-
-
-def _present(names: Iterable[str], columns: Sequence[str], part: Part) -> list[str]:
-    names = list(names)
-    if columns[0] not in names:
-        raise CorpusError(f"{part.input.path}: has no column {columns[0]!r}; it has {', '.join(names)}")
-    for name in columns:
-        if names.count(name) > 1:
-            raise CorpusError(f"{part.input.path}: has several columns {name!r}")
-    return [name for name in columns if name in names]
-
-
-def _strings(array: pyarrow.Array) -> pyarrow.Array:
-    """The array, or if it is one of codes, what they stand for."""
-    import pyarrow
-
-    return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
-
-
-def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    fields: list[tuple[str, type, Any]] = [(f"f{i}", object, None) for i in range(len(columns))]
-    row = msgspec.defstruct("row", fields, rename={f"f{i}": name for i, name in enumerate(columns)})
-    decoder = msgspec.json.Decoder(row)
-    for lines, numbers in _line_batches(part):
-        found: dict[str, list[Any]] = {name: [] for name in columns}
-        kept: list[int] = []
-        for number, line in zip(numbers, lines, strict=True):
-            try:
-                values = decoder.decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
-                if not line.strip():  # an empty line is no document
-                    continue
-                raise CorpusError(f"{place(part, number)}: {_why(line, error)}") from error
-            for i, name in enumerate(columns):
-                found[name].append(getattr(values, f"f{i}"))
-            kept.append(number)
-        yield found, kept
-
-
-def _why(line: bytes, error: Exception) -> str:
-    """What is wrong with a line of JSON: of a lone surrogate msgspec says that the data ends there."""
-    try:
-        json.dumps(json.loads(line), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return "has a lone surrogate, which is no character"
-    except (ValueError, RecursionError):
-        pass
-    return str(error)
-
-
-def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
-    """The lines that begin in a part, without their line feeds, and the number of each."""
-    with open(part.input.path, "rb") as file:
-        _first_line(file, part)
-        first = 0
-        while lines := _some_lines(file, part.stop):
-            if part.start == first == 0:  # a byte-order mark is no part of a document
-                lines[0] = lines[0].removeprefix(BOM_UTF8)
-            yield lines, range(first, first + len(lines))
-            first += len(lines)
-
-
-def _first_line(file: BinaryIO, part: Part) -> int:
-    """Go to the first line that begins in a part, or behind the part if none does; where that is.
-
-    A line may be longer than many parts, each of which reads no more of it than its own bytes.
-    """
-    if part.start > 0:
-        file.seek(part.start - 1)
-        while (left := part.stop - file.tell()) > 0:
-            some = file.readline(min(left, BATCH_BYTES))
-            if not some or some.endswith(b"\n"):
-                break
-    return file.tell()
-
-
-def _some_lines(file: BinaryIO, stop: int) -> list[bytes]:
-    lines = []
-    begin = at = file.tell()
-    while at < min(stop, begin + BATCH_BYTES) and (line := file.readline()):
-        lines.append(line.removesuffix(b"\n"))
-        at += len(line)
-    return lines
-
-
-def place(part: Part, number: int) -> str:
-    """Where a row is, for a message."""
-    match part.kind:
-        case "parquet":
-            return f"{part.input.path}: row {number} from row group {part.start} on"
-        case "arrow":
-            return f"{part.input.path}: row {number} from record batch {part.start} on"
-        case _:
-            with open(part.input.path, "rb") as file:
-                left = _first_line(file, part)
-                file.seek(0)
-                before = 0
-                while chunk := file.read(min(left, 1 << 20)):
-                    before += chunk.count(b"\n")
-                    left -= len(chunk)
-            return f"{part.input.path}: line {before + number + 1}"

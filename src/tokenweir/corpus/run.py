@@ -65,7 +65,7 @@ def encode_files(
     """Encode files to shards in a folder; what an earlier run with the same files and options has done is kept.
 
     The shards are the same however many processes there are, and however often a run was killed and begun again. Memory
-    is bounded: a process has `inputs.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
+    is bounded: a process has `reading.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
 
     Args:
         paths: Parquet, Arrow, JSONL or text files.

@@ -157,19 +157,24 @@ class Muse(CallingMessages):
     def _tell(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Give pieces of a message to a tool, and before them its header."""
         for piece in pieces:
-            if self._held:
-                space = piece.source[: MAX_HEADER - len(self._held)]
-                if piece.channel is ANSWER and space and not space.strip():
-                    self._held += space
-                    piece = plain(piece.source[len(space) :], ANSWER)
-                    if not piece.source:
-                        continue
-                if piece.channel is ANSWER:
-                    self._give_header(out)
-                else:
-                    out.append(markup(self._held))
-                    self._held = ""
-            out.append(piece)
+            told = self._tell_header(piece, out) if self._held else piece
+            if told is not None:
+                out.append(told)
+
+    def _tell_header(self, piece: Piece, out: list[Piece]) -> Piece | None:
+        """Give the header before a piece, and return what is left of that; white space is held too: a call may follow."""
+        if piece.channel is not ANSWER:
+            out.append(markup(self._held))
+            self._held = ""
+            return piece
+        space = piece.source[: MAX_HEADER - len(self._held)]
+        if space and not space.strip():
+            self._held += space
+            piece = plain(piece.source[len(space) :], ANSWER)
+            if not piece.source:
+                return None
+        self._give_header(out)
+        return piece
 
     def _give_header(self, out: list[Piece]) -> None:
         """Give the header of a message to a tool as answer."""

@@ -41,7 +41,8 @@ class _Rule(NamedTuple):
     """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out.
 
     It counts "anywhere"; at the "start" of the channel; first on a "line"; at a "call", which is there or where a call
-    follows; as the "envelope" that begins the answer, or at its "end" if that has begun so.
+    follows; while thinking is "unclosed", which a call has ended; as the "envelope" that begins the answer, or at its
+    "end" if that has begun so.
     What it gives then is always the same piece.
     """
 
@@ -73,6 +74,7 @@ class ReasoningParser(Saved):
         "_switches",
         "_trim",
         "_trimmed",
+        "_unclosed",
         "_wrapped",
         "channel",
     )
@@ -84,6 +86,7 @@ class ReasoningParser(Saved):
         "_label": str,
         "_bare_start": bool,
         "_bare_line": bool,
+        "_unclosed": bool,
         "_wrapped": bool,
     }
 
@@ -107,6 +110,7 @@ class ReasoningParser(Saved):
         self._held = ""
         self.channel = REASONING if inside and style.separate else ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
+        self._unclosed = False  # a call has ended the thinking, whose closer may come yet
         self._wrapped = False  # the first text of the envelope has come, and the other one has not
 
     @property
@@ -167,6 +171,9 @@ class ReasoningParser(Saved):
                 if rule.then is not self.channel:
                     self.channel, self._trim = rule.then, self._trimmed[rule.then] if rule.cut else ""
                     self._bare_start = self._bare_line = True
+                    self._unclosed = not rule.cut
+                elif rule.at == "unclosed":
+                    self._unclosed = False
                 elif rule.at in ("envelope", "end"):
                     self._wrapped = rule.at == "envelope"
                 if rule.cut:
@@ -194,6 +201,7 @@ class ReasoningParser(Saved):
         """Go on behind a whole tag that `passage` named. What has passed before it makes no difference to what follows."""
         self.channel, self._trim, self._label = self._switches[self.channel][tag]
         self._bare_start = self._bare_line = True
+        self._unclosed = False
 
     def _cut(self, text: str, place: int, out: list[Piece]) -> int:
         """Cut out what the style does without after a tag, a label and white space; return the place after it."""
@@ -260,6 +268,8 @@ class ReasoningParser(Saved):
                 return self._bare_line
             case "start":
                 return self._bare_start
+            case "unclosed":
+                return self._unclosed
             case "envelope":
                 return self._bare_start and not self._wrapped
             case "end":
@@ -328,6 +338,8 @@ def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
     if style.unmatched_closer != "keep":
         at = "start" if style.unmatched_closer == "drop_first" else "anywhere"
         answer += [_Rule(tag, at, ANSWER, markup(tag)) for tag in style.closers]
+    if (style.enders or style.token_enders) and style.unmatched_closer != "drop":
+        answer += [_Rule(tag, "unclosed", ANSWER, markup(tag)) for tag in style.closers]
     answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.wrappers]
     answer += [
         _Rule(tag, at, ANSWER, markup(tag)) for tag, at in zip(style.envelope, ("envelope", "end"), strict=False)

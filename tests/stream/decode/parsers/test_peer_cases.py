@@ -223,6 +223,8 @@ CASES = [
     (None, "hermes", False, '<tool_call>\n[{"name": "count", "arguments": {"of": 3}}, {"name": "now"}]\n</tool_call>', "", "", [COUNT, ("now", {})]),
     (None, "hermes", False, HERMES.replace("</tool_call>", HERMES_2.removeprefix("<tool_call>")), "", "", [COUNT, LOOK]),
     ("think", "nemotron", True, 'I must. <TOOLCALL>[{"name": "count", "arguments": {"of": 3}}]</TOOLCALL>', "I must.", "", [COUNT]),
+    ("think", "hermes", False, f"<think>{HERMES}</think>So.", "", "So.", [COUNT]),
+    ("thought", "hermes", True, "\nHm\n</thought>\n\nSo.", "Hm", "So.", []),
     ("think", "hermes", True, "Hm\n</think>\n\nSo." + HERMES.replace("\n</", "</"), "Hm", "So.", [COUNT]),
     ("think-response", "hermes", True, f"I need two.\n</think>\n\n{HERMES}\n{HERMES_2}\n", "I need two.", "", [COUNT, LOOK]),
     ("think-response", "hermes", True, "Hm\n</think>\n\n\n<response>\nIt is.\n</response>\n", "Hm", "It is.", []),
@@ -306,9 +308,9 @@ NO_NAME = "an id is no name: which function is meant is not guessed from the arg
 # As above, with what others expect and the reason.
 ON_PURPOSE = [
     ("mistral", "mistral", False, '[THINK]Say [TOOL_CALLS]now[ARGS]{} hm[/THINK][TOOL_CALLS]count[ARGS]{"of": 3}',
-     ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm[/THINK]", [("now", {}), COUNT]), INSIDE_THINKING),
+     ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm", [("now", {}), COUNT]), INSIDE_THINKING),
     ("think", "hermes", True, f"Say {HERMES} hm\n</think>\n\n{HERMES_2}",
-     (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm\n</think>", [COUNT, LOOK]), INSIDE_THINKING),
+     (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm", [COUNT, LOOK]), INSIDE_THINKING),
     ("think", "qwen3-coder", True, "Hm</think>So.</think> It is.",
      ("Hm", "So. It is.", []), ("Hm", "So.</think> It is.", []), KEPT),
     ("think", "deepseek-v4", False, "</think>It is.", ("", "It is.", []), ("", "</think>It is.", []), KEPT),

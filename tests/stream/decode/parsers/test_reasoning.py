@@ -36,6 +36,7 @@ POLICIES = st.builds(
 def whole(text, style, inside):
     """The definition, with the whole text in sight: pieces, tags on no channel."""
     out, channel, since, place, trim = [], REASONING if inside else ANSWER, 0, 0, ""
+    unclosed = False
     while place < len(text):
         before = text[since:place]
         fresh = not before.strip()
@@ -53,12 +54,12 @@ def whole(text, style, inside):
         if channel is ANSWER:
             if opener and {"line": bare, "start": fresh, "anywhere": True}[style.opens_at]:
                 then = REASONING
-            elif (closer and style.unmatched_closer == "drop") or wrapper:
-                then = ANSWER
+            elif (closer and (unclosed or style.unmatched_closer == "drop")) or wrapper:
+                then, unclosed = ANSWER, unclosed and not closer
         elif closer:
             then = ANSWER
         elif ender and (bare or CALL_FOLLOWS.match(text, place + len(ender))):
-            channel, since = ANSWER, place
+            channel, since, unclosed = ANSWER, place, True
         elif opener and (style.repeated_opener == "drop" or (style.repeated_opener == "drop_first" and fresh)):
             then = REASONING
         if then is None:
@@ -72,7 +73,7 @@ def whole(text, style, inside):
                 trim = (
                     {"keep": "", "strip_newlines": "\n", "strip": " \n"}[style.after_closer] if then is ANSWER else ""
                 )
-                channel, since = then, place
+                channel, since, unclosed = then, place, False
     return merged(out)
 
 
@@ -250,6 +251,16 @@ def test_what_begins_a_tool_call_ends_the_thinking_and_stays():
     assert parser.step("a <tool_call> is\n <tool_call>{") == [
         (REASONING, "a <tool_call> is\n "),
         (ANSWER, "<tool_call>{"),
+    ]
+
+
+def test_the_closer_after_a_call_that_ended_the_thinking_goes_once():
+    """As in vLLM's parsers of Qwen 3 and BerryLM, and in SGLang's of Trinity."""
+    parser = ReasoningParser("think", inside=True)
+    assert parser.step("a\n<tool_call>{}</tool_call></think>So</think>") == [
+        (REASONING, "a\n"),
+        (ANSWER, "<tool_call>{}</tool_call>"),
+        (ANSWER, "So</think>"),
     ]
 
 

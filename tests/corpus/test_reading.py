@@ -1,0 +1,142 @@
+"""Parts of inputs: what is wrong with one is said by its place, and no more is read than is needed."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import pytest
+from corpus_files import READ, WRITE, command, write_lines
+
+from tokenweir import CorpusError
+from tokenweir.corpus import reading
+from tokenweir.corpus.documents import DocumentEncoder
+from tokenweir.corpus.inputs import plan
+from tokenweir.corpus.run import encode_files as run
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.jsonl", b'{"text": "a"}\n{"text": nul}\n', r"a.jsonl: line 2: JSON is malformed"),
+        ("a.jsonl", b'{"text": "a"}\n{"test": "b"}\n', r"a.jsonl: line 2: 'text': is missing or null"),
+        ("a.jsonl", b'{"text": "a"}\n{', r"a.jsonl: line 2: Input data was truncated"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a.jsonl: line 2: has a lone surrogate"),
+        ("a.jsonl", b'{"text": "\\ud83d\\ude00", "n": NaN}\n', r"a.jsonl: line 1: JSON is malformed"),
+        ("a.jsonl", b'{"text": 5}\n', r"a.jsonl: line 1: 'text': is int, not a text"),
+        ("a.jsonl", b"[1]\n", r"a.jsonl: line 1: Expected `object`, got `array`"),
+        ("a.txt", b"fine\n\xff\n", r"a.txt: line 2: 'text': is not UTF-8"),
+        ("a.parquet", b"PAR1 no", r"a.parquet: "),
+        ("a.arrow", b"ARROW1 no", r"a.arrow: "),
+        ("a.arrow", b"neither a file nor a stream", r"a.arrow: "),
+        ("a.arrow", b"", r"a.arrow: "),
+        ("a.csv", b"", r"a.csv: the name of an input ends with one of \.parquet"),
+        ("a.jsonl", b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n', r"a.jsonl: line 2: JSON is malformed"),
+    ],
+)
+def test_bad_input_is_named_by_its_place(tok, tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match=words):
+        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+    assert command(path, "-o", tmp_path / "out", "--workers", 1).exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+@pytest.mark.parametrize("part_bytes", [2, 10_000])
+def test_a_byte_order_mark_is_no_part_of_a_document(tok, tmp_path, name, part_bytes):
+    path = tmp_path / name
+    WRITE[name](path, ["first", "second \ufeff"])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    run([path], tmp_path / "out", DocumentEncoder(tok, "text"), part_bytes=part_bytes, workers=1)
+    assert READ["parquet"](tmp_path / "out")[0] == [tok.encode("first"), tok.encode("second \ufeff")]
+
+
+def test_a_column_that_is_there_twice(tok, tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"])] * 2, ["text"] * 2)
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(CorpusError, match=r"a\.arrow: has several columns 'text'$"):
+        run([tmp_path / "a.arrow"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+
+
+LONG = "a text of more than twelve bytes"
+
+
+@pytest.mark.parametrize(
+    ("column", "sound", "damaged"),
+    [
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, 3, 1 << 30)),
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, 1 << 30, 6)),
+        (["one", "two"], struct.pack("<3i", 0, 3, 6), struct.pack("<3i", 0, -3, 6)),
+        (pa.array([LONG], pa.string_view()), struct.pack("<i", len(LONG)), struct.pack("<i", 1 << 30)),
+        (pa.array(["a", "b"]).dictionary_encode(), struct.pack("<2i", 0, 1), struct.pack("<2i", 0, 1 << 30)),
+        (pa.array([["one"], ["two", "three"]]), struct.pack("<3i", 0, 1, 3), struct.pack("<3i", 0, 1, 1 << 30)),
+    ],
+    ids=["the last offset", "an offset", "an offset below 0", "a view", "a code", "a list"],
+)
+def test_an_arrow_file_that_leads_out_of_itself_is_told(tok, tmp_path, column, sound, damaged):
+    path = tmp_path / "a.arrow"
+    table = pa.table({"text": column})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+    data = path.read_bytes()
+    assert sound in data
+    path.write_bytes(data.replace(sound, damaged))
+    with pytest.raises(CorpusError, match=r"a\.arrow: "):
+        run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+
+
+def test_a_line_is_numbered_in_the_whole_file(tok, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"some text\n" * 30 + b"\xff\n" + b"more\n" * 30)
+    for part_bytes in (7, 100, 10_000):
+        with pytest.raises(CorpusError, match=r"line 31: 'text': is not UTF-8"):
+            run([path], tmp_path / f"out{part_bytes}", DocumentEncoder(tok, "text"), part_bytes=part_bytes, workers=1)
+
+
+def test_a_line_longer_than_many_parts_is_read_once(tok, tmp_path, monkeypatch):
+    read = []
+
+    class Counting(io.BufferedReader):
+        def readline(self, size=-1):
+            line = super().readline(size)
+            read.append(len(line))
+            return line
+
+    monkeypatch.setattr(reading, "open", lambda path, _: Counting(io.FileIO(path)), raising=False)
+    lines = ["short", "a long line " * 2000, "", "the last one"]
+    path = write_lines(tmp_path / "a.txt", lines)
+    encoder = DocumentEncoder(tok, "text")
+    rows = [row.tolist() for part in plan([path], 50) for batch in encoder.encode(part) for row in batch.ids]
+    assert rows == [tok.encode(line) for line in lines]
+    assert sum(read) < 3 * path.stat().st_size
+
+
+def test_rows_without_a_text(tok, tmp_path):
+    pq.write_table(pa.table({"text": ["a", None]}), tmp_path / "null.parquet")
+    with pytest.raises(CorpusError, match=r"null.parquet: row 1 from row group 0 on: 'text': is missing or null"):
+        run([tmp_path / "null.parquet"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+    with pytest.raises(CorpusError, match=r"has no column 'content'; it has text"):
+        run([tmp_path / "null.parquet"], tmp_path / "out2", DocumentEncoder(tok, "content"), workers=1)
+    pq.write_table(pa.table({"text": [1]}), tmp_path / "numbers.parquet")
+    with pytest.raises(CorpusError, match="row 0 from row group 0 on: 'text': is int, not a text"):
+        run([tmp_path / "numbers.parquet"], tmp_path / "out3", DocumentEncoder(tok, "text"), workers=1)
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_no_more_than_so_much_is_read_at_a_time(texts, tmp_path, name, monkeypatch):
+    monkeypatch.setattr(reading, "BATCH_BYTES", 2000)
+    path = WRITE[name](tmp_path / name, texts)
+    longest = max(len(text.encode()) for text in texts)
+    (part,) = plan([path], 1 << 30)
+    sizes = []
+    for values, numbers in reading.read_columns(part, ["text"]):
+        found = values["text"].to_pylist() if hasattr(values["text"], "to_pylist") else values["text"]
+        assert list(numbers) == [*range(sum(n for n, _ in sizes), sum(n for n, _ in sizes) + len(found))]
+        sizes.append((len(found), sum(len(text if isinstance(text, bytes) else text.encode()) for text in found)))
+    assert sum(n for n, _ in sizes) == len(texts)
+    assert max(size for _, size in sizes) < 2 * 2000 + longest
