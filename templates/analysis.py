@@ -17,9 +17,10 @@ def iterates_over_content(tree: nodes.Template) -> bool:
 
 
 def argument_form(tree: nodes.Template) -> ArgumentForm:
-    """In which form the template takes a tool call's arguments: as an object, as JSON text that it writes out, or as either.
+    """In which form the template takes a tool call's arguments: as an object, only as JSON text, or as either.
 
-    One that writes an object's members one by one does better with the object, whatever else it takes.
+    One that writes an object's members one by one does better with the object, whatever else it takes; one that adds the
+    arguments to text fails with it.
     """
     arguments = _Values(tree, "arguments")
     if any(arguments.includes(_owner(loop.iter)) for loop in tree.find_all(nodes.For)):
@@ -27,14 +28,10 @@ def argument_form(tree: nodes.Template) -> ArgumentForm:
     tests = {test.name for test in tree.find_all(nodes.Test) if arguments.includes(test.node)}
     if "string" in tests:
         return "either"
-    bare = (
-        any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
-        or any(arguments.includes(part) for concat in tree.find_all(nodes.Concat) for part in concat.nodes)
-        or any(arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes)
-    )
-    if not bare:
-        return "object"
-    return "either" if "mapping" in tests else "text"
+    if any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right)):
+        return "either" if "mapping" in tests else "text"
+    written = any(arguments.includes(part) for node in tree.find_all((nodes.Concat, nodes.Output)) for part in node.nodes)
+    return "either" if written else "object"
 
 
 def literals(tree: Iterable[nodes.Node]) -> frozenset[str]:

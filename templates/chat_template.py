@@ -64,11 +64,10 @@ _MAX_UNPICKLED = 32
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.23, with four exceptions: content parts are
-    joined with line feeds for templates that do not loop over them; tool-call arguments are given in the form that the
-    template takes, JSON text or an object (vLLM parses text, too); an empty content beside calls is given as None to
-    templates that else leave the calls out; and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
-    U+FFFD.
+    The same messages render to the same text as with `transformers` 5.23, with three exceptions: content parts are
+    joined with line feeds for templates that do not loop over them, tool-call arguments are given in the form that the
+    template takes, JSON text or an object (vLLM parses text, too), and with the guard on, the noncharacters U+FDD0..U+FDEF
+    in the messages become U+FFFD.
 
     Objects are immutable and may be shared between threads.
 
@@ -210,7 +209,7 @@ class ChatTemplate:
 
     @property
     def argument_form(self) -> Literal["object", "text", "either"]:
-        """In which form the template takes the arguments of calls: as an object, as JSON text, or as either."""
+        """In which form the template takes the arguments of calls: as an object, only as JSON text, or as either."""
         return self._compiled.argument_form
 
     @cached_property
@@ -296,9 +295,6 @@ class ChatTemplate:
             parse_arguments(conversation, read)
         elif self.argument_form == "text":
             write_arguments(conversation, read)
-        for message in conversation:
-            if message.get("content") == "" and message.get("tool_calls") and self.calls_without_content:
-                message["content"] = None
         untrusted = {
             **read_mapping(variables, "variables", read),
             "tools": read_tools(tools, read),

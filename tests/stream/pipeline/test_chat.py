@@ -96,6 +96,26 @@ async def test_what_a_prompt_is_given_anyway_is_no_variable(tok, name):
         await answer(Engine(tok.encode("So")), tok, template_kwargs={name: []})
 
 
+@pytest.mark.parametrize(
+    ("source", "prompt"),
+    [
+        ("{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content }}{% endif %}", "f"),
+        ("{{ m.content is none }} {{ m.tool_calls[0].function.name }}", "False f"),
+        ("{{ m.content is none }}", "False"),
+    ],
+)
+async def test_calls_beside_an_empty_content_are_never_left_out(tok, source, prompt):
+    """DeepSeek's templates of R1, V2.5 and V3 write either the calls or the content."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}
+    history = [*HI, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    engine = Engine(tok.encode("So"))
+    template = ChatTemplate("{% set m = messages[-1] %}" + source)
+    async with chat(history, engine=engine, tokenizer=tok, template=template) as deltas:
+        assert [delta async for delta in deltas]
+    assert engine.prompt_ids == tok.encode(prompt)
+    assert history[1]["content"] == ""
+
+
 async def test_the_templates_style_holds_where_the_vocabulary_shows_none(make_tok):
     tok = make_tok(TOKENS[0], template=TEMPLATE)
     for reasoning, texts in (("auto", ["a", "b"]), ("strip", ["b"]), (None, ["<think>a</think>b"])):
