@@ -40,7 +40,8 @@ class Section(NamedTuple):
 
 SECTIONS = {
     "correct": Section(checks.correct, ".1f"),
-    "check": Section(checks.check),
+    "tests": Section(checks.tests),
+    "sanitize": Section(checks.sanitize),
     "device": Section(speed.device, ".2f"),
     "kernels": Section(speed.kernels, ".1f"),
     "ends": Section(speed.ends),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
-from tokenweir.encode.ids import as_prompt
+from tokenweir.encode.ids import as_ids
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -67,13 +67,13 @@ class DecodeStream(_core.DecodeStream):
         check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
         super().__init__(
-            tokenizer.token_table, as_prompt(prompt_ids), skip_special_tokens, byte_fallback == "huggingface"
+            tokenizer.token_table, as_ids(prompt_ids, "prompt_ids"), skip_special_tokens, byte_fallback == "huggingface"
         )
         self._given = tokenizer, skip_special_tokens, byte_fallback
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""
-        super().reset(as_prompt(prompt_ids))
+        super().reset(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self) -> DecodeStream:
         """Return an independent stream in the same state."""

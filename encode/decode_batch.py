@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
-from tokenweir.encode.ids import as_prompt
+from tokenweir.encode.ids import as_ids
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -45,7 +45,7 @@ class DecodeBatch(_core.DecodeBatch):
             TypeError: `prompt_ids` are no ids.
 
         """
-        return super().add(as_prompt(prompt_ids))
+        return super().add(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self, slot: int) -> int:
         """Begin a sequence in the state of another, as a beam that forks does; return its slot.

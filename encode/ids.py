@@ -46,26 +46,30 @@ def in_place(ids: Ids) -> Ids:
     return as_sequence(ids)
 
 
-def as_prompt(prompt_ids: Any) -> Sequence[int]:
-    """What the core takes of a prompt's ids, which are in anything that gives ids, on any device.
+def as_ids(given: Any, name: str) -> Sequence[int]:
+    """A list or an array of the ids in whatever gives ids, on any device.
 
-    A prompt may be long, so of a list only the last id is looked at here; the core refuses others that are none.
+    There may be many, as in a prompt, so of a list only the last is looked at.
+
+    Args:
+        given: The ids.
+        name: What they are called where they were given.
 
     Raises:
-        TypeError: They are no ids; the message names `prompt_ids`.
+        TypeError: They are no ids.
 
     """
-    if isinstance(prompt_ids, np.ndarray):
-        fits = prompt_ids.ndim == 1 and prompt_ids.dtype.kind in "iu"
+    if isinstance(given, np.ndarray):
+        fits = given.ndim == 1 and given.dtype.kind in "iu"
     else:
-        if hasattr(prompt_ids, "tolist"):  # CuPy and PyTorch
-            prompt_ids = prompt_ids.tolist()
-        elif isinstance(prompt_ids, Iterable) and not isinstance(prompt_ids, str | bytes | list):
-            prompt_ids = list(prompt_ids)
-        fits = isinstance(prompt_ids, list) and (not prompt_ids or hasattr(prompt_ids[-1], "__index__"))
+        if hasattr(given, "tolist"):  # CuPy and PyTorch
+            given = given.tolist()
+        elif isinstance(given, Iterable) and not isinstance(given, str | bytes | list):
+            given = list(given)
+        fits = isinstance(given, list) and (not given or hasattr(given[-1], "__index__"))
     if not fits:
-        raise _no_sequence(prompt_ids, "prompt_ids")
-    ids: Sequence[int] = prompt_ids
+        raise _no_sequence(given, name)
+    ids: Sequence[int] = given
     return ids
 
 

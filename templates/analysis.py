@@ -19,8 +19,8 @@ def iterates_over_content(tree: nodes.Template) -> bool:
 def argument_form(tree: nodes.Template) -> ArgumentForm:
     """In which form the template takes a tool call's arguments: as an object, only as JSON text, or as either.
 
-    One that writes an object's members one by one does better with the object, whatever else it takes; one that adds the
-    arguments to text fails with it.
+    One that writes an object's members one by one, or somewhere makes JSON of it without looking, does better with the
+    object, whatever else it takes; one that only adds the arguments to text fails with it.
     """
     arguments = _Values(tree, "arguments")
     if any(arguments.includes(_owner(loop.iter)) for loop in tree.find_all(nodes.For)):
@@ -28,10 +28,13 @@ def argument_form(tree: nodes.Template) -> ArgumentForm:
     tests = {test.name for test in tree.find_all(nodes.Test) if arguments.includes(test.node)}
     if "string" in tests:
         return "either"
-    if any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right)):
-        return "either" if "mapping" in tests else "text"
+    added = any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
     written = any(arguments.includes(part) for node in tree.find_all((nodes.Concat, nodes.Output)) for part in node.nodes)
-    return "either" if written else "object"
+    if (added or written) and "mapping" in tests:
+        return "either"
+    if any(arguments.includes(made.node) for made in tree.find_all(nodes.Filter) if made.name == "tojson"):
+        return "object"
+    return "text" if added else "either" if written else "object"
 
 
 def literals(tree: Iterable[nodes.Node]) -> frozenset[str]:

@@ -21,6 +21,7 @@ from tokenweir.templates.messages import (
     Message,
     alias_reasoning,
     flatten_parts,
+    name_calls,
     parse_arguments,
     read_mapping,
     read_mappings,
@@ -30,6 +31,7 @@ from tokenweir.templates.messages import (
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
+from tokenweir.templates.tool_styles import TOOL_STYLES
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(
@@ -56,6 +58,8 @@ _EXAMPLE_TOOLS = (
         },
     },
 )
+
+_NAME, _ID = "called_name", "idofcall0"  # of a call that shows what a template writes; some want nine letters in an id
 
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
@@ -213,15 +217,6 @@ class ChatTemplate:
         return self._compiled.argument_form
 
     @cached_property
-    def calls_without_content(self) -> bool:
-        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
-        arguments = "{}" if self.argument_form == "text" else {}
-        call = {"id": "call00000", "type": "function", "function": {"name": "called", "arguments": arguments}}
-        turn = {"role": "assistant", "tool_calls": [call]}
-        empty, none = (self._try([*_EXAMPLE[:1], turn | {"content": content}]) for content in ("", None))
-        return "called" in (none or "") and "called" not in (empty or "")
-
-    @cached_property
     def reasoning(self) -> str | None:
         """The style of the thinking that the template shows, such as `"think"`; None if it shows none."""
         return shown_reasoning(self._shown)
@@ -240,6 +235,7 @@ class ChatTemplate:
         documents: Sequence[Mapping[str, Any]] | None = None,
         continue_final_message: bool | str = False,
         find_generated: bool = False,
+        mend_calls: bool = False,
         **variables: Any,
     ) -> Prompt:
         """Render a conversation.
@@ -255,6 +251,9 @@ class ChatTemplate:
                 `content`, a string names another field.
             find_generated: Also find what the template has between `{% generation %}` and `{% endgeneration %}`, for
                 `Prompt.generated`; it renders once more.
+            mend_calls: Give calls of a history as the model knows them, whatever the client has made of them, which
+                transformers does not: no content for an empty one, where the template else leaves out the calls
+                (DeepSeek R1), and ids that tell the functions, where it writes those alone (Kimi K2).
             **variables: The template's own, such as `enable_thinking`; see `ChatTemplate.variables`.
 
         Raises:
@@ -295,6 +294,12 @@ class ChatTemplate:
             parse_arguments(conversation, read)
         elif self.argument_form == "text":
             write_arguments(conversation, read)
+        calling = mend_calls and [message for message in conversation if message.get("tool_calls")]
+        if calling and self._call_ids:
+            name_calls(conversation, self._call_ids, read)
+        for message in calling or ():
+            if message.get("content") == "" and self._leaves_out_calls:
+                message["content"] = None
         untrusted = {
             **read_mapping(variables, "variables", read),
             "tools": read_tools(tools, read),
@@ -320,16 +325,31 @@ class ChatTemplate:
             )
         return prompt(plain, guarded)
 
+    @cached_property
+    def _leaves_out_calls(self) -> bool:
+        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
+        return _NAME in self._called(None) and _NAME not in self._called("")
+
+    @cached_property
+    def _call_ids(self) -> str:
+        """The form of a call's id, where the template writes that in the place of the function's name; or an empty text."""
+        if _ID not in (written := self._called("")) or _NAME in written:
+            return ""
+        style = shown_tools(self.source)
+        return TOOL_STYLES[style].call_ids if style else ""
+
+    def _called(self, content: str | None) -> str:
+        """What the template writes of a call beside some content; nothing if it refuses it."""
+        function = {"name": _NAME, "arguments": "{}" if self.argument_form == "text" else {}}
+        call = {"id": _ID, "type": "function", "function": function}
+        turn = {"role": "assistant", "content": content, "tool_calls": [call]}
+        return self._try([{"role": "user", "content": "?"}, turn]) or ""
+
     def _try(self, messages: list[Message]) -> str | None:
         """What the template writes of some messages, without tools; None if it refuses them."""
-        variables = {
-            "add_generation_prompt": True,
-            "strftime_now": self._clock().strftime,
-            "tools": None,
-            "documents": None,
-        }
+        given = {"add_generation_prompt": True, "strftime_now": self._clock().strftime, "tools": None}
         try:
-            return self._compiled.render(messages, variables)
+            return self._compiled.render(messages, given | {"documents": None})
         except TemplateError:
             return None
 

@@ -13,6 +13,7 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")  # which clients and templates use for one thing
 MAX_DEPTH = 64  # nested lists and dicts
 
+_NUMBER = re.compile(r"[0-9]+\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 Message = dict[str, Any]
@@ -239,14 +240,45 @@ def write_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
             function["arguments"] = clean(json.dumps(function["arguments"], ensure_ascii=False))
 
 
+def name_calls(messages: Iterable[Message], form: str, clean: Callable[[str], str]) -> None:
+    """Give calls, and the results that name them, ids that tell the function, in place.
+
+    Args:
+        messages: The messages.
+        form: What an id is, with `{name}` and `{number}`; one that is so already stays.
+        clean: Applied to every new id.
+
+    """
+    number = 0
+    ids: dict[object, str] = {}
+    for message in messages:
+        for call, function in _calls(message):
+            given, name = call.get("id"), function.get("name")
+            if isinstance(name, str):
+                last = _NUMBER.search(given) if isinstance(given, str) else None
+                if last is None or given != form.format(name=name, number=last[0]):
+                    call["id"] = clean(form.format(name=name, number=number))
+                if isinstance(given, str):
+                    ids[given] = call["id"]
+            number += 1
+        if isinstance(answered := message.get("tool_call_id"), str):
+            message["tool_call_id"] = ids.get(answered, answered)
+
+
 def _functions(messages: Iterable[Message]) -> Iterator[tuple[dict[str, Any], str]]:
     """The functions that messages call, each with where its message stands."""
     for index, message in enumerate(messages):
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            function = call.get("function", call) if isinstance(call, dict) else None
-            if isinstance(function, dict):
-                yield function, f"messages[{index}]"
+        for _, function in _calls(message):
+            yield function, f"messages[{index}]"
+
+
+def _calls(message: Message) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The calls of a message, each with its function, which may be the call itself."""
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function", call) if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            yield call, function
 
 
 _TOOL = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'

@@ -291,6 +291,7 @@ STYLES: dict[str, ReasoningStyle] = {
                 *("<｜tool▁calls▁begin｜>", "<｜tool_calls_begin｜>"),
             ),
         ),
+        _pair("thought", "<thought>", "</thought>"),
     )
 }
 """Every style by its name. The particular come first: where several are shown, the first is taken."""

@@ -36,6 +36,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         tails: Texts that may follow the arguments and are markup too.
         name_keys: The keys of the name in an object; none where the name itself is the key of the arguments.
         argument_keys: The keys of the arguments in an object.
+        call_ids: What the id of a call is, with `{name}` and its `{number}` in the conversation, if a template may write it
+            in the place of the name; empty if none does.
         tokens: Control tokens. A vocabulary that has them all, and none of `unlike`, is taken to use the style.
         others: More texts of the markup that may be control tokens.
         unlike: Texts that no template or vocabulary of the style has: another style with the same opening text has.
@@ -65,6 +67,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     tails: tuple[str, ...] = ()
     name_keys: tuple[str, ...] = ("name",)
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
+    call_ids: str = ""
     tokens: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()

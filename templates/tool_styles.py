@@ -67,6 +67,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
                 r"(?:functions\.)?(?P<name>(?=[^\s:<]*[^\W\d])[^\s:<]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*"
             ),
             objects=False,
+            call_ids="functions.{name}:{number}",  # vLLM's make_tool_call_id; the model's own template writes nothing else
             tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
             others=("<|tool_call_argument_begin|>",),
         ),

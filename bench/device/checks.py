@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
+from types import MappingProxyType
 
 from device.clock import Bench, Numbers, check_ids, same_ids
 from device.peers import BERT, GPT2, LLAMA2, SENTENCEPIECE_JA, T5
@@ -79,23 +80,32 @@ def _documents(tok: Tokenizer, seed: str, count: int) -> Iterator[list[str]]:
         yield texts
 
 
-def check(bench: Bench) -> Numbers:
-    """The tests on the device, and a batch of 64 KB under each tool of compute-sanitizer, without CuPy's pool."""
-    tests = ["tests/gpu/test_ragged.py"] if bench.smoke else ["tests/gpu"]
-    environment = os.environ if bench.smoke else {**os.environ, "REQUIRE_GPU": "1"}
-    programs = {"tests": [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]}
-    if sanitizer := shutil.which("compute-sanitizer"):
-        once = [sys.executable, str(ROOT / "bench" / "gpu.py"), "--once"]
-        for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
-            programs[tool] = [sanitizer, "--tool", tool, "--error-exitcode", "1", *once]
-    numbers: Numbers = {}
-    for name, program in programs.items():
-        run = subprocess.run(program, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
-        lines = (run.stdout + run.stderr).strip().splitlines() or [""]
-        numbers[name] = {"status": str(run.returncode), "its last line": lines[-1].strip("= ").replace("|", "/")}
-        if run.returncode:
-            print("\n".join(lines[-60:]), file=sys.stderr)
-    return numbers
+def tests(bench: Bench) -> Numbers:
+    """The tests on the device."""
+    path = "tests/gpu/test_ragged.py" if bench.smoke else "tests/gpu"
+    environment = {} if bench.smoke else {"REQUIRE_GPU": "1"}
+    return {path: _run([sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", path], environment)}
+
+
+def sanitize(bench: Bench) -> Numbers:
+    """A batch of 64 KB under each tool of compute-sanitizer, without CuPy's pool."""
+    sanitizer = shutil.which("compute-sanitizer")
+    if bench.smoke or sanitizer is None:
+        return {"compute-sanitizer": {"status": "not run", "its last line": "it needs a GPU, and to be on the PATH"}}
+    once = [sys.executable, str(ROOT / "bench" / "gpu.py"), "--once"]
+    tools = ("memcheck", "racecheck", "synccheck", "initcheck")
+    return {tool: _run([sanitizer, "--tool", tool, "--error-exitcode", "1", *once]) for tool in tools}
+
+
+def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> dict[str, float | str]:
+    """How a program ends."""
+    run = subprocess.run(
+        program, check=False, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    lines = (run.stdout + run.stderr).strip().splitlines() or [""]
+    if run.returncode:
+        print("\n".join(lines[-60:]), file=sys.stderr)
+    return {"status": str(run.returncode), "its last line": lines[-1].strip("= ").replace("|", "/")}
 
 
 def once() -> None:

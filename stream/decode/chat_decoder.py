@@ -14,7 +14,7 @@ from typing import Unpack
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError, StateError
-from tokenweir.encode.ids import as_prompt
+from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner
@@ -79,7 +79,7 @@ class ChatDecoder:
             TokenIdError: An id of the prompt is outside the vocabulary.
 
         """
-        prompt_ids = as_prompt(prompt_ids)
+        prompt_ids = as_ids(prompt_ids, "prompt_ids")
         settings = self._settings
         splitter, styles = find_splitter(
             self._tokenizer, prompt_ids, settings.reasoning, settings.tool_style, settings.tool_schemas

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Literal, TypedDict
 
@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
@@ -283,8 +284,8 @@ def _digest(tokenizer: Tokenizer) -> int:
     return tokenizer.token_table.digest()
 
 
-def _checked_ids(tokenizer: Tokenizer, option: str, ids: Iterable[int]) -> list[int]:
-    checked = list(ids)
+def _checked_ids(tokenizer: Tokenizer, option: str, ids: Iterable[int]) -> Sequence[int]:
+    checked = as_ids(ids, option)
     if (bad := next((i for i in checked if not 0 <= i < tokenizer.vocab_size), None)) is not None:
         raise TokenIdError(f"{option}: token id {bad} is outside the vocabulary (0 to {tokenizer.vocab_size - 1})")
     return checked

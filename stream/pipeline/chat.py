@@ -193,7 +193,7 @@ async def prompt_of(
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
     short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
-    render = partial(template.render, _with_calls(messages, template), tools=tools, **(template_kwargs or {}))
+    render = partial(template.render, messages, tools=tools, mend_calls=True, **(template_kwargs or {}))
     prompt = render() if short else await to_thread.run_sync(render)
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
@@ -203,19 +203,8 @@ async def prompt_of(
     return ids
 
 
-_ARGUMENTS = {"self", "messages", "tools"}
+_ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
 """Arguments of `ChatTemplate.render` that a prompt is given anyway."""
-
-
-def _with_calls(messages: Sequence[Mapping[str, Any]], template: ChatTemplate) -> Sequence[Mapping[str, Any]]:
-    """The messages, with no content for an empty one beside calls, where the template else leaves the calls out.
-
-    DeepSeek's of R1, V2.5 and V3 do, and many clients send an empty content.
-    """
-    empty = [message.get("content") == "" and bool(message.get("tool_calls")) for message in messages]
-    if not any(empty) or not template.calls_without_content:
-        return messages
-    return [{**message, "content": None} if left else message for message, left in zip(messages, empty, strict=True)]
 
 
 def _length(message: Mapping[str, Any]) -> int:

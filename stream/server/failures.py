@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import logging
-import re
 
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError, TextError
+from tokenweir.encode.visible_text import visible
 from tokenweir.stream.server.wire.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")
 
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
 
 class NeutralTracebacks(logging.Filter):
-    """Escapes the controls in tracebacks, which end with an engine's own words: a terminal would obey them."""
+    """Makes the controls in tracebacks visible: they end with an engine's own words, which a terminal would obey."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Put the traceback into the record, from where formatters take it."""
         if record.exc_info:
-            trace = logging.Formatter().formatException(record.exc_info)
-            record.exc_text = CONTROLS.sub(lambda found: ascii(found[0])[1:-1], trace)
+            record.exc_text = visible(logging.Formatter().formatException(record.exc_info))
         return True
 
 

@@ -51,4 +51,4 @@ def test_what_is_no_python_3_12_is_named():
 def test_an_unknown_section_is_named():
     run = bench("--smoke", "warp")
     assert run.returncode == 2
-    assert "no section warp; there are correct, check," in run.stderr
+    assert "no section warp; there are correct, tests," in run.stderr

@@ -234,6 +234,8 @@ def test_templates_that_loop_over_another_content_get_one_string(written):
         ("{{ '' ~ c['arguments'] }}", '{"a":"\\u00e9"}'),
         ("{{ c.arguments }}", '{"a":"\\u00e9"}'),
         ("{% if c.arguments is string %}text{% else %}object{% endif %}", "text"),
+        # Apertus writes the arguments of a part of the content as they are, and makes JSON of a call's.
+        ("{% if c.block %}{{ c.arguments }}{% else %}{{ c.arguments | tojson }}{% endif %}", '{"a": "é"}'),
         # One that writes the members one by one gets the object, whatever else it takes.
         (
             "{% if c.arguments is string %}x{% else %}{% for k, v in c.arguments.items() %}{{ v }}{% endfor %}{% endif %}",
@@ -258,6 +260,7 @@ def test_arguments_given_as_json_text(source, text):
             '{"a":"é","b":[1]}',
         ),
         ("{% if c.arguments is mapping %}object{% else %}{{ c.arguments }}{% endif %}", "object"),
+        ("{% if c.block %}{{ c.arguments }}{% else %}{{ c.arguments | tojson }}{% endif %}", '{"a": "é", "b": [1]}'),
         ("{% for k, v in c.arguments.items() %}{{ k }}={{ v }};{% endfor %}", "a=é;b=[1];"),
     ],
 )
@@ -267,6 +270,51 @@ def test_arguments_given_as_an_object(source, text):
     messages = [{"role": "assistant", "content": "", "tool_calls": [call]}]
     assert render("{% set c = messages[0].tool_calls[0].function %}" + source, messages) == text
     assert call["function"]["arguments"] == {"a": "é", "b": [1]}
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}{{ m.content }}{% endif %}", "f"),
+        ("{{ m.content is none }} {{ m.tool_calls[0].function.name }}", "False f"),
+        ("{{ m.content is none }}", "False"),
+    ],
+)
+def test_calls_beside_an_empty_content_are_never_left_out(source, text):
+    """DeepSeek's templates of R1, V2.5 and V3 write either the calls or the content."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}
+    messages = [{"role": "assistant", "content": "", "tool_calls": [call]}]
+    assert render("{% set m = messages[-1] %}" + source, messages, mend_calls=True) == text
+    assert render("{{ messages[-1].content is none }}", messages) == "False"  # as in transformers
+
+
+BY_ID = "{% for m in messages %}{% for c in m.tool_calls %}<|tool_call_begin|>{{ c.id }};{% endfor %}{{ m.tool_call_id }} {% endfor %}"
+
+
+def test_ids_that_stand_for_names_tell_them():
+    """Kimi K2's own template writes no names; what the client calls a call says nothing to the model."""
+
+    def turn(*ids):
+        return {"role": "assistant", "content": "", "tool_calls": [call(name, given) for given, name in ids]}
+
+    def call(name, given):
+        return {"id": given, "function": {"name": name, "arguments": {}}}
+
+    def result(given):
+        return {"role": "tool", "content": "x", "tool_call_id": given}
+
+    messages = [
+        *(turn(("call_a", "f"), ("functions.g:7", "g")), result("call_a"), result("functions.g:7")),
+        *(turn((None, "f"), ("functions.g:3", "h")), result("other")),
+    ]
+    assert render(BY_ID, messages, mend_calls=True).replace("<|tool_call_begin|>", "") == (
+        "functions.f:0;functions.g:7; functions.f:0 functions.g:7 functions.f:2;functions.h:3; other "
+    )
+    assert messages[0]["tool_calls"][0]["id"] == "call_a"
+    named = BY_ID.replace("{{ c.id }}", "{{ c.id }}={{ c.function.name }}")
+    mended = render(named, messages[:2], mend_calls=True)
+    assert mended.replace("<|tool_call_begin|>", "") == "call_a=f;functions.g:7=g; call_a "
+    assert "call_a" in render(BY_ID, messages)
 
 
 @pytest.mark.parametrize("arguments", ["not JSON", "[1]", "", "[" * 100_000])

@@ -25,8 +25,16 @@ def test_a_text_shows_its_style(text, style):
     assert shown_tools(text) == style
 
 
-def test_messages_to_oneself_show_muse():
-    assert shown_reasoning("{{- '<|start|>assistant to=self<|message|>' + message['reasoning_content'] -}}") == "muse"
+@pytest.mark.parametrize(
+    ("text", "style"),
+    [
+        ("{{- '<|start|>assistant to=self<|message|>' + message['reasoning_content'] -}}", "muse"),
+        ("{{ '[|assistant|]<thought>\n' }}", "thought"),  # EXAONE Deep
+        ("{{ '<think>' if thinking else '<thought>' }}", "think"),
+    ],
+)
+def test_a_text_shows_its_thinking(text, style):
+    assert shown_reasoning(text) == style
 
 
 def test_without_tools_only_markup_of_every_answer_is_looked_for():

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from tokenweir.cli.options import FROM_ENVIRONMENT, json_option, load_tokenizer, tokenizer_option
-from tokenweir.cli.terminal import visible
+from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer

@@ -19,8 +19,8 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
-from tokenweir.cli.terminal import visible
 from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.visible_text import visible
 
 RENDER_ARGUMENTS = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
 """What `ChatTemplate.render` takes by these names itself."""

@@ -23,7 +23,7 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
-from tokenweir.cli.terminal import visible
+from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tokenweir.cli.options import missing_extra
-from tokenweir.cli.terminal import styled, visible
+from tokenweir.cli.terminal import styled
+from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

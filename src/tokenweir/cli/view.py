@@ -12,7 +12,8 @@ import re
 from typing import Literal, Protocol, TextIO
 
 from tokenweir.cli.live_lines import LiveLines, unstyled
-from tokenweir.cli.terminal import controllable, dim, styled, visible
+from tokenweir.cli.terminal import controllable, dim, styled
+from tokenweir.encode.visible_text import visible
 
 _TRAILING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
 """The spaces at a line's end: rich fills lines up, and a terminal that gets narrower would make lines of them."""

@@ -12,6 +12,7 @@ import pytest
 from serving import TOK, Endless, Script, client_of, eventually, fetch, say, serving, small_socket, socket_to, until
 from websockets.exceptions import InvalidStatus
 
+from tokenweir.encode.visible_text import visible
 from tokenweir.stream.server.answers.generation import abandoned
 from tokenweir.stream.server.limits import Limits
 
@@ -316,10 +317,13 @@ async def test_responses_that_one_client_leaves_behind_push_out_none_of_another(
 @pytest.mark.asyncio
 async def test_the_log_has_no_escapes_of_an_engine(caplog):
     caplog.set_level(logging.INFO)
-    async with serving(Script("a", RuntimeError("\x1b[31mred\x1b[0m"))) as server, socket_to(server) as websocket:
+    async with (
+        serving(Script("a", RuntimeError("\x1b[31mred \u202etxt.exe"))) as server,
+        socket_to(server) as websocket,
+    ):
         await say(websocket)
         await until(websocket, "response.failed")
     (told,) = [logging.Formatter().format(record) for record in caplog.records if "failed" in record.message]
     said, _, trace = told.partition("\n")
-    assert "\\x1b[31mred" in said and "\x1b" not in told
-    assert trace.startswith("Traceback") and trace.endswith("RuntimeError: \\x1b[31mred\\x1b[0m")
+    assert "\\x1b[31mred" in said and visible(told) == told
+    assert trace.startswith("Traceback") and trace.endswith("RuntimeError: ␛[31mred \\u202etxt.exe")

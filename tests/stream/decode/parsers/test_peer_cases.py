@@ -223,6 +223,8 @@ CASES = [
     (None, "hermes", False, '<tool_call>\n[{"name": "count", "arguments": {"of": 3}}, {"name": "now"}]\n</tool_call>', "", "", [COUNT, ("now", {})]),
     (None, "hermes", False, HERMES.replace("</tool_call>", HERMES_2.removeprefix("<tool_call>")), "", "", [COUNT, LOOK]),
     ("think", "nemotron", True, 'I must. <TOOLCALL>[{"name": "count", "arguments": {"of": 3}}]</TOOLCALL>', "I must.", "", [COUNT]),
+    ("think", "hermes", False, f"<think>{HERMES}</think>So.", "", "So.", [COUNT]),
+    ("thought", "hermes", True, "\nHm\n</thought>\n\nSo.", "Hm", "So.", []),
     ("think", "hermes", True, "Hm\n</think>\n\nSo." + HERMES.replace("\n</", "</"), "Hm", "So.", [COUNT]),
     ("think-response", "hermes", True, f"I need two.\n</think>\n\n{HERMES}\n{HERMES_2}\n", "I need two.", "", [COUNT, LOOK]),
     ("think-response", "hermes", True, "Hm\n</think>\n\n\n<response>\nIt is.\n</response>\n", "Hm", "It is.", []),
