@@ -29,7 +29,9 @@ def argument_form(tree: nodes.Template) -> ArgumentForm:
     if "string" in tests:
         return "either"
     added = any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
-    written = any(arguments.includes(part) for node in tree.find_all((nodes.Concat, nodes.Output)) for part in node.nodes)
+    written = any(
+        arguments.includes(part) for node in tree.find_all((nodes.Concat, nodes.Output)) for part in node.nodes
+    )
     if (added or written) and "mapping" in tests:
         return "either"
     if any(arguments.includes(made.node) for made in tree.find_all(nodes.Filter) if made.name == "tojson"):

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -64,8 +65,8 @@ class Guard:
         wanted = self.characters | self._seams.characters
         forms = {f for c in wanted for f in _forms(c)}
         letters = any(c.isalpha() for c in forms)
-        lookalikes = {c for c, form in _lookalikes(letters).items() if not forms.isdisjoint(form)} | forms
-        self._marked = wanted | lookalikes
+        lookalikes = _lookalikes(letters)
+        self._marked = wanted.union(forms, *(lookalikes.get(form, "") for form in forms))
         self._ascii = tuple(c for c in self._marked if c.isascii())
         # A token may begin with what is no telltale, `_<EOT>`: at the end of a text it is dangerous all the same.
         self._heads = tuple(head for token in tokens if (head := token[: token.index(telltale(token))]).strip())
@@ -155,8 +156,8 @@ def telltale(token: str) -> str:
 
 
 @cache
-def _lookalikes(letters: bool) -> Mapping[str, str]:
-    """Characters that a normalizer (NFKC, NFKD, stripped accents) turns into others, such as the full-width `＜`.
+def _lookalikes(letters: bool) -> Mapping[str, Sequence[str]]:
+    """Of what characters a normalizer (NFKC, NFKD, stripped accents) makes others: of the full-width `＜` it makes `<`.
 
     Only tokens with `normalized=True` match in normalized text, so this matters to few tokenizers; it costs 30 ms, once.
 
@@ -166,8 +167,12 @@ def _lookalikes(letters: bool) -> Mapping[str, str]:
 
     """
     form = _forms if letters else partial(unicodedata.normalize, "NFKD")
-    forms = ((chr(code), form(chr(code))) for code in range(0xA0, 0x20000 if letters else 0x10000))
-    return {c: form for c, form in forms if form != c}
+    made_of = defaultdict[str, list[str]](list)
+    for c in map(chr, range(0xA0, 0x20000 if letters else 0x10000)):
+        if (made := form(c)) != c:
+            for one in made:
+                made_of[one].append(c)
+    return made_of
 
 
 def _forms(character: str) -> str:

@@ -18,6 +18,7 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.schemas import Tools
+from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
 from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
@@ -35,6 +36,8 @@ CALL_LIST_OPTIONS: OutputOptions = {"reasoning": None, "tool_style": CALL_LIST}
 
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded at once."""
+
+_own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
 
 
 @asynccontextmanager
@@ -95,7 +98,7 @@ async def chat(
     """
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, sampling, options)
-    template = template or ChatTemplate.from_tokenizer(tokenizer)
+    template = template or _own_template(tokenizer)
     heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
     tools, forced = heard.tools, heard.json_schema is not None
     sampling = held_to(heard, sampling)

@@ -20,7 +20,7 @@ _MAY_BE_ZERO = (
 class Limits:
     """What one client, and all of them together, may cost a server.
 
-    A client is the API key that it gives, or its address where the server has no keys.
+    A client is the API key that it gives, or its address where the server has no keys; of IPv6 the first 64 bits of it.
 
     Attributes:
         max_output_tokens: Most tokens an answer may have, and what a request without a limit of its own gets.

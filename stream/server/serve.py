@@ -148,6 +148,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # clients write them too, and would be whom they like
         )
         config.load()
         self._uvicorn = uvicorn.Server(config)

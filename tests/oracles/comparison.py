@@ -167,7 +167,7 @@ def texts_by_kind(
         yield "beginnings of corpora", [text[:2000] for text in corpora]
     vectors = (data / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
     yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
-    yield "code points by 64", adversarial.every_code_point()[::every]
+    yield "code points by 64", adversarial.every_code_point(every)
     sample = Random(seed).sample(reference.ids, min(5000, len(reference.ids)))
     vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
     kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)

@@ -74,7 +74,7 @@ def check_crossing(splitter, tag, after):
     told_of.cross(tag)
     assert joined(fed.feed(tag)) == ([] if begins_block else [markup(splitter.held + tag)])
     assert fed.held == (tag if begins_block else "")
-    assert (told_of.channel, told_of.held) == (fed.channel, fed.held)
+    assert (told_of.channel, told_of.held, told_of.passage) == (fed.channel, fed.held, fed.passage)
     for text in ("\n", after):
         assert told_of.feed(text) == fed.feed(text)
         assert told_of.channel == fed.channel

@@ -94,8 +94,7 @@ def test_no_attack_succeeds(source, record_property):
     tokens = tokens_of(source)
     plain, guarded = (ChatTemplate(source, special_tokens=SPECIAL, guard=guard) for guard in (False, True))
     attacks = succeeded_plain = refused = 0
-    most = 6 if FULL else 2  # tokens of a template, about
-    for slot in SLOTS:
+    for number, slot in enumerate(SLOTS):
         for system in (True, False):  # some templates have no system role
             try:
                 shown = "LESS" in plain.render(**conversation(slot, "HARMLESS", system=system)).text
@@ -113,7 +112,9 @@ def test_no_attack_succeeds(source, record_property):
             prompt = template.render(**conversation(slot, payload, system=system))  # noqa: B023 - used in this round
             return count_tokens(prompt, tokens, assistant=assistant)  # noqa: B023
 
-        for token in tokens[:: max(1, len(tokens) // most)]:
+        # About six tokens of a template; or one, another in each place.
+        chosen = tokens[:: max(1, len(tokens) // 6)] if FULL else [tokens[number % len(tokens)]]
+        for token in chosen:
             neutral = re.sub(r"\W", "x", token)
             for payload, harmless in zip(payloads(token), payloads(neutral), strict=True):
                 try:
@@ -129,6 +130,6 @@ def test_no_attack_succeeds(source, record_property):
                     refused += 1
     record_property("attacks", attacks)
     print(f"{attacks} attacks: {succeeded_plain} succeed unguarded, 0 guarded, {refused} refused")  # noqa: T201
-    assert attacks >= (84 if FULL else 42)
-    assert succeeded_plain >= (16 if FULL else 8)
+    assert attacks >= (84 if FULL else 21)
+    assert succeeded_plain >= (16 if FULL else 4)
     assert refused <= attacks // 50

@@ -27,7 +27,7 @@ class ThinkingAndTools:
 
     """
 
-    __slots__ = ("_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
+    __slots__ = ("_behind", "_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
@@ -36,6 +36,9 @@ class ThinkingAndTools:
         self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
         self._both = _both(reasoning.answer_passages, tools.answer_passages, self._openers)
         self._calls: Passage | None  # what passes for the parser of the calls
+        # This and what passes for both, behind a block: in the middle of a line, where a bare call cannot begin.
+        in_line = reasoning.answer_passages[False], tools.answer_passages[False]
+        self._behind = in_line[1], self._both[in_line]
         self.channel: Channel
         self.passage: Passage | None
         self._look()
@@ -50,15 +53,14 @@ class ThinkingAndTools:
         tools = self._tools
         if tools.in_block:
             tools.cross(tag)
-            self._calls = tools.passage
             self._reasoning.see(tag)
+            self.channel, (self._calls, self.passage) = ANSWER, self._behind
         elif tag in self._openers:
             tools.cross(tag)
             self.channel, self.passage = TOOL_CALL, None
-            return
         else:
             self._reasoning.cross(tag)
-        self._look_at_thinking()
+            self._look_at_thinking()
 
     def feed(self, text: str) -> list[Piece]:
         """Take more text; give what is final. The joined sources are the text itself."""

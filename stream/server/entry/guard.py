@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
 from tokenweir.stream.server.entry.auth import Gate, key_offered
@@ -93,18 +94,29 @@ class Guard:
             raise RequestError(f"origin {_cut(origin)} is not allowed", code="origin_not_allowed", status=403)
 
     def _client(self, scope: Any, headers: _Headers) -> str:
-        address = scope.get("client") or ("unknown",)
+        address = network_of((scope.get("client") or ("unknown",))[0])
         if not self._gate.has_keys:
-            return f"address {address[0]}"
+            return f"address {address}"
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         offered = key_offered(headers.get(b"authorization"), scope.get("subprotocols", ()))
         index = self._gate.key_index(offered)
         if index is not None:
             return f"key {index}"
         if path in OPEN_PATHS or path.startswith(PAGE_FILES):
-            return f"address {address[0]}"
+            return f"address {address}"
         problem = "no API key was given" if offered is None else "the API key is wrong"
         raise RequestError(problem, code="invalid_api_key", status=401)
+
+
+def network_of(address: str) -> str:
+    """What stands for a client's address: of IPv6 the first 64 bits, since who has one address has all that begin so."""
+    if ":" not in address:
+        return address
+    try:
+        ip = IPv6Address(address)
+    except ValueError:  # of no network
+        return address
+    return str(ip.ipv4_mapped or IPv6Network((int(ip) >> 64 << 64, 64)))
 
 
 class _Headers:

@@ -232,6 +232,23 @@ async def test_one_client_cannot_take_all_places():
 
 
 @pytest.mark.asyncio
+async def test_an_address_is_not_what_a_client_says():
+    limits = Limits(max_connections_per_client=1, drain_timeout=0.2)
+    async with serving(Script("fine", "<|im_end|>"), host="0.0.0.0", limits=limits) as server:
+
+        def from_address(address, **headers):
+            return socket_to(server, local_addr=(address, 0), additional_headers=headers)
+
+        async with from_address("127.0.0.1"), from_address("127.0.0.2") as other:
+            for headers in ({}, {"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}):
+                with pytest.raises(InvalidStatus) as refused:
+                    await from_address("127.0.0.1", **headers).__aenter__()
+                assert refused.value.response.status_code == 429
+            await say(other)
+            await until(other, "response.completed")
+
+
+@pytest.mark.asyncio
 async def test_one_client_cannot_have_all_engines():
     engine = Endless()
     limits = Limits(max_generations_per_client=2, max_generations=3, max_output_tokens=10**9, drain_timeout=0.2)

@@ -21,8 +21,9 @@ ARGS = [
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
     """A profile of a browser. What a page keeps there belongs to its origin, and each test has a server of its own."""
-    chromium = os.environ.get("CHROME") or shutil.which("chromium")
-    reason = None if chromium else "no chromium on the PATH and no CHROME in the environment"
+    # The shell draws as the browser does; without windows and tabs of its own it takes a third less CPU time.
+    chromium = os.environ.get("CHROME") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    reason = None if chromium else "no chromium-headless-shell or chromium on the PATH and no CHROME in the environment"
     if reason is not None:
         if os.environ.get("REQUIRE_BROWSER") == "1":
             pytest.fail(reason)
