@@ -29,8 +29,8 @@ def argument_form(tree: nodes.Template) -> ArgumentForm:
     if "string" in tests:
         return "either"
     added = any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
-    written = any(
-        arguments.includes(part) for node in tree.find_all((nodes.Concat, nodes.Output)) for part in node.nodes
+    written = any(arguments.includes(part) for joined in tree.find_all(nodes.Concat) for part in joined.nodes) or any(
+        arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes
     )
     if (added or written) and "mapping" in tests:
         return "either"
