@@ -90,6 +90,12 @@ def test_a_shard_that_was_removed_is_made_again(tok, texts, tmp_path):
     assert content(tmp_path / "out") == whole
 
 
+def test_who_may_read_the_shards_may_read_the_manifest(tok, texts, tmp_path):
+    run([write_lines(tmp_path / "a.txt", texts)], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)
+    shard, manifest = tmp_path / "out" / "part-00000.parquet", tmp_path / "out" / "manifest.jsonl"
+    assert manifest.stat().st_mode == shard.stat().st_mode
+
+
 WITH_LITTLE_ROOM = """
 import resource, sys
 from tokenweir.cli import main

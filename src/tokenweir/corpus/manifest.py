@@ -16,7 +16,6 @@ import msgspec
 
 from tokenweir.corpus.inputs import Input, naming
 from tokenweir.corpus.shards import NAMES, TEMPORARY
-from tokenweir.encode.cache import store
 from tokenweir.encode.errors import CorpusError
 
 NAME = "manifest.jsonl"
@@ -131,8 +130,13 @@ class Manifest:
 
     def _rewrite(self) -> None:
         shards = [msgspec.json.encode(shard) for _, shard in sorted(self.shards.items())]
+        temporary = self._folder / f"{TEMPORARY}{NAME}"
         with naming(self._folder):
-            store(self._path, b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
+            try:
+                temporary.write_bytes(b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
+                os.replace(temporary, self._path)
+            finally:
+                temporary.unlink(missing_ok=True)
 
 
 def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:

@@ -27,7 +27,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
-from tokenweir.stream.decode.parsers.messages import MessageParser
+from tokenweir.stream.decode.parsers.messages import MessageParser, refused_header
 from tokenweir.stream.events import Channel
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -128,10 +128,8 @@ class Harmony(MessageParser):
         elif self._state == "header":
             self._header += text
             self._held += text
-            beginning = _BEGINNING.match(self._header)
-            end = min(beginning.end() if beginning else 0, MAX_HEADER)
-            if end < len(self._header):
-                self._break(f"{self._header[: end + 1]!r} is no header of a message", out)
+            if reason := refused_header(self._header, _BEGINNING):
+                self._break(reason, out)
         else:
             space = first_match(_OTHER_THAN_SPACE, text) if self._state in ("call", "called", "after") else 0
             if self._state == "call":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Saved, check_channel, mark_at
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -94,6 +96,13 @@ class CallingMessages(MessageParser):
     def held(self) -> str:
         """The text of a header or of a call, or what may be the beginning of markup."""
         return self._held + self._tools.held + self._ahead
+
+
+def refused_header(header: str, beginning: re.Pattern[str]) -> str | None:
+    """Why what has come of a header begins none, by the form of those that may; None if it may."""
+    found = beginning.match(header)
+    end = min(found.end() if found else 0, MAX_HEADER)
+    return f"{header[: end + 1]!r} is no header of a message" if end < len(header) else None
 
 
 def parts_by_marks(text: str, marks: Iterable[str]) -> tuple[list[tuple[str, bool]], str]:

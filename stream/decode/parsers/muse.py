@@ -24,7 +24,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
-from tokenweir.stream.decode.parsers.messages import CallingMessages
+from tokenweir.stream.decode.parsers.messages import CallingMessages, refused_header
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
@@ -111,10 +111,8 @@ class Muse(CallingMessages):
         elif self._state == "header":
             self._header += text
             self._held += text
-            beginning = _BEGINNING.match(self._header)
-            end = min(beginning.end() if beginning else 0, MAX_HEADER)
-            if end < len(self._header):
-                self._break(f"{self._header[: end + 1]!r} is no header of a message", out)
+            if reason := refused_header(self._header, _BEGINNING):
+                self._break(reason, out)
         else:
             space = first_match(_OTHER_THAN_SPACE, text) if self._state == "after" else 0
             if space:

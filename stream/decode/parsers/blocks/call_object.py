@@ -28,6 +28,9 @@ _BESIDE = ("type", "id")
 class CallObject(Saved):
     """Follows one object; members other than name and arguments are checked and left out.
 
+    Both may stand in an object of their own under the key `function`, as OpenAI's clients write a call: templates that
+    write such a call as it is teach their models to.
+
     Attributes:
         name: The function's name; empty until it is known.
         begun: The arguments have begun.
@@ -42,6 +45,7 @@ class CallObject(Saved):
         "_kept",
         "_kind",
         "_name_keys",
+        "_nested",
         "_value",
         "begun",
         "done",
@@ -59,6 +63,7 @@ class CallObject(Saved):
         "_expect": Literal["{", "key or }", "key", ":", "value", "inside", ", or }", "nothing"],
         "_kind": Literal["key", "name", "arguments", "other"],
         "_kept": str,
+        "_nested": bool,
         "_value": JsonValue,
     }
 
@@ -82,6 +87,7 @@ class CallObject(Saved):
         self._expect = "{"
         self._kind = "other"  # what is inside: a "key", the "name", the "arguments" or something "other"
         self._kept = ""  # the text of a key, until its value has begun, or of a name
+        self._nested = False  # in the object under the key "function"
         self._value = JsonValue()
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
@@ -110,7 +116,9 @@ class CallObject(Saved):
             elif then := _MARKS.get((self._expect, text[place])):
                 place += 1
                 self._expect = then
-                self.done = then == "nothing"
+                if then == "nothing" and self._nested:
+                    self._expect, self._nested = ", or }", False
+                self.done = self._expect == "nothing"
                 if self.done and not self.name:
                     self.error = "the object has no name"
             else:
@@ -129,6 +137,9 @@ class CallObject(Saved):
             self._kind = "key"
         else:
             key = json.loads(self._kept)
+            if key == "function" and char == "{" and self._name_keys and not (self.name or self.begun or self._nested):
+                self._expect, self._nested = "{", True
+                return
             self._kind = self._kind_of(key)
             self.foreign = self.foreign or (self._kind == "other" and not self.name and key not in _BESIDE)
             if (self._kind == "name" and self.name) or (self._kind == "arguments" and self.begun):

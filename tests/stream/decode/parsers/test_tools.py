@@ -378,6 +378,25 @@ def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named
 
 
 @pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (
+            '{"id": "a", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}',
+            [("f", '{"a": 1}', "complete")],
+        ),
+        ('{"function": {"arguments": {"a": 1}, "name": "f"}, "type": "x"}', [("f", '{"a": 1}', "complete")]),
+        ('[{"function": {"name": "f"}}, {"name": "g"}]', [("f", "{}", "complete"), ("g", "{}", "complete")]),
+        ('{"name": "f", "function": {"name": "g"}, "arguments": {}}', [("f", "{}", "complete")]),
+        ('{"function": {"function": {"name": "f"}}}', []),
+        ('{"function": {}}', []),
+        ('{"function": {"name": "f", "arguments": {}}', [("f", "{}", "malformed")]),
+    ],
+)
+def test_a_call_may_be_the_object_of_a_client(text, calls):
+    assert split("hermes", f"<tool_call>{text}</tool_call>")["calls"] == calls
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("<tool_call>word</tool_call>", "'w' stands where a call should begin"),
