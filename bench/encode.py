@@ -2,12 +2,13 @@
 
     python bench/encode.py [throughput] [families] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 1] [--write]
 
-Every number comes from a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold),
-then other text of the same kind (unseen), then the first again (warm, the best of three). The libraries' processes take
-turns and a number is the median of the rounds. Time is CPU time of the process; for `batch`, which is about threads, wall
-time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and ours divided by it; on a busy machine
-take no ratio within 15 % of 1 for a difference. The run fails if ids differ from ours; a peer that differs is named.
-bench/encode_references.py compares with the reference libraries.
+Each library has a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold), then
+other text of the same kind (unseen). What can be measured again, such as the first text (warm), is measured when the
+processes of all libraries are there: these take turns, so that all have the same minutes of a machine that changes its
+speed, and the best of nine turns counts. A number is the median of the rounds. Time is CPU time of the process; for
+`batch`, which is about threads, wall time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and
+ours divided by it; on a busy machine take no ratio within 15 % of 1 for a difference. A peer whose ids differ from ours is
+named. bench/encode_references.py compares with the reference libraries.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import sys
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from itertools import groupby
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from shared.peers import LIBRARIES, ids_of, json_file, tokenweir
@@ -49,6 +51,8 @@ OTHERS = {
 KINDS = ("English", "code", "math", "Chinese", "Japanese")
 PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie")
 DOCUMENT = 20_000  # characters
+TURNS = 9
+LESS = ("messages", "load")  # the sections whose numbers are times, so that less is better
 
 
 class Job(NamedTuple):
@@ -61,6 +65,13 @@ class Job(NamedTuple):
 
 
 Measured = dict[str, float]  # by the name of what was measured; "ids" is a checksum
+
+
+class Measurements(NamedTuple):
+    """What a process has measured, and what it can measure as often as it is asked."""
+
+    once: Measured
+    again: Mapping[str, Callable[[], float]]
 
 
 def seconds(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
@@ -82,8 +93,16 @@ def rss() -> float:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
-def measure(job: Job) -> Measured | None:
-    """What one process finds; None if the library lacks the vocabulary."""
+def serve(job: Job, asked: Connection) -> None:
+    """What one process does: it measures, and then again what it is asked for by name, until there is no name."""
+    made = measure(job)
+    asked.send(made and (made.once, [*made.again]))
+    while made and (name := asked.recv()):
+        asked.send(made.again[name]())
+
+
+def measure(job: Job) -> Measurements | None:
+    """What one process can tell; None if the library lacks the vocabulary."""
     threads = 2 if job.section == "batch" else 1
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     path = DATA / "tokenizers" / (VOCABULARIES | OTHERS)[job.vocabulary]
@@ -100,63 +119,61 @@ def measure(job: Job) -> Measured | None:
     return sections[job.section](peer, job)
 
 
-def _throughput(peer: Any, job: Job) -> Measured:
+def _throughput(peer: Any, job: Job) -> Measurements:
     first, second = of_kind(job.text)
     texts, others = documents(first, DOCUMENT), documents(second, DOCUMENT)
     peer.array("Hi")
 
-    def rate(text: str, took: float) -> float:
-        return len(text.encode()) / took / 1e6
+    def rate(way: Callable[[str], object], text: str, some: Sequence[str]) -> float:
+        return len(text.encode()) / seconds(lambda: deque(map(way, some), maxlen=0)) / 1e6
 
-    def passes(way: Callable[[str], object], some: Sequence[str]) -> float:
-        return seconds(lambda: deque(map(way, some), maxlen=0))
-
-    found = {
-        "cold": rate(first, passes(peer.array, texts)),
-        "unseen": rate(second, passes(peer.array, others)),
-        "warm": rate(first, min(passes(peer.array, texts) for _ in range(3))),
-        "list": rate(first, min(passes(peer.list, texts) for _ in range(3))),
-    }
-    return found | {"ids": checksum(map(peer.array, texts)) ^ checksum(map(peer.list, others))}
+    found = {"cold": rate(peer.array, first, texts), "unseen": rate(peer.array, second, others)}
+    found["ids"] = checksum(map(peer.array, texts)) ^ checksum(map(peer.list, others))
+    return Measurements(
+        found, {"warm": partial(rate, peer.array, first, texts), "list": partial(rate, peer.list, first, texts)}
+    )
 
 
-def _messages(peer: Any, job: Job) -> Measured:
+def _messages(peer: Any, job: Job) -> Measurements:
     texts = [json.loads(line)["question"] for line in _gsm8k()]
     message = min(texts, key=lambda text: abs(len(text.encode()) - 237))
 
-    def each(way: Callable[[str], object], text: str) -> float:
-        return min(seconds(lambda: deque(map(way, [text] * 2000), maxlen=0)) for _ in range(7)) / 2000 * 1e6
+    def each(way: Callable[[str], object], some: Sequence[str]) -> float:
+        return seconds(lambda: deque(map(way, some), maxlen=0)) / len(some) * 1e6
 
     deque(map(peer.array, texts), maxlen=0)
-    found = {
-        "237 bytes, array": each(peer.array, message),
-        "237 bytes, list": each(peer.list, message),
-        '"Hi", array': each(peer.array, "Hi"),
-        '"Hi", list': each(peer.list, "Hi"),
-        "1,319 questions, list": min(seconds(lambda: deque(map(peer.list, texts), maxlen=0)) for _ in range(5))
-        / len(texts)
-        * 1e6,
-    }
-    return found | {"ids": checksum(map(peer.list, texts))}
+    return Measurements(
+        {"ids": checksum(map(peer.list, texts))},
+        {
+            "237 bytes, array": partial(each, peer.array, [message] * 2000),
+            "237 bytes, list": partial(each, peer.list, [message] * 2000),
+            '"Hi", array': partial(each, peer.array, ["Hi"] * 2000),
+            '"Hi", list': partial(each, peer.list, ["Hi"] * 2000),
+            "1,319 questions, list": partial(each, peer.list, texts),
+        },
+    )
 
 
-def _batch(peer: Any, job: Job) -> Measured:
+def _batch(peer: Any, job: Job) -> Measurements:
     text = "".join(of_kind("English"))
     whole = text.encode()
     kilobytes = [whole[i : i + 1024].decode(errors="ignore") for i in range(0, 1 << 20, 1024)]
     long = "".join("".join(of_kind(kind, 10_000_000)) for kind in KINDS)  # no passage twice
-    size = sum(len(t.encode()) for t in kilobytes)
+
+    def rate(way: Callable[[Any], object], given: Any, size: int) -> float:
+        return size / seconds(partial(way, given), time.perf_counter) / 1e6
+
     peer.batch(kilobytes)
-    peer.array(long[:1_000_000])
-    wall = time.perf_counter
-    return {
-        "1024 x 1 KB": size / min(seconds(lambda: peer.batch(kilobytes), wall) for _ in range(9)) / 1e6,
-        "one of 10 MB": len(long.encode()) / min(seconds(lambda: peer.array(long), wall) for _ in range(3)) / 1e6,
-        "ids": checksum([peer.array(long)]),
-    }
+    return Measurements(
+        {"ids": checksum([peer.array(long)])},
+        {
+            "1024 x 1 KB": partial(rate, peer.batch, kilobytes, sum(len(t.encode()) for t in kilobytes)),
+            "one of 10 MB": partial(rate, peer.array, long, len(long.encode())),
+        },
+    )
 
 
-def _decode(peer: Any, job: Job) -> Measured | None:
+def _decode(peer: Any, job: Job) -> Measurements | None:
     if peer.decode is None:
         return None
     text = of_kind(job.text)[0]
@@ -167,23 +184,29 @@ def _decode(peer: Any, job: Job) -> Measured | None:
         decoded = peer.decode(given)
         return decoded if isinstance(decoded, str) else decoded.decode(errors="replace")
 
-    def to_bytes(given: Any) -> bytes:
-        return peer.decode_bytes(given)
+    def rate(way: Callable[[Any], object], forms: Sequence[Any]) -> float:
+        return size / min(seconds(partial(way, form)) for form in forms)
 
-    ways = {"text": to_text} | ({} if peer.decode_bytes is None else {"bytes": to_bytes})
-    found: Measured = {}
-    for form in (array.tolist(), array.astype("int32"), array.astype("uint32")):
+    ways: dict[str, Callable[[Any], object]] = {"text": to_text}
+    if peer.decode_bytes is not None:
+        ways["bytes"] = peer.decode_bytes
+    again = {}
+    for title, forms in ("a list", [array.tolist()]), ("an array", [array.astype("int32"), array.astype("uint32")]):
         for name, way in ways.items():
-            title = f"{'a list' if isinstance(form, list) else 'an array'} to {name}"
-            try:
-                took = min(seconds(lambda: way(form)) for _ in range(9))  # noqa: B023 - called at once
-            except (TypeError, ValueError):
-                continue
-            found[title] = max(found.get(title, 0), size / took)
-    return found | {"ids": zlib.crc32(to_text(array.tolist()).encode(), zlib.crc32(array.tobytes()))}
+            if taken := [form for form in forms if _takes(way, form)]:
+                again[f"{title} to {name}"] = partial(rate, way, taken)
+    return Measurements({"ids": zlib.crc32(to_text(array.tolist()).encode(), zlib.crc32(array.tobytes()))}, again)
 
 
-def _load(job: Job, path: Any) -> Measured | None:
+def _takes(way: Callable[[Any], object], form: Any) -> bool:
+    try:
+        way(form)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _load(job: Job, path: Any) -> Measurements | None:
     """`job.text` is "cache" for ours from the cache of loaded tokenizers, "file" for a reading of the file itself."""
     __import__(job.library)
     if job.library != "tokenweir":
@@ -198,20 +221,50 @@ def _load(job: Job, path: Any) -> Measured | None:
     made.list("Hi")
     after = time.process_time(), time.perf_counter()
     cpu, wall = ((end - start) * 1e3 for start, end in zip(clocks, after, strict=True))
-    return {"CPU ms": cpu, "wall ms": wall, "MB": rss() - before, "ids": 0}
+    return Measurements({"CPU ms": cpu, "wall ms": wall, "MB": rss() - before, "ids": 0}, {})
 
 
 def _gsm8k() -> list[str]:
     return (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
 
 
+def take_turns(jobs: Sequence[Job]) -> dict[Job, Measured]:
+    """What each job's process measures, one of each job; those that can measure again do so in turns."""
+    context = get_context("spawn")
+    found: dict[Job, Measured] = {}
+    again: dict[Job, tuple[Connection, list[str]]] = {}
+    processes = []
+    for job in jobs:  # each loads alone
+        ask, asked = context.Pipe()
+        process = context.Process(target=serve, args=(job, asked), daemon=True)
+        process.start()
+        asked.close()
+        processes.append(process)
+        if made := ask.recv():
+            found[job], names = made
+            again[job] = ask, names
+    for _ in range(TURNS):
+        for job, (ask, names) in again.items():
+            best = min if job.section in LESS else max
+            for name in names:
+                ask.send(name)
+                number = ask.recv()
+                found[job][name] = best(found[job].get(name, number), number)
+    for ask, _ in again.values():
+        ask.send("")
+    for process in processes:
+        process.join()
+    return found
+
+
 def measure_all(jobs: Sequence[Job], rounds: int) -> dict[Job, Measured]:
-    """The median of the rounds for each job; the jobs take turns. A job whose library lacks the vocabulary is left out."""
+    """The median of the rounds for each job. Those with the same vocabulary and text, which are neighbours, take turns. A job
+    whose library lacks the vocabulary is left out.
+    """
     found: dict[Job, list[Measured]] = {}
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        turns = [*jobs] * rounds
-        for job, one in zip(turns, pool.map(measure, turns), strict=True):
-            if one is not None:
+    for _ in range(rounds):
+        for _, group in groupby(jobs, key=lambda job: (job.vocabulary, job.text)):
+            for job, one in take_turns([*group]).items():
                 found.setdefault(job, []).append(one)
     medians = {
         job: {name: statistics.median(one[name] for one in several) for name in several[0]}
@@ -224,10 +277,9 @@ def measure_all(jobs: Sequence[Job], rounds: int) -> dict[Job, Measured]:
     return medians
 
 
-def cells(
-    found: dict[Job, Measured], section: str, vocabulary: str, text: str, *, less: bool = False
-) -> list[list[str]]:
+def cells(found: dict[Job, Measured], section: str, vocabulary: str, text: str) -> list[list[str]]:
     """A row for each thing measured: its name, ours, the best peer's, the peer, our speed divided by its."""
+    less = section in LESS
     ours = found[Job(section, "tokenweir", vocabulary, text)]
     rows = []
     for name, mine in ours.items():
@@ -275,7 +327,7 @@ def _each_kind(names: Sequence[str], kinds: Sequence[str], rounds: int) -> str:
 def messages(names: Sequence[str], rounds: int) -> str:
     """Short texts, warm: microseconds of CPU time a call; the ratio is of speeds."""
     found = measure_all([Job("messages", who, name) for name in names for who in libraries()], rounds)
-    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "messages", name, "", less=True)]
+    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "messages", name, "")]
     return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
@@ -316,7 +368,7 @@ def load(names: Sequence[str], rounds: int) -> str:
     kept = measure_all(cached, rounds)
     rows = []
     for name in names:
-        for what, ours, best, who, ratio in cells(found, "load", name, "file", less=True):
+        for what, ours, best, who, ratio in cells(found, "load", name, "file"):
             from_cache = kept[Job("load", "tokenweir", name, "cache")][what]
             splintr = found.get(Job("load", "splintr", name, "file"), {}).get(what, math.nan)
             fast = f"{float(best) / from_cache:.1f}"

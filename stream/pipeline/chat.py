@@ -197,7 +197,7 @@ async def prompt_of(
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
     short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
-    render = partial(template.render, messages, tools=tools, **(template_kwargs or {}))
+    render = partial(template.render, messages, tools=tools, mend_calls=True, **(template_kwargs or {}))
     prompt = render() if short else await to_thread.run_sync(render)
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
@@ -207,7 +207,7 @@ async def prompt_of(
     return ids
 
 
-_ARGUMENTS = {"self", "messages", "tools"}
+_ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
 """Arguments of `ChatTemplate.render` that a prompt is given anyway."""
 
 

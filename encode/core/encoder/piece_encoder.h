@@ -194,7 +194,9 @@ class PieceEncoder {
       const size_t i = missing[k].piece;
       const WordKey& key = batch_.keys[i];
       if (key.bytes() > WordKey::kMaxBytes) continue;
-      const uint32_t hash = key.hash(), token = words_ ? words_->find(key, hash) : kNone;
+      const uint32_t hash = key.hash();
+      uint32_t token = words_ ? words_->find(key, hash) : kNone;
+      if (token == kNone && whole_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
       if (token != kNone && (token & flags) == flags) {
         made_[i][0] = static_cast<int32_t>(token & WordTable::kId);
         counts_[i] = 1;
@@ -211,7 +213,6 @@ class PieceEncoder {
   bool is_word(size_t i) const {
     const Piece piece = this->piece(i);
     if (parts_ && is_worth_cutting(piece)) return false;
-    if (whole_ && !words_->is_complete(batch_.keys[i].hash())) return false;
     size_t n;
     return !seen_.phrases.find(piece.p, piece.n, hashes_[i], n);  // as a word of many ids
   }
@@ -309,7 +310,10 @@ class PieceEncoder {
         alone = some[i].p == part ? some[i].alone : 0;
       }
     }
-    if (whole_ && part == piece.p && model_.encode_token(part, piece.n, ids_)) return true;  // no token has a cut inside
+    if (const uint32_t token = whole_ && part == piece.p ? model_.token(part, piece.n) : kNone; token != kNone) {
+      ids_.push(token);  // no token has a cut inside
+      return true;
+    }
     finish(end);
     return complete;
   }

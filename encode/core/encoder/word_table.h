@@ -1,7 +1,7 @@
 // The tokens of up to 15 bytes by their bytes: most pieces that a thread sees for the first time are one token.
 //
-// One table serves all threads. A line of the processor's cache holds three tokens; the rare fourth is left out, and then
-// found like a piece that is no token. Whether merging a token's bytes gives that token is told when the table is made
+// One table serves all threads. A line of the processor's cache holds three tokens; the rare fourth is left out, and the
+// model finds it. Whether merging a token's bytes gives that token is told when the table is made
 // (models/made_tokens.h), or else found when it is first asked; threads that find it at the same time write the same.
 #pragma once
 

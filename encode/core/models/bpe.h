@@ -147,10 +147,8 @@ class Bpe : public Model {
     return ids.size() == 1 && static_cast<uint32_t>(ids.data()[0]) == id;
   }
 
-  bool encode_token(const uint8_t* p, size_t n, IdBuffer& out) const override {
-    const uint32_t id = table_->find({reinterpret_cast<const char*>(p), n});
-    if (id != kNone) out.push(id);
-    return id != kNone;
+  uint32_t token(const uint8_t* p, size_t n) const override {
+    return n == 1 ? byte_ids_[*p] : table_->find({reinterpret_cast<const char*>(p), n});
   }
 
   void encode_part(const uint8_t* p, size_t n, ModelScratch& scratch, IdBuffer& out) const override {
@@ -212,7 +210,7 @@ class Bpe : public Model {
 
   void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
     if (whole_first_ || n == 1) {
-      const uint32_t id = n == 1 ? byte_ids_[*p] : table_->find({reinterpret_cast<const char*>(p), n});
+      const uint32_t id = token(p, n);
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
         return;

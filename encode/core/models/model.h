@@ -85,8 +85,8 @@ class Model {
   // Whether merging a token's bytes gives that token.
   virtual bool merges_to(uint32_t) const { return false; }
 
-  // Appends the id of a piece that is a token; false if it is none.
-  virtual bool encode_token(const uint8_t*, size_t, IdBuffer&) const { return false; }
+  // The token that a piece is, or kNone.
+  virtual uint32_t token(const uint8_t*, size_t) const { return kNone; }
 
   // Appends the ids of a part of a piece, by merging alone.
   virtual void encode_part(const uint8_t*, size_t, ModelScratch&, IdBuffer&) const {}

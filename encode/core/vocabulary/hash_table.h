@@ -1,6 +1,6 @@
 // The two look-up tables of byte-pair encoding: token bytes -> id, and pair of ids -> priority of its merge.
 //
-// Both are open addressing with linear probing at most half full, built once and only read afterwards.
+// Both are open addressing with linear probing, built once and only read afterwards.
 #pragma once
 
 #include <algorithm>
@@ -51,11 +51,13 @@ inline void prefetch(const void* p) {
 #endif
 }
 
-inline int slot_bits(size_t entries) {
+// Of the least power of two that is at least `slots`, and of one for a table of `entries` that is at most half full.
+inline int bits_of(size_t slots) {
   int bits = 4;
-  while ((size_t{1} << bits) < entries * 2) bits++;
+  while ((size_t{1} << bits) < slots) bits++;
   return bits;
 }
+inline int slot_bits(size_t entries) { return bits_of(entries * 2); }
 
 // A set of hashes that may have more than was put in: a bit field that answers "no" from a core's own cache, where the
 // table that it stands before is several megabytes and a look-up in it ten times as dear.
@@ -162,7 +164,8 @@ class TokenTable {
 
 // Pair of ids to the priority of its merge (lower first), 8 bytes a slot: 20 bits each id, 24 bits priority.
 //
-// Merging asks mostly for pairs that do not merge; the filter, at least 8 bits a pair, turns nine in ten of them away.
+// Merging asks mostly for pairs that do not merge; the filter, at least 8 bits a pair, turns nine in ten of them away. So
+// the slots may be two thirds full: few searches go on to where none is, and half of the memory is worth more.
 class PairTable {
  public:
   static constexpr uint32_t kMaxId = (1u << 20) - 2;
@@ -170,7 +173,7 @@ class PairTable {
 
   PairTable() = default;
   explicit PairTable(size_t capacity)
-      : shift_(64 - slot_bits(capacity)),
+      : shift_(64 - bits_of(capacity + capacity / 2)),
         slots_(size_t{1} << (64 - shift_), kEmpty),
         filter_(slot_bits(capacity) + 2) {}
 
