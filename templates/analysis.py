@@ -17,10 +17,10 @@ def iterates_over_content(tree: nodes.Template) -> bool:
 
 
 def argument_form(tree: nodes.Template) -> ArgumentForm:
-    """In which form the template takes a tool call's arguments: as an object, as JSON text that it writes out, or as either.
+    """In which form the template takes a tool call's arguments: as an object, only as JSON text, or as either.
 
     One that writes an object's members one by one, or somewhere makes JSON of it without looking, does better with the
-    object, whatever else it takes.
+    object, whatever else it takes; one that only adds the arguments to text fails with it.
     """
     arguments = _Values(tree, "arguments")
     if any(arguments.includes(_owner(loop.iter)) for loop in tree.find_all(nodes.For)):
@@ -28,17 +28,15 @@ def argument_form(tree: nodes.Template) -> ArgumentForm:
     tests = {test.name for test in tree.find_all(nodes.Test) if arguments.includes(test.node)}
     if "string" in tests:
         return "either"
-    bare = (
-        any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
-        or any(arguments.includes(part) for concat in tree.find_all(nodes.Concat) for part in concat.nodes)
-        or any(arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes)
+    added = any(arguments.includes(side) for add in tree.find_all(nodes.Add) for side in (add.left, add.right))
+    written = any(arguments.includes(part) for joined in tree.find_all(nodes.Concat) for part in joined.nodes) or any(
+        arguments.includes(part) for output in tree.find_all(nodes.Output) for part in output.nodes
     )
-    if bare and "mapping" in tests:
+    if (added or written) and "mapping" in tests:
         return "either"
-    made = any(
-        arguments.includes(filtered.node) for filtered in tree.find_all(nodes.Filter) if filtered.name == "tojson"
-    )
-    return "text" if bare and not made else "object"
+    if any(arguments.includes(made.node) for made in tree.find_all(nodes.Filter) if made.name == "tojson"):
+        return "object"
+    return "text" if added else "either" if written else "object"
 
 
 def literals(tree: Iterable[nodes.Node]) -> frozenset[str]:

@@ -68,12 +68,10 @@ _MAX_UNPICKLED = 32
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.23, with five exceptions: content parts are
-    joined with line feeds for templates that do not loop over them; tool-call arguments are given in the form that the
-    template takes, JSON text or an object (vLLM parses text, too); an empty content beside calls is given as None to
-    templates that else leave the calls out; templates that write a call's id for its name get ids that tell the name (Kimi
-    K2); and with the guard on, the noncharacters U+FDD0..U+FDEF in the messages become
-    U+FFFD.
+    The same messages render to the same text as with `transformers` 5.23, with three exceptions: content parts are
+    joined with line feeds for templates that do not loop over them, tool-call arguments are given in the form that the
+    template takes, JSON text or an object (vLLM parses text, too), and with the guard on, the noncharacters U+FDD0..U+FDEF
+    in the messages become U+FFFD.
 
     Objects are immutable and may be shared between threads.
 
@@ -215,21 +213,8 @@ class ChatTemplate:
 
     @property
     def argument_form(self) -> Literal["object", "text", "either"]:
-        """In which form the template takes the arguments of calls: as an object, as JSON text, or as either."""
+        """In which form the template takes the arguments of calls: as an object, only as JSON text, or as either."""
         return self._compiled.argument_form
-
-    @cached_property
-    def calls_without_content(self) -> bool:
-        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
-        return _NAME in self._called(None) and _NAME not in self._called("")
-
-    @cached_property
-    def call_ids(self) -> str:
-        """The form of a call's id, where the template writes that in the place of the function's name; or an empty text."""
-        if _ID not in (written := self._called("")) or _NAME in written:
-            return ""
-        style = shown_tools(self.source)
-        return TOOL_STYLES[style].call_ids if style else ""
 
     @cached_property
     def reasoning(self) -> str | None:
@@ -250,6 +235,7 @@ class ChatTemplate:
         documents: Sequence[Mapping[str, Any]] | None = None,
         continue_final_message: bool | str = False,
         find_generated: bool = False,
+        mend_calls: bool = False,
         **variables: Any,
     ) -> Prompt:
         """Render a conversation.
@@ -265,6 +251,9 @@ class ChatTemplate:
                 `content`, a string names another field.
             find_generated: Also find what the template has between `{% generation %}` and `{% endgeneration %}`, for
                 `Prompt.generated`; it renders once more.
+            mend_calls: Give calls of a history as the model knows them, whatever the client has made of them, which
+                transformers does not: no content for an empty one, where the template else leaves out the calls
+                (DeepSeek R1), and ids that tell the functions, where it writes those alone (Kimi K2).
             **variables: The template's own, such as `enable_thinking`; see `ChatTemplate.variables`.
 
         Raises:
@@ -305,11 +294,11 @@ class ChatTemplate:
             parse_arguments(conversation, read)
         elif self.argument_form == "text":
             write_arguments(conversation, read)
-        calling = [message for message in conversation if message.get("tool_calls")]
-        if calling and self.call_ids:
-            name_calls(conversation, self.call_ids, read)
-        for message in calling:
-            if message.get("content") == "" and self.calls_without_content:
+        calling = mend_calls and [message for message in conversation if message.get("tool_calls")]
+        if calling and self._call_ids:
+            name_calls(conversation, self._call_ids, read)
+        for message in calling or ():
+            if message.get("content") == "" and self._leaves_out_calls:
                 message["content"] = None
         untrusted = {
             **read_mapping(variables, "variables", read),
@@ -335,6 +324,19 @@ class ChatTemplate:
                 "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
             )
         return prompt(plain, guarded)
+
+    @cached_property
+    def _leaves_out_calls(self) -> bool:
+        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
+        return _NAME in self._called(None) and _NAME not in self._called("")
+
+    @cached_property
+    def _call_ids(self) -> str:
+        """The form of a call's id, where the template writes that in the place of the function's name; or an empty text."""
+        if _ID not in (written := self._called("")) or _NAME in written:
+            return ""
+        style = shown_tools(self.source)
+        return TOOL_STYLES[style].call_ids if style else ""
 
     def _called(self, content: str | None) -> str:
         """What the template writes of a call beside some content; nothing if it refuses it."""

@@ -228,7 +228,7 @@ def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
 def write_arguments(messages: Iterable[Message], clean: Callable[[str], str]) -> None:
     """Turn tool-call arguments that are an object into its JSON text, in place.
 
-    Templates that write text as it is would fail with the object, or write it as Python does.
+    Templates that add it to other text fail with the object.
 
     Args:
         messages: The messages.

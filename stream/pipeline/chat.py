@@ -37,7 +37,8 @@ CALL_LIST_OPTIONS: OutputOptions = {"reasoning": None, "tool_style": CALL_LIST}
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded at once."""
 
-_own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
+own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
+"""The template that came with a tokenizer."""
 
 
 @asynccontextmanager
@@ -98,7 +99,7 @@ async def chat(
     """
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, sampling, options)
-    template = template or _own_template(tokenizer)
+    template = template or own_template(tokenizer)
     heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
     tools, forced = heard.tools, heard.json_schema is not None
     sampling = held_to(heard, sampling)
@@ -196,7 +197,7 @@ async def prompt_of(
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
     short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
-    render = partial(template.render, messages, tools=tools, **(template_kwargs or {}))
+    render = partial(template.render, messages, tools=tools, mend_calls=True, **(template_kwargs or {}))
     prompt = render() if short else await to_thread.run_sync(render)
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
@@ -206,7 +207,7 @@ async def prompt_of(
     return ids
 
 
-_ARGUMENTS = {"self", "messages", "tools"}
+_ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
 """Arguments of `ChatTemplate.render` that a prompt is given anyway."""
 
 

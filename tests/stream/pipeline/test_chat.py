@@ -90,10 +90,22 @@ async def test_a_template_that_opens_the_thinking(tok):
     assert isinstance(deltas[0], ReasoningDelta)
 
 
-@pytest.mark.parametrize("name", ["self", "messages", "tools"])
+@pytest.mark.parametrize("name", ["self", "messages", "tools", "mend_calls"])
 async def test_what_a_prompt_is_given_anyway_is_no_variable(tok, name):
     with pytest.raises(TemplateError, match=f"^template_kwargs has {name}: not among"):
         await answer(Engine(tok.encode("So")), tok, template_kwargs={name: []})
+
+
+async def test_calls_of_a_history_reach_the_model(tok):
+    """DeepSeek's templates of R1, V2.5 and V3 write either the calls or the content."""
+    template = ChatTemplate("{{ messages[1].tool_calls[0].function.name if messages[1].content is none else 'none' }}")
+    call = {"type": "function", "function": {"name": "f", "arguments": {}}}
+    history = [*HI, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    engine = Engine(tok.encode("So"))
+    async with chat(history, engine=engine, tokenizer=tok, template=template) as deltas:
+        assert [delta async for delta in deltas]
+    assert engine.prompt_ids == tok.encode("f")
+    assert history[1]["content"] == ""
 
 
 async def test_the_templates_style_holds_where_the_vocabulary_shows_none(make_tok):
