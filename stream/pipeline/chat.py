@@ -37,7 +37,8 @@ CALL_LIST_OPTIONS: OutputOptions = {"reasoning": None, "tool_style": CALL_LIST}
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded at once."""
 
-_own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
+own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
+"""The template that came with a tokenizer."""
 
 
 @asynccontextmanager
@@ -98,7 +99,7 @@ async def chat(
     """
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, sampling, options)
-    template = template or _own_template(tokenizer)
+    template = template or own_template(tokenizer)
     heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
     tools, forced = heard.tools, heard.json_schema is not None
     sampling = held_to(heard, sampling)

@@ -28,6 +28,7 @@ from starlette.routing import WebSocketRoute
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine
+from tokenweir.stream.pipeline.chat import own_template
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.answers.job import Engines
 from tokenweir.stream.server.answers.response_task import Responses
@@ -126,7 +127,7 @@ class Application:
         answering = Engines(
             engines,
             tokenizer=tokenizer,
-            template=template or ChatTemplate.from_tokenizer(tokenizer),
+            template=template or own_template(tokenizer),
             encoder=encoder,
             limits=limits,
         )

@@ -1,4 +1,7 @@
-"""Small byte-level tokenizers, built from their description: the ids 0 to 255 are the bytes, then words, then added tokens."""
+"""Event loops, clients without certificates, and small byte-level tokenizers.
+
+The tokenizers are built from their description: the ids 0 to 255 are the bytes, then words, then added tokens.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,14 @@ UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not i
 def anyio_backend(request):
     """What the tests marked `anyio` run under."""
     return request.param
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_certificates(tmp_path_factory):
+    """Clients speak plain HTTP here; to read all certificates for each takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
+        yield
 
 
 WORDS = ["Hello", " Alice", "boxes", " world", "Question:", "</", "think", "\n\n", ".\n", "?\n", "User", "日本", " 👩"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 
 T = TypeVar("T")
@@ -16,6 +17,7 @@ def once_a_tokenizer(find: Callable[..., T]) -> Callable[..., T]:
     found: WeakKeyDictionary[Tokenizer, dict[tuple[Hashable, ...], T]] = WeakKeyDictionary()
 
     def remembered(tok: Tokenizer, *arguments: Any) -> T:
+        check_tokenizer(tok)
         known = found.setdefault(tok, {})
         if arguments not in known:
             known[arguments] = find(tok, *arguments)

@@ -537,6 +537,7 @@ async def test_plain_requests():
     ("options", "error", "text"),
     [
         ({"engine": {}}, ValueError, "there is no model to serve"),
+        ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer"),
         ({"api_key": ""}, ValueError, "api_key must be ASCII and not empty"),
         ({"api_key": "clé"}, ValueError, "api_key must be ASCII and not empty"),
     ],
