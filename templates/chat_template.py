@@ -15,6 +15,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.compiled_template import CompiledTemplate
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
+from tokenweir.templates.habits import Habits
 from tokenweir.templates.messages import (
     REASONING_FIELDS,
     ROLES,
@@ -32,35 +33,12 @@ from tokenweir.templates.messages import (
 )
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
-from tokenweir.templates.tool_styles import TOOL_STYLES
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(
     r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]"
     r"|[\[\]][!a-z]?~[!a-z]{0,2}[\[\]]|\]<\][a-z]{1,40}\[>\["  # MiniMax's
 )
-
-_EXAMPLE = (
-    {"role": "user", "content": "?"},
-    {
-        "role": "assistant",
-        "content": "",
-        "reasoning_content": "...",
-        "tool_calls": [{"id": "call00000", "type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}],
-    },
-)
-_EXAMPLE_TOOLS = (
-    {
-        "type": "function",
-        "function": {
-            "name": "f",
-            "description": "",
-            "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": ""}}},
-        },
-    },
-)
-
-_NAME, _ID = "called_name", "idofcall0"  # of a call that shows what a template writes; some want nine letters in an id
 
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
@@ -142,6 +120,7 @@ class ChatTemplate:
             )
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
+        self._habits = Habits(self._compiled, self.special_tokens, clock)
 
     def __reduce__(self) -> tuple[Callable[..., ChatTemplate], tuple[object, ...]]:
         return _unpickled, (type(self), self.source, tuple(self.special_tokens.items()), self.name, self._given)
@@ -201,16 +180,10 @@ class ChatTemplate:
         options.setdefault("control_tokens", tokenizer.control_texts)
         return cls(source, name=name, **options)
 
-    @cached_property
+    @property
     def content_format(self) -> Literal["parts", "string"]:
         """`"parts"` if the template loops over content parts, else `"string"`."""
-        if not self._compiled.iterates_over_content:
-            return "string"
-        # It may loop over the content of another role, and take a user's for a string.
-        part = {"type": "text", "text": "?"}
-        parts, string = (self._try([{"role": "user", "content": content}]) for content in ([part], "?"))
-        refused = string is not None and (parts is None or str(part) in parts)
-        return "string" if refused else "parts"
+        return self._habits.content_format
 
     @property
     def argument_form(self) -> Literal["object", "text", "either"]:
@@ -220,12 +193,12 @@ class ChatTemplate:
     @cached_property
     def reasoning(self) -> str | None:
         """The style of the thinking that the template shows, such as `"think"`; None if it shows none."""
-        return shown_reasoning(self._shown)
+        return shown_reasoning(self._habits.shown)
 
     @cached_property
     def tool_style(self) -> str | None:
         """Likewise the style of the tool calls, such as `"hermes"`."""
-        return shown_tools(self._shown)
+        return shown_tools(self._habits.shown)
 
     def render(
         self,
@@ -296,9 +269,9 @@ class ChatTemplate:
         elif self.argument_form == "text":
             write_arguments(conversation, read)
         calling = mend_calls and [message for message in conversation if message.get("tool_calls")]
-        if calling and self._call_ids:
-            name_calls(conversation, self._call_ids, read)
-        if calling and field is None and self._leaves_out_calls:
+        if calling and self._habits.call_ids:
+            name_calls(conversation, self._habits.call_ids, read)
+        if calling and field is None and self._habits.leaves_out_calls:
             conversation = part_calls(conversation)
         untrusted = {
             **read_mapping(variables, "variables", read),
@@ -324,43 +297,6 @@ class ChatTemplate:
                 "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
             )
         return prompt(plain, guarded)
-
-    @cached_property
-    def _leaves_out_calls(self) -> bool:
-        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
-        return _NAME in self._called(None) and _NAME not in self._called("")
-
-    @cached_property
-    def _call_ids(self) -> str:
-        """The form of a call's id, where the template writes that in the place of the function's name; or an empty text."""
-        if _ID not in (written := self._called("")) or _NAME in written:
-            return ""
-        style = shown_tools(self.source)
-        return TOOL_STYLES[style].call_ids if style else ""
-
-    def _called(self, content: str | None) -> str:
-        """What the template writes of a call beside some content; nothing if it refuses it."""
-        function = {"name": _NAME, "arguments": "{}" if self.argument_form == "text" else {}}
-        call = {"id": _ID, "type": "function", "function": function}
-        turn = {"role": "assistant", "content": content, "tool_calls": [call]}
-        return self._try([{"role": "user", "content": "?"}, turn]) or ""
-
-    def _try(self, messages: list[Message]) -> str | None:
-        """What the template writes of some messages, without tools; None if it refuses them."""
-        given = {"add_generation_prompt": True, "strftime_now": self._clock().strftime, "tools": None}
-        try:
-            return self._compiled.render(messages, given | {"documents": None})
-        except TemplateError:
-            return None
-
-    @cached_property
-    def _shown(self) -> str:
-        """The source, and what it writes of a call: some templates build their markup of parts."""
-        unknown: dict[str, Any] = dict.fromkeys({"bos_token", "eos_token"} - self.special_tokens.keys(), "")
-        try:
-            return f"{self.source}\0{self.render(_EXAMPLE, tools=_EXAMPLE_TOOLS, **unknown).text}"
-        except TemplateError:
-            return self.source
 
 
 @lru_cache(maxsize=_MAX_UNPICKLED)
