@@ -82,6 +82,7 @@ TOOL_FAMILIES: dict[str, str] = {
     "kolibri1": "qwen3-coder",
     "step5": "qwen3-coder",
     "trinity": "hermes",
+    "granite4": "hermes",
     "k2-horizon": "k2-v3",
     "muse-glimmer": "muse",
     "poolside-v1": "glm",

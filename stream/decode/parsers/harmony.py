@@ -7,6 +7,9 @@ A message on `analysis` is thinking, one on `final`, on `commentary` or on no ch
 with the first character of its arguments, which must be a JSON object. A header that is none of these goes out as
 answer, with the reason, and so does the rest of its message: what was meant by it is not known. A header may begin at
 `<|channel|>` alone, inside a message too; models leave out what comes before.
+
+LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> final<|message|> ...`). That behind
+`<|message|>` is none of the text where one stands behind `<|channel|>`.
 """
 
 from __future__ import annotations
@@ -36,10 +39,10 @@ MARKS = (START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS)
 
 _TYPE = r"(?:<\|constrain\|>\s*)?(?:[\w.+/-]+\s*)?"
 _HEADER = re.compile(
-    rf"(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
+    rf" ?(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
     rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
 )
-_BEGINNING = re.compile(r"[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
+_BEGINNING = re.compile(r" ?[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
 _BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
@@ -48,8 +51,9 @@ _BODY = Passage("<")
 class Harmony(MessageParser):
     """Splits text into thinking, answer and tool calls. A `Splitter`.
 
-    The states: "header"; "body", with its channel; "call" before its arguments, "arguments", and "called" after them;
-    "after", between two messages; and "broken", text that goes out as answer with a reason, up to the next markup.
+    The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
+    arguments, "arguments", and "called" after them; "after", between two messages; and "broken", text that goes out as
+    answer with a reason, up to the next markup.
 
     """
 
@@ -64,7 +68,7 @@ class Harmony(MessageParser):
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
-        "_state": Literal["header", "body", "call", "arguments", "called", "after", "broken"],
+        "_state": Literal["header", "spaced", "body", "call", "arguments", "called", "after", "broken"],
         "_header": str,
         "_held": str,
         "_ahead": str,
@@ -123,8 +127,14 @@ class Harmony(MessageParser):
 
     def _text(self, text: str, out: list[Piece]) -> None:
         """Take text without markup."""
+        if self._state == "spaced":
+            self._state = "body"
+            if text[0] == " ":
+                out.append(markup(" "))
+                text = text[1:]
         if self._state == "body":
-            out.append(plain(text, self._channel))
+            if text:
+                out.append(plain(text, self._channel))
         elif self._state == "header":
             self._header += text
             self._held += text
@@ -195,7 +205,7 @@ class Harmony(MessageParser):
         self._channel = self._bodies[header["channel"]]
         recipient = header["first"] or header["second"]
         if recipient is None or header["channel"] == "final":
-            self._state = "body"
+            self._state = "spaced" if f"{CHANNEL} " in self._header else "body"
             out.append(markup(self._held))
             self._held = ""
         else:

@@ -58,6 +58,20 @@ def test_a_message_without_a_channel_is_answer():
     assert split("<|message|>Hi")["answer"] == "Hi"
 
 
+def test_spaces_behind_marks_are_markup_where_a_model_writes_them():
+    """LLM-jp 4.1 does, as llama.cpp's tests show it; one space is, and no other."""
+    called = ' to=functions.f<|channel|> commentary <|constrain|>  json<|message|> {"a": 1}<|end|>'
+    got = split(
+        "<|channel|> analysis<|message|> Is 1 < 2?<|end|><|start|> assistant"
+        f"{called}<|start|> assistant{called}<|start|> assistant<|channel|> final<|message|>  It is.<|return|>"
+    )
+    assert (got["thinking"], got["answer"], got["why"]) == ("Is 1 < 2?", " It is.", [])
+    assert got["calls"] == [("f", '{"a": 1}', "complete")] * 2
+    assert split("<|channel|>final<|message|> It is.")["answer"] == " It is."
+    assert split("It is.", " assistant<|channel|> final<|message|> ")["answer"] == "It is."
+    assert split("<|channel|> final<|message|><|end|>", " assistant")["why"] == []
+
+
 def test_final_has_no_recipient_that_is_a_tool():
     got = split("<|channel|>final to=user <|constrain|>json<|message|>{}")
     assert (got["answer"], got["calls"]) == ("{}", [])
@@ -168,7 +182,7 @@ def test_only_what_may_be_markup_is_held():
 
 
 WORDS = st.sampled_from(
-    [*MARKS, *MARKS, "analysis", "final", "commentary", "assistant", " to=functions.f", "json", '{"a": 1}', "{", "}", "<", "a", " ", "\n"]
+    [*MARKS, *MARKS, "analysis", "final", "commentary", "assistant", " assistant", " final", " to=functions.f", "json", '{"a": 1}', "{", "}", "<", "a", " ", "\n"]
 )  # fmt: skip
 
 
