@@ -391,7 +391,7 @@ def main() -> int:
     if not SECTIONS.keys() >= set(options.sections):
         parser.error(f"sections are {', '.join(SECTIONS)}")
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy's others are idle, but count as CPU time for some 30 ms after its import
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # idle ones count as CPU time for some 30 ms after numpy's import
     for title in options.sections or SECTIONS:
         section = SECTIONS[title]
         names = [name for name in OWN.get(title, VOCABULARIES) if options.only.lower() in name.lower()]
