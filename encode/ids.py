@@ -22,7 +22,7 @@ def as_sequence(ids: Ids) -> Sequence[int]:
 
     """
     if isinstance(ids, np.ndarray):
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        if not _holds_ids(ids):
             raise not_ids(ids)
         plain: list[int] = ids.tolist()
         return plain
@@ -60,7 +60,7 @@ def as_ids(given: Any, name: str) -> Sequence[int]:
 
     """
     if isinstance(given, np.ndarray):
-        fits = given.ndim == 1 and given.dtype.kind in "iu"
+        fits = _holds_ids(given)
     else:
         if hasattr(given, "tolist"):  # CuPy and PyTorch
             given = given.tolist()
@@ -71,6 +71,10 @@ def as_ids(given: Any, name: str) -> Sequence[int]:
         raise _no_sequence(given, name)
     ids: Sequence[int] = given
     return ids
+
+
+def _holds_ids(array: NDArray[Any]) -> bool:
+    return array.ndim == 1 and array.dtype.kind in "iu"
 
 
 def not_ids(given: object) -> TypeError:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.templates.analysis import ArgumentForm
 from tokenweir.templates.compiled_template import CompiledTemplate
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
@@ -186,8 +187,8 @@ class ChatTemplate:
         return self._habits.content_format
 
     @property
-    def argument_form(self) -> Literal["object", "text", "either"]:
-        """In which form the template takes the arguments of calls: as an object, only as JSON text, or as either."""
+    def argument_form(self) -> ArgumentForm:
+        """How the template takes the arguments of calls: as an `"object"`, only as JSON `"text"`, or as `"either"`."""
         return self._compiled.argument_form
 
     @cached_property
@@ -268,11 +269,12 @@ class ChatTemplate:
             parse_arguments(conversation, read)
         elif self.argument_form == "text":
             write_arguments(conversation, read)
-        calling = mend_calls and [message for message in conversation if message.get("tool_calls")]
-        if calling and self._habits.call_ids:
-            name_calls(conversation, self._habits.call_ids, read)
-        if calling and field is None and self._habits.leaves_out_calls:
-            conversation = part_calls(conversation)
+        # What a template does with calls is found by renderings, which other conversations need not pay for.
+        if mend_calls and any(message.get("tool_calls") for message in conversation):
+            if self._habits.call_ids:
+                name_calls(conversation, self._habits.call_ids, read)
+            if field is None and self._habits.leaves_out_calls:
+                conversation = part_calls(conversation)
         untrusted = {
             **read_mapping(variables, "variables", read),
             "tools": read_tools(tools, read),
