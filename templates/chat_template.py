@@ -33,7 +33,7 @@ from tokenweir.templates.messages import (
     write_arguments,
 )
 from tokenweir.templates.prompt import Prompt
-from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
+from tokenweir.templates.styles.shown import content_tags, shown_reasoning, shown_tools
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(

@@ -28,7 +28,7 @@ from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import INKLING
+from tokenweir.templates.styles.reasoning import INKLING
 
 START = "<|message_model|>"
 THINKING, CALL = "<|content_thinking|>", "<|content_invoke_tool_json|>"

@@ -28,7 +28,7 @@ from tokenweir.stream.decode.parsers.messages import CallingMessages, refused_he
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import MUSE
+from tokenweir.templates.styles.reasoning import MUSE
 
 START, MESSAGE = "<|start|>", "<|message|>"
 ENDS = ("<|eom|>", "<|eot|>")

@@ -37,8 +37,8 @@ from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBloc
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events import Channel
-from tokenweir.templates.tool_grammars import ToolStyle
-from tokenweir.templates.tool_styles import tool_style_of
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.tools import tool_style_of
 
 BLOCKS: dict[str, type[Block]] = {
     "json": JsonBlock,

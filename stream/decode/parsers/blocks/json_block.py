@@ -24,7 +24,7 @@ from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.styles.grammars import ToolStyle
 
 MAX_HELD = 1 << 15
 MAX_HEADER = 1024

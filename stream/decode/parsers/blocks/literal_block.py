@@ -30,7 +30,7 @@ from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEA
 from tokenweir.stream.decode.parsers.blocks.literals import find_escape, json_of_escape, json_of_word, string_ends
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
+from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64
 """Brackets within brackets; a call that has more is malformed."""

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.templates.reasoning_styles import STYLES, style_of
-from tokenweir.templates.style_names import REASONING_FAMILIES
+from tokenweir.templates.styles.names import REASONING_FAMILIES
+from tokenweir.templates.styles.reasoning import STYLES, style_of
 
 
 def test_names_and_families_find_their_style():
