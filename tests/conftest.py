@@ -13,7 +13,6 @@ from full_run import EXAMPLES
 from gguf_writer import gguf_bytes
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import local_model
 
 ROOT = Path(__file__).resolve().parents[1]
