@@ -249,7 +249,7 @@ class ChatTemplate:
             )
         field = "content" if continue_final_message is True else continue_final_message or None
         if not isinstance(field, str | None):
-            raise TemplateError(f"continue_final_message is a {type(field).__name__}, not a bool or a field's name")
+            raise TemplateError(f"continue_final_message must be a bool or a field's name, not {type(field).__name__}")
         if add_generation_prompt is None:
             add_generation_prompt = field is None
 
