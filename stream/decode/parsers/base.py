@@ -58,6 +58,12 @@ MAX_AT_ONCE = 1 << 12
 """Characters that are fed at once to what cuts its text again and again, so that its work does not grow with its square."""
 
 
+MAX_HEADER = 1024
+"""Characters that a name may have, or other text that is looked at again with each part until its end has come."""
+
+CUT_SHORT = "the answer ends inside a tool call"
+
+
 class Splitter(Protocol):
     """Splits text into pieces as it comes."""
 

@@ -15,15 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    TOOL_CALL,
-    Passage,
-    Piece,
-    markup,
-    plain,
-)
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, TOOL_CALL, Passage, Piece, markup, plain
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    MAX_HEADER,
     REASONING,
     Passage,
     Piece,
@@ -23,7 +24,6 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.messages import CallingMessages, refused_header
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser

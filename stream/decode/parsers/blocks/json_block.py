@@ -10,6 +10,8 @@ import msgspec
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    CUT_SHORT,
+    MAX_HEADER,
     TOOL_CALL,
     Passage,
     Piece,
@@ -27,9 +29,8 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
 
 MAX_HELD = 1 << 15
-MAX_HEADER = 1024
+"""Characters that are held of a call before its name is known."""
 
-CUT_SHORT = "the answer ends inside a tool call"
 _BRACKET = re.compile(r"[\[{]").search
 
 

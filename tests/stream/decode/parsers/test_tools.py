@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 from splitting import split_calls as split
 
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER, MAX_HELD
+from tokenweir.stream.decode.parsers.base import MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HELD
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
 from tokenweir.templates.styles.tools import TOOL_STYLES
