@@ -11,20 +11,25 @@ TICK = 0.002
 """Seconds within which calls share a timer; how late one may be."""
 LOOK = 0.05
 """Seconds between two looks at the load."""
-EASY = 0.55
+MEMORY = 1.0
+"""Seconds over which the load is a mean: one look has a burst of frames in it, or a pause."""
+EASY = 0.5
 """The load up to which events go as often as they may."""
-SHARE = 0.2
-"""What a look counts for beside those before it: one in five."""
-BUSY = 2
-"""How many times the shortest interval makes a worker a busy one."""
+STEADY = 0.6
+"""The load from which on the interval is a few times the shortest one."""
+FULL = 0.8
+"""The load above which the interval grows to the longest one."""
+FEW = 2.8
+"""How many times the shortest interval that is."""
 
 
 class Pacer:
     """Says how long the events of a stream may wait, by the load of the event loop; and calls what is due.
 
-    The load is the share of its time in which the loop's thread works. Up to `EASY` the interval is the shortest one, with
-    no time left it is the longest, and between them it grows slowly at first; so streams wait for each other no longer than
-    the server needs. A loop that is late for another reason, since other processes have the core, counts as one that works.
+    The load is the share of its time in which the loop's thread works. Up to `EASY` the interval is the shortest one, from
+    `STEADY` to `FULL` it is `FEW` times that, and with no time left it is the longest. An interval that followed the load
+    all the way would swing, since the load follows it: longer intervals make fewer frames. A loop that is late for another
+    reason, since other processes have the core, counts as one that works.
 
     It belongs to one event loop. A thousand streams need no thousand timers: calls may come a few milliseconds late.
 
@@ -34,7 +39,7 @@ class Pacer:
 
     Attributes:
         interval: The same at the present load.
-        busy: Whether it is long enough to hold several tokens of most streams.
+        busy: Whether the load is above `FULL`, so that an event holds several tokens of most streams.
 
     """
 
@@ -43,6 +48,8 @@ class Pacer:
         self.busy = False
         self._least = least
         self._most = max(least, most) if least else 0.0
+        self._few = min(FEW * least, self._most)
+        self._load = 0.0
         self._ticks: dict[int, list[Callable[[], object]]] = {}
         self._looking: asyncio.TimerHandle | None = None
         self._looked = self._worked = 0.0
@@ -77,22 +84,28 @@ class Pacer:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-        self.interval, self.busy = self._least, False
+        self.interval, self.busy, self._load = self._least, False, 0.0
 
-    def see(self, load: float) -> None:
-        """Take a look into account; `load` is above 1 if the loop was late as well."""
-        busy = min(1.0, max(0.0, (load - EASY) / (1 - EASY)))
-        self.interval += SHARE * (self._least + busy**2 * (self._most - self._least) - self.interval)
-        self.busy = self.interval > BUSY * self._least
+    def see(self, load: float, seconds: float = LOOK) -> None:
+        """Take a look into account, and how long it was; `load` is above 1 if the loop was late as well."""
+        self._load += min(1.0, seconds / MEMORY) * (min(1.0, load) - self._load)
+        steady, full = _part(self._load, EASY, STEADY), _part(self._load, FULL, 1.0)
+        self.interval = self._least + steady * (self._few - self._least) + full * (self._most - self._few)
+        self.busy = self._load > FULL and self._most > self._few
 
     def _look(self) -> None:
         took, worked = monotonic() - self._looked, thread_time() - self._worked
-        self.see((worked + max(0.0, took - LOOK)) / took)
+        self.see((worked + max(0.0, took - LOOK)) / took, took)
         self._look_later()
 
     def _look_later(self) -> None:
         self._looked, self._worked = monotonic(), thread_time()
         self._looking = asyncio.get_running_loop().call_later(LOOK, self._look)
+
+
+def _part(load: float, low: float, high: float) -> float:
+    """How far a load is from one bound to the other, from 0 to 1."""
+    return min(1.0, max(0.0, (load - low) / (high - low)))
 
 
 def _finish(future: asyncio.Future[None]) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tokenweir.stream.server.answers import pacer as pacer_module
-from tokenweir.stream.server.answers.pacer import EASY, LOOK, Pacer
+from tokenweir.stream.server.answers.pacer import EASY, FEW, FULL, LOOK, MEMORY, STEADY, Pacer
 
 pytestmark = pytest.mark.anyio
 
@@ -52,24 +52,35 @@ async def test_many_calls_are_few_timers(monkeypatch):
 
 def settled(pacer, load):
     """The interval after a while at one load."""
-    for _ in range(200):
+    for _ in range(1000):
         pacer.see(load)
     return pacer.interval
 
 
-def test_the_interval_grows_with_the_load_between_its_bounds():
+def test_the_interval_is_steady_between_the_load_that_is_easy_and_the_one_that_is_too_much():
     pacer = Pacer(0.01, 0.1)
+    few = FEW * 0.01
     assert pacer.interval == 0.01
-    assert settled(pacer, 0.0) == settled(pacer, EASY) == pytest.approx(0.01)
-    loads = [EASY + part * (1 - EASY) / 10 for part in range(11)]
-    intervals = [settled(pacer, load) for load in loads]
-    assert intervals == pytest.approx([0.01 + 0.09 * (part / 10) ** 2 for part in range(11)])
+    assert settled(pacer, 0.0) == pytest.approx(settled(pacer, EASY)) == pytest.approx(0.01)
+    assert settled(pacer, (EASY + STEADY) / 2) == pytest.approx((0.01 + few) / 2)
+    assert settled(pacer, STEADY) == pytest.approx(settled(pacer, FULL)) == pytest.approx(few)
+    assert settled(pacer, (FULL + 1) / 2) == pytest.approx((few + 0.1) / 2)
     assert settled(pacer, 3.0) == pytest.approx(0.1)
+    assert settled(Pacer(0.05, 0.06), FULL) == pytest.approx(0.06)  # never longer than asked for
 
 
-def test_a_worker_is_busy_while_its_interval_is_long():
+def test_one_pause_changes_nothing_and_a_long_one_counts_for_its_length():
     pacer = Pacer(0.01, 0.1)
-    settled(pacer, EASY)
+    few = settled(pacer, (STEADY + FULL) / 2)
+    pacer.see(3.0)
+    assert pacer.interval == few
+    pacer.see(3.0, MEMORY)
+    assert pacer.interval == pytest.approx(0.1)
+
+
+def test_a_worker_is_busy_while_it_is_full():
+    pacer = Pacer(0.01, 0.1)
+    settled(pacer, FULL - 0.01)
     assert not pacer.busy
     settled(pacer, 1.0)
     assert pacer.busy
@@ -78,12 +89,6 @@ def test_a_worker_is_busy_while_its_interval_is_long():
     pacer = Pacer(0.2, 0.2)
     settled(pacer, 1.0)
     assert not pacer.busy  # a long wait that was asked for says nothing of the load
-
-
-def test_one_look_is_not_the_last_word():
-    pacer = Pacer(0.01, 0.1)
-    pacer.see(1.0)
-    assert 0.01 < pacer.interval < 0.05
 
 
 def test_without_a_shortest_interval_there_is_none():
