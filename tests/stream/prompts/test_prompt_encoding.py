@@ -152,6 +152,12 @@ async def test_an_encoder_that_gives_too_few_is_found_out():
         await collect(TEXTS, Short())
 
 
+async def test_one_prompt_in_place_of_several_is_refused(tok):
+    for one, kind in (("Hi", "str"), (Prompt("Hi"), "Prompt")):
+        with pytest.raises(TypeError, match=rf"not one {kind}: write encode_prompts\(\[prompt\], encoder\)$"):
+            await collect(one, tok)
+
+
 async def test_batch_size_must_be_positive(tok):
     with pytest.raises(ValueError, match="^batch_size=0 is below 1$"):
         await collect(TEXTS, tok, batch_size=0)
