@@ -3,8 +3,9 @@
     python bench/gpu.py [SECTION...] [--out FILE] [--smoke]
     python bench/gpu.py --write FILE...
 
-Sections: see `SECTIONS`. Each is measured by itself and put into FILE (gpu.json) at once, beside the others that are there;
-`--write` takes such files, merges them into bench/gpu.json, and writes the tables of bench/RESULTS.md and the figures.
+Sections: see `SECTIONS`; what matters most comes first. Each row is put into FILE (gpu.json) as soon as it is measured, so
+that a section which is killed keeps what it has; the page says so. `--write` takes such files, merges them into
+bench/gpu.json, and writes the tables of bench/RESULTS.md and the figures.
 `scripts/gpu_day` runs all of them on a machine without network.
 
 Times are medians. "On the device" is from text that lies there to ids that lie there; all else is end to end, from what a
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from device import checks, paper, speed
-from device.clock import Bench, Numbers
+from device.clock import Bench, Row, Rows
 from shared.report import RESULTS, heading, machine, table, write_between
 
 from tokenweir.encode.errors import DeviceError
@@ -34,28 +35,28 @@ from tokenweir.encode.errors import DeviceError
 class Section(NamedTuple):
     """What is measured at once, and the format of its numbers."""
 
-    measure: Callable[[Bench], Numbers]
+    measure: Callable[[Bench], Rows]
     format: str = ".3f"
 
 
 SECTIONS = {
     "correct": Section(checks.correct, ".1f"),
-    "tests": Section(checks.tests),
-    "sanitize": Section(checks.sanitize),
     "device": Section(speed.device, ".2f"),
     "kernels": Section(speed.kernels, ".1f"),
     "ends": Section(speed.ends),
-    "decode": Section(speed.decode),
-    "peers-gpt2": Section(speed.peers_gpt2),
     "peers-cl100k": Section(speed.peers_cl100k),
+    "peers-gpt2": Section(speed.peers_gpt2),
+    "tests": Section(checks.tests),
+    "sanitize": Section(checks.sanitize),
+    "decode": Section(speed.decode),
+    "sweep": Section(speed.sweep),
+    "pieces": Section(speed.pieces, ".2f"),
     "models": Section(speed.models),
+    "power": Section(speed.power, ".1f"),
     "figure2": Section(paper.figure2),
     "figure3": Section(paper.figure3),
     "table1": Section(paper.table1, ".4f"),
     "claims": Section(paper.claims, ".2f"),
-    "sweep": Section(speed.sweep),
-    "pieces": Section(speed.pieces, ".2f"),
-    "power": Section(speed.power, ".1f"),
 }
 
 
@@ -68,24 +69,42 @@ def shown(name: str, result: Mapping[str, Any]) -> str:
         return value if isinstance(value, str) else format(value, section.format)
 
     rows = [(label, *(cell(row.get(column, "")) for column in columns)) for label, row in numbers.items()]
-    return f"{heading(section.measure)}\n\n{table(('', *columns), rows)}\n\n{result['device']}; {result['machine']}"
+    where = f"{result['device']}; {result['machine']}{'' if result['finished'] else '; it was cut off'}"
+    return f"{heading(section.measure)}\n\n{table(('', *columns), rows)}\n\n{where}"
 
 
 def merge(path: Path, results: Mapping[str, Any]) -> dict[str, Any]:
-    """Put results into a file, in the place of earlier ones of the same sections; what it holds then."""
-    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known = {**earlier, **results}
+    """Put results into a file, in the place of earlier ones of the same sections, but none that was cut off in the place of
+    a whole one; what the file holds then. Whoever is killed meanwhile leaves the file as it was.
+    """
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known |= {n: result for n, result in results.items() if result["finished"] or not known.get(n, result)["finished"]}
     merged = {name: known[name] for name in SECTIONS if name in known}
-    path.write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    new.replace(path)
     return merged
+
+
+def measured(name: str, bench: Bench, out: Path) -> dict[str, Any]:
+    """Measure a section; each row is in the file as soon as it is there."""
+    numbers: dict[str, Row] = {}
+    result = {"device": bench.device.name, "machine": machine(), "finished": False, "numbers": numbers}
+    for label, row in SECTIONS[name].measure(bench):
+        numbers.setdefault(label, {}).update(row)
+        merge(out, {name: result})
+    result["finished"] = True
+    merge(out, {name: result})
+    return result
 
 
 def write(paths: list[Path], page: Path) -> None:
     """Merge results into gpu.json beside a page, and write the page's tables and the figures."""
     for path in paths:
         results = json.loads(path.read_text(encoding="utf-8"))
-        merge(page.with_name("gpu.json"), results)
-        for name, result in results.items():
+        merged = merge(page.with_name("gpu.json"), results)
+        for name in results:
+            result = merged[name]
             write_between(page, f"gpu-{name}", shown(name, result))
             if name in ("figure2", "figure3"):
                 from device import figures
@@ -115,9 +134,7 @@ def main() -> None:
     bench = Bench(smoke=options.smoke)
     with bench.device.use():
         for name in options.sections or SECTIONS:
-            result = {"device": bench.device.name, "machine": machine(), "numbers": SECTIONS[name].measure(bench)}
-            merge(options.out, {name: result})
-            print(f"## {name}\n\n{shown(name, result)}\n", flush=True)
+            print(f"## {name}\n\n{shown(name, measured(name, bench, options.out))}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from shared.report import DATA, machine, publish, table
 from tokenweir import ChatDecoder, ChatTemplate, ReasoningDelta, TextDelta, Tokenizer, ToolCallDelta
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
-from tokenweir.templates.shown_styles import style_of_answer
+from tokenweir.templates.styles.shown import style_of_answer
 
 CASES = DATA / "parser-cases" / "llama.cpp.json"
 MESSAGES = [{"role": "user", "content": "Hello"}]

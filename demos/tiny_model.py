@@ -9,6 +9,7 @@ and a sampler, so it stands in wherever a program needs a real engine and no dow
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -71,9 +72,15 @@ def write_tiny_model(folder: Path, vocab_size: int, *, eos_id: int, silent: Iter
     spec.save(str(folder))
 
 
-if __name__ == "__main__":
-    from tokenweir import Tokenizer
+def write_with_tokenizer(folder: Path) -> None:
+    """Write a model of the embedded vocabulary, and its tokenizer beside it."""
+    import tokenweir
 
-    tokenizer = Tokenizer.default()
+    tokenizer = tokenweir.Tokenizer.default()
     silent = tokenizer.special_tokens.values()
-    write_tiny_model(Path(sys.argv[1]), tokenizer.vocab_size, eos_id=min(tokenizer.eos_ids), silent=silent)
+    write_tiny_model(folder, tokenizer.vocab_size, eos_id=min(tokenizer.eos_ids), silent=silent)
+    shutil.copytree(Path(tokenweir.__file__).parent / "encode" / "data", folder, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    write_with_tokenizer(Path(sys.argv[1]))

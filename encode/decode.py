@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
-from tokenweir.encode.ids import as_ids
+from tokenweir.encode.ids import Ids, as_ids, no_sequence
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -70,6 +70,21 @@ class DecodeStream(_core.DecodeStream):
             tokenizer.token_table, as_ids(prompt_ids, "prompt_ids"), skip_special_tokens, byte_fallback == "huggingface"
         )
         self._given = tokenizer, skip_special_tokens, byte_fallback
+
+    def feed(self, ids: Ids) -> str:
+        """Take several ids; return the characters that they complete.
+
+        Raises:
+            TokenIdError: One is outside the vocabulary; the stream stays as it was.
+            TypeError: They are no ids.
+
+        """
+        if type(ids) is not list:
+            ids = as_ids(ids, "ids")
+        try:
+            return super().feed(ids)
+        except TypeError:
+            raise no_sequence(ids, "ids") from None
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Begin again, as a new object would."""

@@ -68,7 +68,7 @@ def as_ids(given: Any, name: str) -> Sequence[int]:
             given = list(given)
         fits = isinstance(given, list) and (not given or hasattr(given[-1], "__index__"))
     if not fits:
-        raise _no_sequence(given, name)
+        raise no_sequence(given, name)
     ids: Sequence[int] = given
     return ids
 
@@ -83,10 +83,10 @@ def not_ids(given: object) -> TypeError:
         return TypeError(f"decode() takes token ids, not {type(given).__name__}; encode() takes text")
     if isinstance(given, Ragged):
         return TypeError("decode() takes the ids of one text, not a Ragged; decode_batch() takes those of many")
-    return _no_sequence(given, "ids", of_many="; decode_batch() takes the ids of many texts")
+    return no_sequence(given, "ids", of_many="; decode_batch() takes the ids of many texts")
 
 
-def _no_sequence(given: object, name: str, of_many: str = "") -> TypeError:
+def no_sequence(given: object, name: str, of_many: str = "") -> TypeError:
     """The error for what is no sequence of ids; `of_many` is said of one of sequences."""
     if isinstance(given, int | np.integer):
         return TypeError(f"{name} must be a sequence of int, not one {type(given).__name__}: write [{given}]")

@@ -154,7 +154,7 @@ def _key(source: Path, arch: str) -> str:
     """A hash of all that the compiled form depends on. It takes in every header, which is more than that."""
     from cupy.cuda import nvrtc
 
-    files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.glob("*.cuh"))]
+    files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.rglob("*.cuh"))]
     options = [option for option in compile_options(arch) if not option.startswith("-I")]
     parts = [options, nvrtc.getVersion(), *((file.name, file.read_bytes()) for file in files)]
     return hashlib.sha256(repr(parts).encode()).hexdigest()

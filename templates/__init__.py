@@ -7,7 +7,7 @@ The way of the data:
     messages.py        checks and prepares messages, as habits.py finds that the template wants them; continuation.py goes on
                        with the last one
     guard.py           tells user text from the template's own; prompt.py is the result
-    *_styles.py        how models mark thinking and write tool calls, as data: a template shows them
+    styles/            how models mark thinking and write tool calls, as data: a template shows them
 """
 
 from tokenweir.templates.chat_template import ChatTemplate

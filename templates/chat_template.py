@@ -33,7 +33,7 @@ from tokenweir.templates.messages import (
     write_arguments,
 )
 from tokenweir.templates.prompt import Prompt
-from tokenweir.templates.shown_styles import content_tags, shown_reasoning, shown_tools
+from tokenweir.templates.styles.shown import content_tags, shown_reasoning, shown_tools
 
 # What control tokens look like, for templates whose tokenizer is not known.
 _TOKEN_FORMS = re.compile(
@@ -249,7 +249,7 @@ class ChatTemplate:
             )
         field = "content" if continue_final_message is True else continue_final_message or None
         if not isinstance(field, str | None):
-            raise TemplateError(f"continue_final_message is a {type(field).__name__}, not a bool or a field's name")
+            raise TemplateError(f"continue_final_message must be a bool or a field's name, not {type(field).__name__}")
         if add_generation_prompt is None:
             add_generation_prompt = field is None
 

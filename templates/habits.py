@@ -10,8 +10,8 @@ from typing import Any, Literal
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.compiled_template import CompiledTemplate
 from tokenweir.templates.messages import Message
-from tokenweir.templates.shown_styles import shown_tools
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.shown import shown_tools
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 _NAME, _ID = "called_name", "idofcall0"  # of a call; some templates want nine letters in an id
 _TOOL = {

@@ -287,11 +287,11 @@ def check_braces(template: object, arguments: Sequence[object], keywords: Mappin
 def _check_long(name: str, text: str, values: Sequence[object]) -> None:
     """Charge for what a method or filter does with a text that is not short."""
     length = len(text)
-    if name in _SLOW and length > MAX_SLOW:
-        raise SecurityError(f"{name} of {length} characters is over the limit of {MAX_SLOW}")
+    if name in _SLOW:
+        _check_size(length, MAX_SLOW, name)
     spend(length // _BYTES_A_STEP)
-    if name in ("split", "rsplit", "splitlines", "list", "wordwrap", "indent") and not values and length > MAX_ITEMS:
-        raise SecurityError(f"{name} of {length} characters is over the limit of {MAX_ITEMS}")
+    if name in ("split", "rsplit", "splitlines", "list", "wordwrap", "indent") and not values:
+        _check_size(length, MAX_ITEMS, name)
     if name == "wordwrap":  # which copies what is left of a long word for every line of it
         width = next((value for value in values if isinstance(value, int)), 79)
         spend(length * length // (_BYTES_A_STEP * 64 * max(1, width)))
@@ -350,10 +350,13 @@ def _check_repeated(value: str | list[object] | tuple[object, ...], times: int) 
 
 
 def _check_length(length: int) -> None:
-    if length > MAX_LENGTH:
-        raise SecurityError(f"a value of {length} characters or items is over the limit of {MAX_LENGTH}")
+    _check_size(length, MAX_LENGTH)
 
 
 def _check_items(items: int) -> None:
-    if items > MAX_ITEMS:
-        raise SecurityError(f"a value of {items} characters or items is over the limit of {MAX_ITEMS}")
+    _check_size(items, MAX_ITEMS)
+
+
+def _check_size(size: int, limit: int, what: str = "a value") -> None:
+    if size > limit:
+        raise SecurityError(f"{what} of {size} characters or items is over the limit of {limit}")

@@ -49,9 +49,9 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
         if isinstance(content, list):
             for number, part in enumerate(content):
                 if not isinstance(part, dict | str):
-                    raise TemplateError(f"{where}.content[{number}] is a {type(part).__name__}, not a part")
+                    raise TemplateError(f"{where}.content[{number}] must be a part, not {type(part).__name__}")
         elif not isinstance(content, str | None):
-            raise TemplateError(f"{where}.content is a {type(content).__name__}, not a string or a list of parts")
+            raise TemplateError(f"{where}.content must be a string or a list of parts, not {type(content).__name__}")
     return copies
 
 
@@ -90,7 +90,7 @@ def read_tools(values: object, clean: Callable[[str], str]) -> list[dict[str, An
 def read_mapping(value: object, where: str, clean: Callable[[str], str]) -> dict[str, Any]:
     """Check and copy a mapping of JSON-like data."""
     if not isinstance(value, Mapping):
-        raise TemplateError(f"{where} is a {type(value).__name__}, not a mapping{_wanted(where)}")
+        raise TemplateError(f"{where} must be a mapping, not {type(value).__name__}{_wanted(where)}")
     copy: dict[str, Any] = read_value(value, where, clean)
     return copy
 
@@ -151,7 +151,7 @@ def _copied(value: object, clean: Callable[[str], str], depth: int) -> Any:
             refused.path.append(f"[{place}]" if isinstance(value, list | tuple) else f".{place}")
         refused.of_key = False
         raise
-    raise _RefusedError(f" is a {type(value).__name__}, which templates cannot be given")
+    raise _RefusedError(f" of type {type(value).__name__} cannot be given to templates")
 
 
 def _copied_key(key: object, clean: Callable[[str], str]) -> str:
@@ -311,5 +311,5 @@ def _wanted(where: str) -> str:
 
 def _items(values: object, name: str) -> Iterable[tuple[object, str]]:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
-        raise TemplateError(f"{name} is a {type(values).__name__}, not a list{_wanted(name)}")
+        raise TemplateError(f"{name} must be a list, not {type(values).__name__}{_wanted(name)}")
     return ((value, f"{name}[{index}]") for index, value in enumerate(values))

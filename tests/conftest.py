@@ -13,7 +13,6 @@ from full_run import EXAMPLES
 from gguf_writer import gguf_bytes
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import local_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,9 +65,7 @@ def tiny_model(tmp_path_factory):
     """A CTranslate2 model folder with random weights, over the embedded vocabulary; greedy, it never says an end token."""
     pytest.importorskip("ctranslate2")
     folder = tmp_path_factory.mktemp("tiny_model")
-    tok = Tokenizer.default()
-    write = runpy.run_path(str(ROOT / "demos" / "tiny_model.py"))["write_tiny_model"]
-    write(folder, tok.vocab_size, eos_id=min(tok.eos_ids), silent=tok.special_tokens.values())
+    runpy.run_path(str(ROOT / "demos" / "tiny_model.py"))["write_with_tokenizer"](folder)
     return folder
 
 

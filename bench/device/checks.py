@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from types import MappingProxyType
 
-from device.clock import Bench, Numbers, check_ids, same_ids
+from device.clock import Bench, Row, Rows, check_ids, same_ids
 from device.peers import BERT, GPT2, LLAMA2, SENTENCEPIECE_JA, T5
 from shared.report import DATA, ROOT
 from shared.texts import TEXTS
@@ -39,9 +39,8 @@ DOCUMENTS = 1_000_000
 AT_ONCE = 20_000
 
 
-def correct(bench: Bench) -> Numbers:
+def correct(bench: Bench) -> Rows:
     """A million documents, half of them adversarial and half passages of real texts: how many have other ids than on the CPU."""
-    numbers: Numbers = {}
     for name in VOCABULARIES:
         tok = Tokenizer.from_file(DATA / "tokenizers" / name)
         encoder = GpuEncoder(tok, device=bench.device)
@@ -56,13 +55,15 @@ def correct(bench: Bench) -> Numbers:
                 print(f"{name}: {texts[wrong[0]]!r} has other ids", file=sys.stderr)
             differ += len(wrong)
         reasons: Counter[str] = encoder.stats.on_cpu
-        numbers[name] = {
-            "documents": f"{encoder.stats.documents:,}",
-            "MB": encoder.stats.bytes / 1e6,
-            "other ids": str(differ),
-            "left to the CPU": "; ".join(f"{n:,}: {reason}" for reason, n in reasons.items()) or "none",
-        }
-    return numbers
+        yield (
+            name,
+            {
+                "documents": f"{encoder.stats.documents:,}",
+                "MB": encoder.stats.bytes / 1e6,
+                "other ids": str(differ),
+                "left to the CPU": "; ".join(f"{n:,}: {reason}" for reason, n in reasons.items()) or "none",
+            },
+        )
 
 
 def _documents(tok: Tokenizer, seed: str, count: int) -> Iterator[list[str]]:
@@ -80,31 +81,33 @@ def _documents(tok: Tokenizer, seed: str, count: int) -> Iterator[list[str]]:
         yield texts
 
 
-def tests(bench: Bench) -> Numbers:
-    """The tests on the device."""
-    path = "tests/gpu/test_ragged.py" if bench.smoke else "tests/gpu"
+def tests(bench: Bench) -> Rows:
+    """The tests that run on the device. Warnings, of which a machine's own packages may have many, fail none."""
+    path, device = ("tests/gpu/test_ragged.py", "cupy") if bench.smoke else ("tests/gpu", "cuda")
     environment = {} if bench.smoke else {"REQUIRE_GPU": "1"}
-    return {path: _run([sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", path], environment)}
+    pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "-k", device]
+    yield path, _run([*pytest, path], environment)
 
 
-def sanitize(bench: Bench) -> Numbers:
+def sanitize(bench: Bench) -> Rows:
     """A batch of 64 KB under each tool of compute-sanitizer, without CuPy's pool."""
-    sanitizer = shutil.which("compute-sanitizer")
+    sanitizer = shutil.which("compute-sanitizer", path=f"{os.environ['PATH']}:/usr/local/cuda/bin")
     if bench.smoke or sanitizer is None:
-        return {"compute-sanitizer": {"status": "not run", "its last line": "it needs a GPU, and to be on the PATH"}}
+        yield "compute-sanitizer", {"status": "not run", "its last line": "it needs a GPU, and to be on the PATH"}
+        return
     once = [sys.executable, str(ROOT / "bench" / "gpu.py"), "--once"]
-    tools = ("memcheck", "racecheck", "synccheck", "initcheck")
-    return {tool: _run([sanitizer, "--tool", tool, "--error-exitcode", "1", *once]) for tool in tools}
+    for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
+        yield tool, _run([sanitizer, "--tool", tool, "--error-exitcode", "1", *once])
 
 
-def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> dict[str, float | str]:
-    """How a program ends."""
+def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> Row:
+    """How a program ends; what it said, if it failed."""
     run = subprocess.run(
         program, check=False, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
     )
     lines = (run.stdout + run.stderr).strip().splitlines() or [""]
     if run.returncode:
-        print("\n".join(lines[-60:]), file=sys.stderr)
+        print(*lines, sep="\n", file=sys.stderr)
     return {"status": str(run.returncode), "its last line": lines[-1].strip("= ").replace("|", "/")}
 
 

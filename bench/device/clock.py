@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,8 +21,9 @@ from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.kernels import Kernels, kernel_sources
 
-Numbers = dict[str, dict[str, float | str]]
-"""Rows of columns."""
+Row = dict[str, float | str]
+Rows = Iterator[tuple[str, Row]]
+"""Rows by their labels, as they are measured; what comes later for a label are more columns of its row."""
 
 SPIN = Path(__file__).with_name("spin.cu")
 SPIN_TICKS = np.int64(200_000)  # about 0.1 ms, longer than it takes to queue a launch and two events
@@ -35,7 +36,7 @@ class Bench:
         device: What is measured.
         smoke: On the stand-in for CuPy, once, and a few bytes a text.
         repeats: How often a time is taken.
-        threads: What the peers run on.
+        threads: What the peers run on, the most first.
 
     """
 
@@ -47,11 +48,11 @@ class Bench:
             cupy_stand_in.install(setattr, (*kernel_sources(), SPIN))
         self.smoke = smoke
         self.repeats = 1 if smoke else 20
-        self.threads = (1,) if smoke else tuple(sorted({1, min(16, len(os.sched_getaffinity(0)))}))
+        self.threads = (1,) if smoke else tuple(sorted({1, min(16, len(os.sched_getaffinity(0)))}, reverse=True))
         self.device = CupyDevice()
 
     def seconds(self, run: Callable[[], object]) -> float:
-        """Median wall time of a run, the device's work included, of as many as take two seconds."""
+        """Median wall time of a run, the device's work included, of as many as take a second."""
 
         def timed() -> None:
             run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import cycle, islice
@@ -49,9 +49,9 @@ class Batch(NamedTuple):
 
 
 def median_seconds(run: Callable[[], object], most: int) -> float:
-    """Median wall time of a run, of as many as take two seconds and at most so many; the first is left out if it can be."""
+    """Median wall time of a run, of as many as take a second and at most so many; the first is left out if it can be."""
     times: list[float] = []
-    while sum(times) < 2 and len(times) <= most:
+    while sum(times) < 1 and len(times) <= most:
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
@@ -65,8 +65,8 @@ def batch_texts(batch: Batch) -> list[str]:
     return [data[place : place + batch.size].decode("utf-8", "ignore") for place in places]
 
 
-def peer_seconds(library: str, path: str, threads: int, batches: Sequence[Batch], repeats: int) -> list[float]:
-    """Median wall time of a library for each batch, of as many runs as take two seconds; in a process of its own."""
+def peer_rates(library: str, path: str, threads: int, batches: Sequence[Batch], repeats: int) -> list[float]:
+    """GB/s of a library for each batch, by the median wall time; in a process of its own."""
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     file = DATA / "tokenizers" / path
@@ -83,14 +83,22 @@ def peer_seconds(library: str, path: str, threads: int, batches: Sequence[Batch]
         if peer is None:
             raise ValueError(f"{library} does not read {path}")
         run = peer.batch
-    return [median_seconds(partial(run, batch_texts(batch)), repeats) for batch in batches]
+    rates = []
+    for batch in batches:
+        texts = batch_texts(batch)
+        size = sum(len(text.encode()) for text in texts)
+        rates.append(size / median_seconds(partial(run, texts), repeats) / 1e9)
+    return rates
 
 
-def beside(threads: Sequence[int], vocabulary: str, batches: Sequence[Batch], repeats: int) -> dict[str, list[float]]:
-    """Seconds for each batch of the peers that read a vocabulary, and of our own CPU, by their numbers of threads."""
-    seconds = {}
-    for library, path in READ[vocabulary].items():
-        for n in threads:
+def beside(
+    threads: Sequence[int], vocabulary: str, batches: Mapping[str, Batch], repeats: int
+) -> Iterator[tuple[str, dict[str, float]]]:
+    """GB/s for each batch of the peers that read a vocabulary, and of our own CPU, one after the other: the batch's name and
+    the number of the library by that of its threads.
+    """
+    for n in threads:
+        for library, path in READ[vocabulary].items():
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                seconds[f"{library}, {n}"] = pool.submit(peer_seconds, library, path, n, batches, repeats).result()
-    return seconds
+                rates = pool.submit(peer_rates, library, path, n, [*batches.values()], repeats).result()
+            yield from ((name, {f"{library}, {n}": rate}) for name, rate in zip(batches, rates, strict=True))

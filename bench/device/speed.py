@@ -13,8 +13,8 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
-from device.clock import Bench, Numbers, check_ids, on_device, rates
-from device.peers import BERT, CL100K, GPT2, LLAMA2, T5, beside
+from device.clock import Bench, Row, Rows, check_ids, on_device, rates
+from device.peers import BERT, CL100K, GPT2, LLAMA2, T5, Batch, beside
 from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -28,7 +28,7 @@ BATCHES = {"1024 x 2 KB": (1024, 2048), "64 x 4 KB": (64, 4096), "1 x 4 KB": (1,
 COUNTS, LENGTHS = (1, 16, 256, 1024, 4096), (16, 256, 2048, 16384, 65536)
 
 
-def device(bench: Bench) -> Numbers:
+def device(bench: Bench) -> Rows:
     """The device alone: copies from the host and back, and what a launch costs."""
     size = 1 << (10 if bench.smoke else 28)
     pinned, pageable = bench.device.pinned(size), np.zeros(size, np.uint8)
@@ -41,7 +41,8 @@ def device(bench: Bench) -> Numbers:
         "a launch and its end, us": bench.seconds(lambda: _pad(bench.device, on_it)) * 1e6,
         "1,000 launches, us each": bench.seconds(lambda: [_pad(bench.device, on_it) for _ in range(1000)]) * 1e3,
     }
-    return {name: {bench.device.name: value} for name, value in numbers.items()}
+    for name, value in numbers.items():
+        yield name, {bench.device.name: value}
 
 
 def _pad(device: Device, arrays: tuple[Any, Any]) -> None:
@@ -50,21 +51,23 @@ def _pad(device: Device, arrays: tuple[Any, Any]) -> None:
     device.launch("pad_rows", 1, 256, rows, offsets, *scalars, rows, rows)
 
 
-def kernels(bench: Bench) -> Numbers:
+def _batches(bench: Bench) -> dict[str, Batch]:
+    return {
+        f"{name}, {language}": bench.batch(language, n, length)
+        for name, (n, length) in BATCHES.items()
+        for language in LANGUAGES
+    }
+
+
+def kernels(bench: Bench) -> Rows:
     """Microseconds of exact mode's kernels, cl100k."""
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
-    numbers: Numbers = {}
-    for name, (n, size) in BATCHES.items():
-        for language in LANGUAGES:
-            times = bench.kernel_milliseconds(partial(ByteLevelMode, tok), bench.texts(language, n, size))
-            numbers[f"{name}, {language}"] = {
-                **{kernel: value * 1e3 for kernel, value in times.items()},
-                "all": sum(times.values()) * 1e3,
-            }
-    return numbers
+    for name, batch in _batches(bench).items():
+        times = bench.kernel_milliseconds(partial(ByteLevelMode, tok), bench.texts(*batch))
+        yield name, {**{kernel: value * 1e3 for kernel, value in times.items()}, "all": sum(times.values()) * 1e3}
 
 
-def ends(bench: Bench) -> Numbers:
+def ends(bench: Bench) -> Rows:
     """GB/s of exact mode, cl100k, by texts and bytes a text: from what comes in to ids on the device, and from text that
     already lies there.
     """
@@ -73,7 +76,6 @@ def ends(bench: Bench) -> Numbers:
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
     made = GpuEncoder(tok, device=bench.device)
     alone = ByteLevelMode(tok, bench.device)
-    numbers: Numbers = {}
     sizes = [(n, length) for length in LENGTHS for n in COUNTS]
     for language in LANGUAGES[:2]:
         for n, length in sizes[:: 12 if bench.smoke else 1]:
@@ -89,60 +91,47 @@ def ends(bench: Bench) -> Numbers:
             seconds["on the device"] = bench.seconds(
                 partial(alone.encode, text, offsets, parse_special=True, guards=None)
             )
-            numbers[f"{n} x {length}, {language}"] = {
-                **rates(texts, seconds),
-                "Arrow, us": seconds["Arrow"] * 1e6,
-            }
-    return numbers
+            yield f"{n} x {length}, {language}", {**rates(texts, seconds), "Arrow, us": seconds["Arrow"] * 1e6}
 
 
-def decode(bench: Bench) -> Numbers:
+def decode(bench: Bench) -> Rows:
     """GB/s of decoded text, ids on the device to texts on the device, beside our own CPU to `str`; the texts are compared."""
-    numbers: Numbers = {}
     for vocabulary in (CL100K, LLAMA2):
         tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
         decoder = GpuDecoder(tok, device=bench.device)
-        for name, (n, size) in BATCHES.items():
-            for language in LANGUAGES:
-                texts = bench.texts(language, n, size)
-                rows = tok.encode_batch(texts)
-                there = DeviceRagged(
-                    bench.device.to_device(rows.ids), bench.device.to_device(rows.offsets), bench.device
-                )
-                if decoder.decode_batch(there).to_host() != tok.decode_batch(rows):
-                    raise RuntimeError("the GPU's texts differ from the CPU's")
-                seconds = {
-                    "GPU": bench.seconds(partial(decoder.decode_batch, there)),
-                    "CPU": bench.seconds(partial(tok.decode_batch, rows)),
-                }
-                numbers[f"{vocabulary.partition('/')[0]}, {name}, {language}"] = {**rates(texts, seconds)}
-    return numbers
+        for name, batch in _batches(bench).items():
+            texts = bench.texts(*batch)
+            rows = tok.encode_batch(texts)
+            there = DeviceRagged(bench.device.to_device(rows.ids), bench.device.to_device(rows.offsets), bench.device)
+            if decoder.decode_batch(there).to_host() != tok.decode_batch(rows):
+                raise RuntimeError("the GPU's texts differ from the CPU's")
+            seconds = {
+                "GPU": bench.seconds(partial(decoder.decode_batch, there)),
+                "CPU": bench.seconds(partial(tok.decode_batch, rows)),
+            }
+            yield f"{vocabulary.partition('/')[0]}, {name}", {**rates(texts, seconds)}
 
 
-def peers_gpt2(bench: Bench) -> Numbers:
+def peers_gpt2(bench: Bench) -> Rows:
     """GB/s of batches, GPT-2's vocabulary, beside the libraries, whose number is that of their threads."""
     return _beside_peers(bench, GPT2)
 
 
-def peers_cl100k(bench: Bench) -> Numbers:
+def peers_cl100k(bench: Bench) -> Rows:
     """GB/s of batches, cl100k, beside the libraries, whose number is that of their threads."""
     return _beside_peers(bench, CL100K)
 
 
-def _beside_peers(bench: Bench, vocabulary: str) -> Numbers:
+def _beside_peers(bench: Bench, vocabulary: str) -> Rows:
     import pyarrow
 
     tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
     exact, blockbpe = GpuEncoder(tok, device=bench.device), GpuEncoder(tok, mode="blockbpe", device=bench.device)
     alone = ByteLevelMode(tok, bench.device), BlockBpeMode(tok, bench.device)
-    batches = {
-        f"{name}, {language}": bench.batch(language, n, length)
-        for name, (n, length) in BATCHES.items()
-        for language in LANGUAGES
-    }
-    peers = beside(bench.threads, vocabulary, list(batches.values()), bench.repeats)
-    numbers: Numbers = {}
-    for place, (name, batch) in enumerate(batches.items()):
+    batches = _batches(bench)
+    arrow_rates: dict[str, float] = {}
+    best: dict[str, tuple[float, str]] = {}
+    for name, batch in batches.items():
         texts = bench.texts(*batch)
         text, offsets = on_device(bench.device, texts)
         check_ids(tok, exact, texts)
@@ -156,46 +145,41 @@ def _beside_peers(bench: Bench, vocabulary: str) -> Numbers:
             "str": bench.seconds(partial(exact.encode_batch, texts)),
             "Arrow": bench.seconds(partial(exact.encode_batch, arrow)),
         }
-        theirs = {library: times[place] for library, times in peers.items()}
-        others = {library: taken for library, taken in theirs.items() if not library.startswith("tokenweir")}
-        best = min(others, key=others.__getitem__)
-        numbers[name] = {
-            **rates(texts, {**ours, **theirs}),
-            "Arrow / best": f"{others[best] / ours['Arrow']:.2f} ({best})",
-        }
-    return numbers
+        found = rates(texts, ours)
+        arrow_rates[name] = found["Arrow"]
+        yield name, {**found}
+    for name, rates_of in beside(bench.threads, vocabulary, batches, bench.repeats):
+        ((library, rate),) = rates_of.items()
+        if not library.startswith("tokenweir"):
+            best[name] = max(best.get(name, (0.0, "")), (rate, library))
+        fastest, who = best[name]
+        yield name, {library: rate, "Arrow / best": f"{arrow_rates[name] / fastest:.2f} ({who})"}
 
 
-def models(bench: Bench) -> Numbers:
+def models(bench: Bench) -> Rows:
     """GB/s of batches by BPE of characters (Llama 2), by WordPiece (BERT) and by Unigram (T5), end to end, beside the libraries,
     whose number is that of their threads; and how many documents went to the CPU.
     """
-    batches = {
-        f"{name}, {language}": bench.batch(language, n, length)
-        for name, (n, length) in BATCHES.items()
-        for language in LANGUAGES
-    }
-    numbers: Numbers = {}
-    for vocabulary in (LLAMA2, BERT, T5):
+    batches = _batches(bench)
+    vocabularies = (LLAMA2, BERT, T5)
+    for vocabulary in vocabularies:
         tok = Tokenizer.from_file(DATA / "tokenizers" / vocabulary)
         made = GpuEncoder(tok, device=bench.device)
-        peers = beside(bench.threads, vocabulary, list(batches.values()), bench.repeats)
-        for place, (name, batch) in enumerate(batches.items()):
+        for name, batch in batches.items():
             texts = bench.texts(*batch)
             made.stats.on_cpu.clear()
             check_ids(tok, made, texts)
-            on_cpu = made.stats.on_cpu.total()
-            seconds = {library: times[place] for library, times in peers.items()}
-            seconds["GPU"] = bench.seconds(partial(made.encode_batch, texts))
-            row = {"on the CPU": f"{on_cpu} of {len(texts)}", **rates(texts, seconds)}
-            numbers[f"{vocabulary.partition('/')[0]}, {name}"] = row
-    return numbers
+            on_cpu = f"{made.stats.on_cpu.total()} of {len(texts)}"
+            seconds = {"GPU": bench.seconds(partial(made.encode_batch, texts))}
+            yield f"{vocabulary.partition('/')[0]}, {name}", {"on the CPU": on_cpu, **rates(texts, seconds)}
+    for vocabulary in vocabularies:
+        for name, row in beside(bench.threads, vocabulary, batches, bench.repeats):
+            yield f"{vocabulary.partition('/')[0]}, {name}", {**row}
 
 
-def sweep(bench: Bench) -> Numbers:
+def sweep(bench: Bench) -> Rows:
     """GB/s of 64 MB from bytes, cl100k, by the blocks that merge (`workers`) and the MiB of a step."""
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
-    numbers: Numbers = {}
     before = lane.STEP_BYTES
     try:
         for language in LANGUAGES:
@@ -203,38 +187,35 @@ def sweep(bench: Bench) -> Numbers:
             data = [text.encode() for text in texts]
             for workers in (128, 512, 2048):
                 made = GpuEncoder(tok, device=bench.device, workers=workers)
-                row = numbers.setdefault(f"{language}, {workers} workers", {})
                 for step in (8, 32, 128):
                     lane.STEP_BYTES = step << 20
                     check_ids(tok, made, texts)
-                    row[f"{step} MiB"] = rates(texts, {"": bench.seconds(partial(made.encode_batch, data))})[""]
+                    seconds = {f"{step} MiB": bench.seconds(partial(made.encode_batch, data))}
+                    yield f"{language}, {workers} workers", {**rates(texts, seconds)}
     finally:
         lane.STEP_BYTES = before
-    return numbers
 
 
-def pieces(bench: Bench) -> Numbers:
+def pieces(bench: Bench) -> Rows:
     """Milliseconds for a text that is one piece, cl100k: the GPU, whatever its length, beside our own CPU."""
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
     made = GpuEncoder(tok, device=bench.device)
-    numbers: Numbers = {}
     for kind, letters in (("a", "a"), ("acgt", "acgt"), ("letters", "abcdefghijklmnopqrstuvwxyz")):
         for size in (256,) if bench.smoke else (256, 4096, 16384, 65535):
             texts = ["".join(Random(1).choices(letters, k=size))]
             check_ids(tok, made, texts)
-            numbers[f"{kind}, {size:,} bytes"] = {
-                "GPU": bench.seconds(partial(made.encode_batch, texts)) * 1e3,
-                "CPU": bench.seconds(partial(tok.encode_batch, texts)) * 1e3,
+            seconds = {
+                "GPU": bench.seconds(partial(made.encode_batch, texts)),
+                "CPU": bench.seconds(partial(tok.encode_batch, texts)),
             }
-    return numbers
+            yield f"{kind}, {size:,} bytes", {where: taken * 1e3 for where, taken in seconds.items()}
 
 
-def power(bench: Bench) -> Numbers:
+def power(bench: Bench) -> Rows:
     """64 MB again and again for five seconds, cl100k, from bytes: speed, power, energy, and memory that CuPy's pool took."""
     import cupy
 
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
-    numbers: Numbers = {}
     for language in LANGUAGES:
         texts = [text.encode() for text in bench.texts(language, *BATCHES["64 MB"])]
         cupy.get_default_memory_pool().free_all_blocks()
@@ -246,11 +227,10 @@ def power(bench: Bench) -> Numbers:
                 done += sum(map(len, texts))
             bench.device.synchronize()
             taken = time.perf_counter() - begin
-        row: dict[str, float | str] = {"GB/s": done / taken / 1e9}
+        row: Row = {"GB/s": done / taken / 1e9}
         if watts:
             row |= {"watts": mean(watts), "joules a GB": mean(watts) * taken / (done / 1e9)}
-        numbers[language] = row | {"pool, MB": cupy.get_default_memory_pool().total_bytes() / 1e6}
-    return numbers
+        yield language, row | {"pool, MB": cupy.get_default_memory_pool().total_bytes() / 1e6}
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 // Where documents begin, and the added tokens in them.
-#include "documents.cuh"
+#include "common/documents.cuh"
 #include "encoder/token_trie.h"
 #include "base/utf8.h"
 

@@ -5,9 +5,9 @@
 // different words and parts of words in the string, and each takes time in its length.
 //
 // The kernel `algorithm1` does what the paper prints and nothing else, for comparison: one merge a pass, by its steps 1 to 5.
-#include "block_merge.cuh"
+#include "common/block_merge.cuh"
 #include "device/device_bpe.h"
-#include "documents.cuh"
+#include "common/documents.cuh"
 
 namespace tokenweir::block {
 

@@ -1,8 +1,8 @@
 // Text for models that take whole documents as one piece, and a space for U+2581: Llama 2, Mistral, Gemma.
 //
 // The text is cut wherever no token has both characters beside the place.
-#include "characters.cuh"
-#include "documents.cuh"
+#include "common/characters.cuh"
+#include "common/documents.cuh"
 #include "models/split_pairs.h"
 
 namespace tokenweir::characters {

@@ -1,6 +1,6 @@
 // From ids that stand where their tokens begin in the text to ids one after the other, and where each document begins.
-#include "documents.cuh"
-#include "tiles.cuh"
+#include "common/documents.cuh"
+#include "common/tiles.cuh"
 
 namespace tokenweir::collect {
 

@@ -8,7 +8,7 @@
 //
 // A block's classes lie in its shared memory, some bytes more than it owns; who walks further finds them for itself.
 #include "pattern/automaton.h"
-#include "classes.cuh"
+#include "common/classes.cuh"
 
 namespace tokenweir::cut {
 

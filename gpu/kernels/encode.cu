@@ -2,10 +2,10 @@
 //
 // The id of a token stands in `ids` at the place of the token's first byte, and a bit in `tokens` says so. So no thread
 // needs to know how many ids come before.
-#include "block.cuh"
-#include "documents.cuh"
+#include "common/block.cuh"
+#include "common/documents.cuh"
 #include "models/merge_short.h"
-#include "pieces.cuh"
+#include "common/pieces.cuh"
 
 namespace tokenweir::encode {
 

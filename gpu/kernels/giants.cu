@@ -2,8 +2,8 @@
 //
 // A run of Chinese can be cut almost anywhere, a run of ASCII letters nowhere. Only places that are far from both ends of
 // their piece are cut, so that what is short stays whole: a vocabulary may take that as one token, whatever merging makes.
-#include "characters.cuh"
-#include "documents.cuh"
+#include "common/characters.cuh"
+#include "common/documents.cuh"
 #include "models/byte_pairs.h"
 
 namespace tokenweir::giants {

@@ -1,7 +1,7 @@
 // Merging of the pieces that are too long for one thread: a warp or a block each.
-#include "block_merge.cuh"
-#include "documents.cuh"
-#include "pieces.cuh"
+#include "common/block_merge.cuh"
+#include "common/documents.cuh"
+#include "common/pieces.cuh"
 
 namespace tokenweir::merging {
 

@@ -2,9 +2,9 @@
 //
 // What a character becomes takes the room of its own bytes, and what is left of them is gaps. Spaces stay spaces, where a
 // model wants U+2581. So places stay where they are, and no thread needs to know how long anything before has become.
-#include "characters.cuh"
-#include "documents.cuh"
-#include "normal.cuh"
+#include "common/characters.cuh"
+#include "common/documents.cuh"
+#include "common/normal.cuh"
 
 namespace tokenweir::normal {
 

@@ -1,6 +1,6 @@
 // A space before a text: before a document it is a byte more, before the text after an added token the last byte of that
 // token, which has two at least.
-#include "documents.cuh"
+#include "common/documents.cuh"
 
 namespace tokenweir::spaces {
 

@@ -9,9 +9,9 @@
 // belong to what is before. What is known about a place stands at the byte before it, which belongs to the same text.
 #include "base/hash.h"
 #include "base/trie_unit.h"
-#include "block.cuh"
-#include "documents.cuh"
-#include "normal.cuh"
+#include "common/block.cuh"
+#include "common/documents.cuh"
+#include "common/normal.cuh"
 
 namespace tokenweir::unigram {
 

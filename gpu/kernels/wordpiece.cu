@@ -2,8 +2,8 @@
 // where a word begins, and encodes it: the longest token first, from left to right.
 #include "base/hash.h"
 #include "base/trie_unit.h"
-#include "characters.cuh"
-#include "documents.cuh"
+#include "common/characters.cuh"
+#include "common/documents.cuh"
 
 namespace tokenweir::wordpiece {
 

@@ -21,7 +21,7 @@ THREADS = constants("encode.cu")["kThreads"]
 TILE = constants("encode.cu")["kTile"]
 """Bytes of text that a block handles: a word of a bit map for each of its threads."""
 
-_COUNTERS = constants("documents.cuh")
+_COUNTERS = constants("common/documents.cuh")
 _NULL = np.uint64(0)  # a pointer
 
 
@@ -38,7 +38,7 @@ class Batch:
         tokens: Bits of the places at which an id stands.
         ids: The ids, by place.
         scratch: Words for a mode's own kernels.
-        refusals: Why a document is left out, bits of kernels/documents.cuh.
+        refusals: Why a document is left out, bits of kernels/common/documents.cuh.
         counters: The words of `Counter` there.
 
     """

@@ -38,7 +38,7 @@ REASONS = {
         "kOddToken"
     ]: "it has an added token that takes white space along or wants no word beside it",
 }
-"""Why a document is left out, by the bits of kernels/documents.cuh; of several reasons, the first here."""
+"""Why a document is left out, by the bits of kernels/common/documents.cuh; of several reasons, the first here."""
 
 
 def unsplit(tokenizer: Tokenizer) -> Tokenizer:

@@ -40,7 +40,7 @@ REASONS = {
     _CONSTANTS["kGuardedPiece"]: "it has user text, and the model has control tokens of its own",
     _CONSTANTS["kOddCharacter"]: "it has a character that normalizing makes several of, or may move",
 }
-"""Why a document is left out, by the bits of `Refusal` in kernels/documents.cuh; of several reasons, the first here."""
+"""Why a document is left out, by the bits of `Refusal` in kernels/common/documents.cuh; of several reasons, the first here."""
 
 
 class ExactMode(ABC):

@@ -77,7 +77,7 @@ from tokenweir.stream.server.session import Transport as Transport
 from tokenweir.templates import ChatTemplate as ChatTemplate
 from tokenweir.templates import Prompt as Prompt
 from tokenweir.templates import Segment as Segment
-from tokenweir.templates.reasoning_styles import ReasoningStyle as ReasoningStyle
-from tokenweir.templates.tool_grammars import ToolStyle as ToolStyle
+from tokenweir.templates.styles.grammars import ToolStyle as ToolStyle
+from tokenweir.templates.styles.reasoning import ReasoningStyle as ReasoningStyle
 
 __version__: str

@@ -17,9 +17,9 @@ from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_sch
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.stops import stop_list
 from tokenweir.stream.events import Channel, FinishReason
-from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
-from tokenweir.templates.tool_grammars import ToolStyle
-from tokenweir.templates.tool_styles import tool_style_of
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
+from tokenweir.templates.styles.tools import tool_style_of
 
 StopScope = Literal["answer", "reasoning", "all"]
 

@@ -35,9 +35,9 @@ from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.events import Delta
 from tokenweir.stream.pipeline.transforms import DecodeChat, Detokenize, Driven, Part, Split, StopAt, UntilEos
-from tokenweir.templates.reasoning_styles import MESSAGES, ReasoningStyle, style_of
-from tokenweir.templates.tool_grammars import ToolStyle
-from tokenweir.templates.tool_styles import tool_style_of
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.reasoning import MESSAGES, ReasoningStyle, style_of
+from tokenweir.templates.styles.tools import tool_style_of
 
 IdSource = AsyncIterable[Ids | EngineStep]
 ChunkSource = AsyncIterable[Chunk]

@@ -186,7 +186,7 @@ def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
     [
         ("/load {}/nothing.json", "not loaded: [Errno 2] No such file"),
         ("/load {}/text", "not loaded: Expecting value"),
-        ("/load {}/number.json", "not loaded: messages is a int, not a list"),
+        ("/load {}/number.json", "not loaded: messages must be a list, not int"),
         ("/load {}/deep.json", "not loaded: maximum recursion depth exceeded"),
         ("/load {}/no-content.json", "not loaded: messages[0] has no content"),
         ("/load {}/surrogate.json", "not loaded: messages[0].content has the lone surrogate U+D800"),

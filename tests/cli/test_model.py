@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 from engine_doubles import running
 
+from tokenweir import encode
 from tokenweir.cli import main
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -97,14 +101,32 @@ def test_what_is_no_engine(engine, code, message):
     assert message in " ".join(result.stderr.split())
 
 
-def test_a_folder_with_a_tokenizer_brings_it(tiny_model, tmp_path, data):
-    """The model knows the embedded vocabulary only, so the ids of a larger one are refused."""
-    import shutil
+@pytest.fixture
+def model_alone(tiny_model, tmp_path):
+    """A model's folder without a tokenizer; the model knows the embedded vocabulary only."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in ("model.bin", "config.json", "vocabulary.json"):
+        shutil.copy(tiny_model / name, folder / name)
+    return folder
 
-    folder = shutil.copytree(tiny_model, tmp_path / "model")
-    qwen = data("tokenizers/qwen3/tokenizer.json").parent
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(qwen / name, folder / name)
-    result = chat(f"--engine=ctranslate2:{folder}", "--max-tokens=1")
+
+@pytest.mark.parametrize("file", ["qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])
+def test_a_folder_with_a_tokenizer_brings_it(model_alone, data, file):
+    """A larger vocabulary has been loaded if the model has not its ids."""
+    shutil.copy(data(f"tokenizers/{file}"), model_alone)
+    template = model_alone / "chat_template.jinja"
+    template.write_text("{{ messages[0].content }} 中文", "utf-8")
+    result = chat(f"--engine=ctranslate2:{model_alone}", f"--template={template}", "--max-tokens=1")
     assert result.exit_code == 1
     assert "is outside the model's vocabulary of 8192" in result.stderr
+
+
+def test_a_folder_without_a_tokenizer_needs_one(model_alone):
+    result = chat(f"--engine=ctranslate2:{model_alone}", "--max-tokens=1")
+    assert result.exit_code == 2
+    assert "no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder: give --tokenizer" in (
+        " ".join(result.stderr.split())
+    )
+    folder = Path(encode.__file__).parent / "data"
+    assert chat(f"--engine=ctranslate2:{model_alone}", f"--tokenizer={folder}", "--max-tokens=1").exit_code == 0

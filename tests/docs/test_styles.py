@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tokenweir.templates.reasoning_styles import MESSAGES, STYLES
-from tokenweir.templates.style_names import REASONING_FAMILIES, TOOL_FAMILIES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.names import REASONING_FAMILIES, TOOL_FAMILIES
+from tokenweir.templates.styles.reasoning import MESSAGES, STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "styles.md"
 README = ROOT / "README.md"
-GRAMMARS = {"json": "JSON", "parameters": "tagged parameters", "literals": "literals", "typed literals": "literals"}
+WORDS = {"json": "JSON", "parameters": "tagged parameters", "typed literals": "literals"}
+"""What the page calls a grammar, where it is not the name."""
 
 
 def code(text):
@@ -42,7 +43,7 @@ def page():
         [
             code(style.name),
             others(TOOL_FAMILIES, style.name),
-            "channels" if style.name == "harmony" else GRAMMARS[style.grammar],
+            "channels" if style.name == "harmony" else WORDS.get(style.grammar, style.grammar),
             listed(style.opens) + (f"; or {listed(style.bare)}" if style.bare else ""),
         ]
         for style in TOOL_STYLES.values()

@@ -137,7 +137,7 @@ def test_bytes_join_across_a_control_token_that_is_skipped(tok):
     assert shown == tok.decode(ids, skip_special_tokens=False) == "\ufffd<|end|>\ufffd"
 
 
-BAD = [-1, 272, 2**40, 2**63, -(2**63) - 1, 10**40]
+BAD = [-1, 272, 2**40, 2**63, -(2**63) - 1, 10**40]  # of which arrays of integers hold the first four
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -148,7 +148,7 @@ def test_a_bad_id_leaves_the_stream_as_it_was(tok, bad):
     for call in (
         lambda: stream.step(bad),
         lambda: stream.feed([0xBD, bad]),
-        lambda: stream.feed(np.array([bad])),
+        lambda: stream.feed(np.array([bad]) if -1 <= bad <= 2**63 else [bad]),
         lambda: stream.reset([bad]),
         lambda: DecodeStream(tok, prompt_ids=[bad]),
         lambda: tok.decode([0x61, bad]),
@@ -207,26 +207,27 @@ def test_offsets_of_decoding_are_those_of_encoding(data, name):
         tok.decode_with_offsets("ab")
 
 
-NO_PROMPTS = [
-    ("text", "prompt_ids must be a sequence of int, not str"),
-    (b"\x61", "prompt_ids must be a sequence of int, not bytes"),
-    (None, "prompt_ids must be a sequence of int, not NoneType"),
-    (0x61, "prompt_ids must be a sequence of int, not one int: write [97]"),
-    ([[0x61]], "prompt_ids[0] must be int, not list"),
-    (("a",), "prompt_ids[0] must be int, not str"),
-    (np.array([[0x61]]), "prompt_ids must be one-dimensional integers, not int64 of shape (1, 1)"),
+NO_IDS = [
+    ("text", " must be a sequence of int, not str"),
+    (b"\x61", " must be a sequence of int, not bytes"),
+    (None, " must be a sequence of int, not NoneType"),
+    (0x61, " must be a sequence of int, not one int: write [97]"),
+    ([[0x61]], "[0] must be int, not list"),
+    (("a",), "[0] must be int, not str"),
+    (np.array([[0x61]]), " must be one-dimensional integers, not int64 of shape (1, 1)"),
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), NO_PROMPTS)
-def test_what_is_no_prompt_is_named(tok, given, message):
-    for call in (
-        lambda: DecodeStream(tok, prompt_ids=given),
-        lambda: DecodeStream(tok).reset(given),
-        lambda: DecodeBatch(tok).add(given),
-        lambda: ChatDecoder(tok, prompt_ids=given),
+@pytest.mark.parametrize(("given", "message"), NO_IDS)
+def test_what_holds_no_ids_is_named(tok, given, message):
+    for name, call in (
+        ("prompt_ids", lambda: DecodeStream(tok, prompt_ids=given)),
+        ("prompt_ids", lambda: DecodeStream(tok).reset(given)),
+        ("prompt_ids", lambda: DecodeBatch(tok).add(given)),
+        ("prompt_ids", lambda: ChatDecoder(tok, prompt_ids=given)),
+        ("ids", lambda: DecodeStream(tok).feed(given)),
     ):
-        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        with pytest.raises(TypeError, match=f"^{name}{re.escape(message)}$"):
             call()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def bench(*args):
+def bench(*args, **environment):
     return subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "gpu.py"), *map(str, args)], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "bench" / "gpu.py"), *map(str, args)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -33,6 +38,28 @@ def test_sections_are_measured_merged_and_written(tmp_path, data, nvrtc):
     assert page.read_text().count("NVIDIA Stand-in; ") == 3
 
 
+def test_a_section_that_is_cut_off_keeps_its_rows_and_takes_no_whole_ones_place(tmp_path, data, nvrtc):
+    """Here by the second vocabulary, which is not there."""
+    name, whole, page = "gpt2/tokenizer.json", tmp_path / "whole.json", tmp_path / "RESULTS.md"
+    shutil.copytree(data("corpora"), tmp_path / "data" / "corpora")
+    (tmp_path / "data" / "tokenizers" / "gpt2").mkdir(parents=True)
+    shutil.copy(data("tokenizers") / name, tmp_path / "data" / "tokenizers" / name)
+    out, again = tmp_path / "gpu.json", tmp_path / "again.json"
+    assert bench("--smoke", "correct", "--out", out, TOKENWEIR_DATA=str(tmp_path / "data")).returncode == 1
+    cut_off = json.loads(out.read_text())["correct"]
+    assert (cut_off["finished"], [*cut_off["numbers"]]) == (False, [name])
+    shutil.copy(ROOT / "bench" / "RESULTS.md", page)
+    bench("--write", out, "--page", page)
+    assert f"Python {platform.python_version()}; it was cut off\n" in page.read_text()
+
+    whole.write_text(json.dumps({"correct": cut_off | {"finished": True, "device": "whole"}}))
+    shutil.copy(out, again)
+    for files in ([whole, again], [again]):
+        bench("--write", *files, "--page", page)
+        assert json.loads((tmp_path / "gpu.json").read_text())["correct"]["device"] == "whole"
+    assert "\nwhole; " in page.read_text()
+
+
 def test_every_section_has_its_place_on_the_page():
     page = (ROOT / "bench" / "RESULTS.md").read_text()
     for section in bench("--list").stdout.split():
@@ -48,7 +75,35 @@ def test_what_is_no_python_3_12_is_named():
     )
 
 
+def test_a_run_names_what_failed_and_what_is_left(tmp_path):
+    """With a Python that only says how each section ends; `killed` is by the time that is over."""
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\n[ "$1" = bench/gpu.py ] || exit 0\ncase $2 in fails) exit 1 ;; killed) exit 124 ;; *) echo "is $2" ;; esac\n'
+    )
+    python.chmod(0o755)
+
+    def run(*sections, **environment):
+        return subprocess.run(
+            [str(ROOT / "scripts" / "gpu_day"), "run", *sections],
+            env=os.environ | {"PYTHON": str(python), "OUT": str(tmp_path / "out")} | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    found = run("first", "fails", "killed", "last")
+    assert (found.returncode, found.stdout.splitlines()[-4:]) == (
+        1,
+        ["is first", "is last", "failed: fails", "left: scripts/gpu_day run killed"],
+    )
+    assert (tmp_path / "out" / "gpu.log").read_text() == "is first\nis last\n"
+    assert run("first").returncode == 0
+    found = run("first", "last", LIMIT="0")
+    assert (found.returncode, found.stdout.splitlines()[-1]) == (1, "left: scripts/gpu_day run first last")
+
+
 def test_an_unknown_section_is_named():
     run = bench("--smoke", "warp")
     assert run.returncode == 2
-    assert "no section warp; there are correct, tests," in run.stderr
+    assert "no section warp; there are correct, device," in run.stderr

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from full_run import FULL
 
-SCALARS = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+
+def _characters(*ranges: range) -> str:
+    return "".join(map(chr, chain(*ranges)))
+
+
+SCALARS = _characters(range(0xD800), range(0xE000, 0x110000))
 
 SWEPT = (
     SCALARS
     if FULL
-    else "".join(c for c in SCALARS if c < "\U00033000" or "\U000e0000" <= c < "\U000e0200" or ord(c) % 16 == 0)
+    else _characters(
+        range(0xD800),
+        range(0xE000, 0x33000),
+        range(0x33000, 0xE0000, 16),
+        range(0xE0000, 0xE0200),
+        range(0xE0200, 0x110000, 16),
+    )
 )
 """All in a full run, and otherwise every 16th of the planes that have nothing but private use, or no characters yet."""

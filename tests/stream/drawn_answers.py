@@ -10,8 +10,8 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.delivery.merge import merge
-from tokenweir.templates.reasoning_styles import HARMONY, INKLING, MESSAGES, MUSE, STYLES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, MUSE, STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
 STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]

@@ -90,8 +90,8 @@ def test_messages_are_not_changed():
 @pytest.mark.parametrize(
     ("messages", "message"),
     [
-        ("Hi", 'messages is a str, not a list: write [{"role": "user", "content": "..."}]'),
-        (["Hi"], 'messages[0] is a str, not a mapping: write {"role": "user", "content": "..."}'),
+        ("Hi", 'messages must be a list, not str: write [{"role": "user", "content": "..."}]'),
+        (["Hi"], 'messages[0] must be a mapping, not str: write {"role": "user", "content": "..."}'),
         (
             [{"content": "Hi"}],
             "messages[0]: role None is not one of assistant, developer, function, system, tool, user",
@@ -100,11 +100,11 @@ def test_messages_are_not_changed():
         ([{"role": "user"}], 'messages[0] has no content: write {"role": "user", "content": "..."}'),
         ([{"role": "system", "content": None}], "messages[0] has no content: write"),
         ([{"role": "assistant"}], "messages[0] has no content: write"),
-        ([{"role": "user", "content": 5}], "messages[0].content is a int, not a string or a list of parts"),
-        ([{"role": "user", "content": [5]}], "messages[0].content[0] is a int, not a part"),
+        ([{"role": "user", "content": 5}], "messages[0].content must be a string or a list of parts, not int"),
+        ([{"role": "user", "content": [5]}], "messages[0].content[0] must be a part, not int"),
         ([{"role": "user", "content": [{"type": "image"}]}], "messages[0].content[0] is of type 'image', but this"),
         ([{"role": "user", 5: "x"}], "messages[0] has the key 5, which is not a string"),
-        ([{"role": "user", "x": {"y": [object()]}}], "messages[0].x.y[0] is a object, which templates cannot be given"),
+        ([{"role": "user", "x": {"y": [object()]}}], "messages[0].x.y[0] of type object cannot be given to templates"),
     ],
 )
 def test_messages_that_are_refused(messages, message):
@@ -120,13 +120,13 @@ def test_deep_nesting_is_refused():
 
 def test_tools_that_are_refused():
     wanted = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
-    assert refusal(tools={"type": "function"}) == f"tools is a dict, not a list: write [{wanted}]"
-    assert refusal(tools=print) == f"tools is a builtin_function_or_method, not a list: write [{wanted}]"
-    assert refusal(tools=[print]) == f"tools[0] is a builtin_function_or_method, not a mapping: write {wanted}"
-    assert refusal(tools=["f"]) == f"tools[0] is a str, not a mapping: write {wanted}"
+    assert refusal(tools={"type": "function"}) == f"tools must be a list, not dict: write [{wanted}]"
+    assert refusal(tools=print) == f"tools must be a list, not builtin_function_or_method: write [{wanted}]"
+    assert refusal(tools=[print]) == f"tools[0] must be a mapping, not builtin_function_or_method: write {wanted}"
+    assert refusal(tools=["f"]) == f"tools[0] must be a mapping, not str: write {wanted}"
     for nameless in {"type": "function"}, {"parameters": {}}, {"function": {}}, {"function": "f"}, {"name": 5}:
         assert refusal(tools=[{"name": "f"}, nameless]) == f"tools[1] names no function: write {wanted}"
-    assert refusal(documents=["x"]) == "documents[0] is a str, not a mapping"
+    assert refusal(documents=["x"]) == "documents[0] must be a mapping, not str"
 
 
 @pytest.mark.parametrize(
@@ -431,12 +431,17 @@ def test_the_tag_in_a_message_does_no_harm():
     [
         (CHATML, {"content": None}, True, "the last message has no 'content'"),
         (CHATML, {"content": "x", "thinking": "y"}, "thinking", "the template does not read 'thinking'"),
-        (CHATML, {"content": {}}, True, "messages[0].content is a dict"),
-        ("{{ messages[0].content }}", {"content": 5}, True, "messages[0].content is a int"),
+        (CHATML, {"content": {}}, True, "messages[0].content must be a string or a list of parts, not dict"),
+        (
+            "{{ messages[0].content }}",
+            {"content": 5},
+            True,
+            "messages[0].content must be a string or a list of parts, not int",
+        ),
         ("{% for p in messages[0].content %}{% endfor %}", {"content": [{"x": 1}]}, True, "has no text"),
         ("{{ messages[0].content[:3] }}", {"content": "abcdef"}, True, "does not render the whole of the last message"),
         ("content", {"content": "abcdef"}, True, "does not render the whole of the last message"),
-        (CHATML, {"content": "x"}, ["content"], "continue_final_message is a list, not a bool or a field's name"),
+        (CHATML, {"content": "x"}, ["content"], "continue_final_message must be a bool or a field's name, not list"),
     ],
 )
 def test_continuations_that_are_refused(source, last, field, message):

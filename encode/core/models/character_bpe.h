@@ -103,7 +103,7 @@ class CharacterBpe : public Model {
       for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(symbols[k], symbols[k + 1]);
     }
     for (size_t i = 0; i < n; i++)
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.approach(searches[i][k]);
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.approach_at_once(searches[i][k]);
     for (size_t i = 0; i < n; i++) {
       for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].priorities()[k] = pairs_.finish(searches[i][k]);
       words[i].begin(std::max(sizes[i], 1u));

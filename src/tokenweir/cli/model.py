@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tokenweir.cli.options import load_template, load_tokenizer
+from tokenweir.encode.errors import TokenizerFileError
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -69,7 +70,7 @@ def load_model(
         engine_key: The API key of the engine's server.
 
     Raises:
-        click.UsageError: An unknown engine, or one that does not speak the tokenizer's ids.
+        click.UsageError: An unknown engine, one that does not speak the tokenizer's ids, or a model without a tokenizer.
         EngineError: The engine cannot be made.
 
     """
@@ -156,10 +157,14 @@ FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "tra
 """The engines that load a folder."""
 
 
-def _tokenizer_in(folder: Path) -> Path | None:
-    """The folder itself, if it has a tokenizer; None means the embedded vocabulary."""
-    names = ("tokenizer.json", "tokenizer.model", "tekken.json")
-    return folder if any((folder / name).is_file() for name in names) else None
+def _tokenizer_in(folder: Path) -> Path:
+    """The tokenizer file of a model's folder; no other vocabulary can be the model's."""
+    from tokenweir.encode.formats import find_in_folder
+
+    try:
+        return find_in_folder(folder)
+    except TokenizerFileError as error:
+        raise click.UsageError(f"{error}: give --tokenizer") from error
 
 
 SERVERS = ("vllm", "sglang", "llama-server")

@@ -5,8 +5,8 @@ text belongs to which channel, and what goes out for it. `ReasoningParser` finds
 the answer, `ThinkingAndTools` is the two together, and `Harmony`, `Inkling` and `Muse` read formats that are both.
 `ToolParser` finds the opening text of a block of calls, and a class of `blocks/` reads the block.
 
-Another style, if it differs in its markup only, is a row of a table: `templates/reasoning_styles.py` for thinking,
-`templates/tool_styles.py` for calls. `blocks/__init__.py` says how to add calls that are written in another way.
+Another style, if it differs in its markup only, is a row of a table: `templates/styles/reasoning.py` for thinking,
+`templates/styles/tools.py` for calls. `blocks/__init__.py` says how to add calls that are written in another way.
 
 `tests/stream/splitting.py` has what every splitter is tested with: `run` (any cutting, nothing lost), `check_passing`
 (what passes, copies, saved states) and `told` (what a reader makes of the pieces). `tests/stream/decode/test_invariants.py`

@@ -19,7 +19,7 @@ from msgspec import Struct
 from tokenweir.encode import _core
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.events import Channel
-from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.styles.grammars import ToolStyle
 
 ANSWER, REASONING, TOOL_CALL = Channel  # a member that is looked up in its class costs ten times as much as a name
 
@@ -56,6 +56,12 @@ MAX_PASSED = 512
 
 MAX_AT_ONCE = 1 << 12
 """Characters that are fed at once to what cuts its text again and again, so that its work does not grow with its square."""
+
+
+MAX_HEADER = 1024
+"""Characters that a name may have, or other text that is looked at again with each part until its end has come."""
+
+CUT_SHORT = "the answer ends inside a tool call"
 
 
 class Splitter(Protocol):

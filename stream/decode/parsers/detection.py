@@ -21,9 +21,9 @@ from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.reasoning_styles import HARMONY, INKLING, MESSAGES, STYLES, ReasoningStyle
-from tokenweir.templates.tool_grammars import ToolStyle
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, STYLES, ReasoningStyle
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 _ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # which some templates write with ordinary tokens
 _WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # in which Hunyuan's tags end

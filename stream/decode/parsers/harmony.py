@@ -21,6 +21,8 @@ from typing import Any, ClassVar, Literal
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    CUT_SHORT,
+    MAX_HEADER,
     REASONING,
     TOOL_CALL,
     Passage,
@@ -29,7 +31,6 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.messages import MessageParser, refused_header
 from tokenweir.stream.events import Channel
 

@@ -15,20 +15,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
-    TOOL_CALL,
-    Passage,
-    Piece,
-    markup,
-    plain,
-)
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, TOOL_CALL, Passage, Piece, markup, plain
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import INKLING
+from tokenweir.templates.styles.reasoning import INKLING
 
 START = "<|message_model|>"
 THINKING, CALL = "<|content_thinking|>", "<|content_invoke_tool_json|>"

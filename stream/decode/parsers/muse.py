@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    MAX_HEADER,
     REASONING,
     Passage,
     Piece,
@@ -23,12 +24,11 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.messages import CallingMessages, refused_header
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import MUSE
+from tokenweir.templates.styles.reasoning import MUSE
 
 START, MESSAGE = "<|start|>", "<|message|>"
 ENDS = ("<|eom|>", "<|eot|>")

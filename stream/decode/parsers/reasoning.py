@@ -25,7 +25,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import ReasoningStyle, style_of
+from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
 
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 

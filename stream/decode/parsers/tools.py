@@ -7,7 +7,8 @@ object, or of its arguments under a header, has closed and would parse; what is 
 not matter. Arguments are passed on as they were written: where a model wrote them as a string with JSON in it, that
 string is the text. A call that has none is given `{}`.
 
-At most `MAX_HELD` characters are held back: those of one call before its name is known.
+What is held back until it is known: a call in JSON up to its name, at most `MAX_HELD` characters; a value that need not
+be a string, where arguments are tagged, up to its end; and white space between the parts of markup.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBloc
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events import Channel
-from tokenweir.templates.tool_grammars import ToolStyle
-from tokenweir.templates.tool_styles import tool_style_of
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.tools import tool_style_of
 
 BLOCKS: dict[str, type[Block]] = {
     "json": JsonBlock,

@@ -36,7 +36,7 @@ from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage
 from tokenweir.stream.server.wire.requests import InputFields, ResponseCompact, ResponseCreate
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.shown_styles import style_of_answer
+from tokenweir.templates.styles.shown import style_of_answer
 from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
 
 T = TypeVar("T")

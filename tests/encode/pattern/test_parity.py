@@ -7,11 +7,13 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import regex
 import tiktoken
 from full_run import share
 from tokenizers import Regex, pre_tokenizers
+from unicode_scalars import SCALARS
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton
@@ -23,6 +25,7 @@ AUTOMATA = {name: build(family["pattern"], family["dialect"]) for name, family i
 ONIGURUMA = [name for name in FAMILIES if FAMILIES[name]["dialect"] == "oniguruma"]
 FANCY = [name for name in FAMILIES if FAMILIES[name]["dialect"] == "fancy-regex"]
 
+LETTERS = SCALARS[0x20:] + SCALARS[:0x20]
 ALPHABET = [
     *" \t\n\r\x0b\x0c\x85\u00a0\u2003\u2028\u3000",
     *"''''\u2019sStTdDmMrReEvVlL\u017f\u212aabcXYZ0123456789\u0663\u00bd\u2167\u00b2",
@@ -56,13 +59,8 @@ def random_texts(seed: int, count: int, alphabet: list[str] = ALPHABET) -> list[
 
 def representatives(automaton: Automaton) -> list[str]:
     """One character of each class, the first from U+0020 on where there is one."""
-    found: dict[int, str] = {}
-    for code_point in [*range(0x20, 0xD800), *range(0x20), *range(0xE000, 0x110000)]:
-        page = automaton.class_pages[automaton.class_index[code_point >> 8]]
-        found.setdefault(int(page[code_point & 255]), chr(code_point))
-        if len(found) == automaton.n_classes:
-            break
-    return [found[symbol] for symbol in range(automaton.n_classes)]
+    classes = automaton.classes(LETTERS)
+    return [LETTERS[int(np.argmax(classes == symbol))] for symbol in range(automaton.n_classes)]
 
 
 def access_strings(automaton: Automaton) -> list[str]:

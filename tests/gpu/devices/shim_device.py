@@ -211,7 +211,8 @@ def library_of(source: Path, *flags: str) -> Path:
     """
     lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in kernel_names(source)]]
     options = [*_FLAGS, *flags]
-    compiler = [os.environ.get("CXX", "g++"), *options, f"-I{SHIM}", f"-I{CORE}", "-x", "c++", "-"]
+    headers = [f"-I{folder}" for folder in (SHIM, CORE, source.parent)]
+    compiler = [os.environ.get("CXX", "g++"), *options, *headers, "-x", "c++", "-"]
     program = "\n".join(lines) + "\n"
     expanded = _run([*compiler, "-E", "-P"], program)
     folder = Path(tempfile.gettempdir()) / f"tokenweir-shim-{os.getuid()}"

@@ -11,7 +11,7 @@ from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import kernels
 from tokenweir.gpu.kernels import HEADERS, SOURCES, Kernels, cached_cubin, compile_source, kernel_names, kernel_sources
 
-ROOT = Path(__file__).resolve().parents[3]
+KERNELS = Path(__file__).resolve().parents[3] / "gpu" / "kernels"
 GOOD = 'extern "C" __global__ void fill(int* p) { p[threadIdx.x] = 1; }\n'
 
 
@@ -41,8 +41,9 @@ def included(path):
 
 def test_the_package_has_every_file_that_a_kernel_is_made_of():
     """In CI the package is an installed wheel."""
-    assert {path.name for path in SOURCES.iterdir()} == {path.name for path in (ROOT / "gpu" / "kernels").iterdir()}
-    wanted = {name for path in SOURCES.iterdir() for name in included(path)}
+    here, packed = (sorted(path.relative_to(root) for path in root.rglob("*.cu*")) for root in (KERNELS, SOURCES))
+    assert packed == here
+    wanted = {name for path in SOURCES.rglob("*.cu*") for name in included(path)}
     while wanted:
         name = wanted.pop()
         (path,) = (folder / name for folder in (SOURCES, HEADERS) if (folder / name).exists())

@@ -64,9 +64,9 @@ def test_kernels_agree_on_what_the_host_has_one_number_for():
 
 
 def test_every_refusal_has_its_reason():
-    bits = {value for name, value in constants("documents.cuh").items() if name in REFUSALS}
+    bits = {value for name, value in constants("common/documents.cuh").items() if name in REFUSALS}
     assert set(exact.REASONS) == bits and set(blockbpe.REASONS) <= bits
-    assert REFUSALS == set(list(constants("documents.cuh"))[: len(REFUSALS)]), "the enumeration that comes first"
+    assert REFUSALS == set(list(constants("common/documents.cuh"))[: len(REFUSALS)]), "the enumeration that comes first"
 
 
 REFUSALS = {"kInvalidUtf8", "kNotSurelyNfc", "kTooLong", "kOddToken", "kOddCharacter", "kSpaceSign", "kGuardedPiece"}

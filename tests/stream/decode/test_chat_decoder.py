@@ -385,7 +385,7 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         (
             {"tool_style": "xml"},
             ValueError,
-            "unknown tool style 'xml'; known are harmony, inkling, deepseek, kimi-k2, ",
+            "unknown tool style 'xml'; known are harmony, ",
         ),
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),

@@ -29,7 +29,7 @@ from tokenweir.stream.pipeline.stages import (
     strip_reasoning,
     until_eos,
 )
-from tokenweir.templates.reasoning_styles import MESSAGES
+from tokenweir.templates.styles.reasoning import MESSAGES
 
 ANSWER, REASONING, TOOL_CALL = Channel
 # -- the plain reading -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.stream.pipeline.stages import decode_chat
-from tokenweir.templates.reasoning_styles import STYLES
+from tokenweir.templates.styles.reasoning import STYLES
 
 ROOT = Path(__file__).resolve().parents[2]
 HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>")

@@ -27,12 +27,16 @@ LOCAL = ["sync", "transformers", "ctranslate2"]
 
 
 def connect(name, url, tok, **options):
-    """The engine for a double."""
-    if name == "llama-server":
-        return LlamaServerEngine(url, tok, **options)
-    if name.startswith("sglang"):
-        return SglangEngine(url, **options)
-    return VllmEngine(url, stream="no stream" not in name, **options)
+    """The engine for a double; the first word of its name says which."""
+    match name.split()[0]:
+        case "vllm":
+            return VllmEngine(url, stream="no stream" not in name, **options)
+        case "sglang":
+            return SglangEngine(url, **options)
+        case "llama-server":
+            return LlamaServerEngine(url, tok, **options)
+        case _:
+            raise AssertionError(f"no engine speaks to the double {name!r}")
 
 
 class Case:

@@ -682,7 +682,7 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         ({"sampling": {"n": 2}}, TypeError, "^sampling is a dict, not a Sampling$"),
         ({"stop": ["x"]}, TypeError, r"^unexpected keyword argument 'stop': write sampling=Sampling\(stop=...\)$"),
         ({"tool": []}, TypeError, r"^unexpected keyword argument 'tool': the options of chat\(\) are alignment, "),
-        ({"tools": print}, TemplateError, r"^tools is a builtin_function_or_method, not a list: write \[{"),
+        ({"tools": print}, TemplateError, r"^tools must be a list, not builtin_function_or_method: write \[{"),
         ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
         ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
     ):

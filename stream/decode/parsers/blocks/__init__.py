@@ -4,16 +4,18 @@
 language, `TypedLiteralBlock` those whose types the request's schemas tell, and `EitherBlock` JSON beside another form.
 To add calls that are written in another way:
 
-1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here. `JsonBlock` is the model. It is
-   made once for an answer, with the style and the schemas of the request's tools by function name; `begin(opener, call)`
-   begins a block, with its opening text and the number of the last call.
+1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here, on `SteppedBlock`, which holds
+   text and goes from state to state; `docs/howto/own-style.md` has a short one whole. It is made once for an answer, with the
+   style and the schemas of the request's tools by function name; `begin(opener, call)` begins a block, with its opening text
+   and the number of the last call.
 2. `feed(text, out)` adds pieces to `out` and returns the text behind the block, once it is `done`. For each call, first
    a piece with the name: `Piece(source, TOOL_CALL, "", name, call)`. Then pieces with JSON text of the arguments, in any
    parts: `Piece(source, TOOL_CALL, json_text, call=call)`; the text need not be the source. Last
    `Piece("", TOOL_CALL, "", call=call, complete=True)`. Markup is `markup(source)`. What turns out to be no call is
    `Piece(source, ANSWER, source, malformed=reason)`. The joined sources must be the text that was taken, and pieces must
-   not depend on how it was cut: hold (`held`) what may still be the beginning of markup.
-3. Say which attributes change in `SAVED`, and inherit `base.Saved`: it gives `state`, `restore` and `copy`. Types are
+   not depend on how it was cut: hold (`held`) what may still be the beginning of markup. Text that is looked at again with
+   each part has at most `MAX_HEADER` characters.
+3. Say which attributes change in `SAVED`: `state`, `restore` and `copy` of `base.Saved` go by it. Types are
    what `msgspec` reads and writes; a text that grows part by part while it is held is a `HeldText`.
 4. Optionally, let text pass (`passage`): inside of a string value, say, everything up to `<` or to what JSON must escape.
    The core then takes such ids without asking, several times as fast. None is always right. A splitter whose passage names

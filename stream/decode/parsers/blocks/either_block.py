@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import ANSWER, Block, Passage, Piece, Saved, mark_at, plain
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER, JsonBlock
+from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, Block, Passage, Piece, Saved, mark_at, plain
+from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
+from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 
 class EitherBlock(Saved):

@@ -10,6 +10,8 @@ import msgspec
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    CUT_SHORT,
+    MAX_HEADER,
     TOOL_CALL,
     Passage,
     Piece,
@@ -24,12 +26,11 @@ from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.styles.grammars import ToolStyle
 
 MAX_HELD = 1 << 15
-MAX_HEADER = 1024
+"""Characters that are held of a call before its name is known."""
 
-CUT_SHORT = "the answer ends inside a tool call"
 _BRACKET = re.compile(r"[\[{]").search
 
 

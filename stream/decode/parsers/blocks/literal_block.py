@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Literal
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    CUT_SHORT,
+    MAX_HEADER,
     TOOL_CALL,
     Passage,
     Piece,
@@ -26,11 +28,10 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.coercion import escaped_runs, quoted
-from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.literals import find_escape, json_of_escape, json_of_word, string_ends
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle
+from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64
 """Brackets within brackets; a call that has more is malformed."""

@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Literal
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    CUT_SHORT,
+    MAX_HEADER,
     TOOL_CALL,
     Passage,
     Piece,
@@ -26,7 +28,6 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
 )
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, escaped, escaped_runs, parameter_types
-from tokenweir.stream.decode.parsers.blocks.json_block import CUT_SHORT, MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE

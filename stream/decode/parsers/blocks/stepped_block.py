@@ -19,7 +19,7 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import ToolStyle
+from tokenweir.templates.styles.grammars import ToolStyle
 
 OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 """Finds what is no white space of JSON."""

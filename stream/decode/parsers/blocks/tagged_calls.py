@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
+    MAX_HEADER,
     TOOL_CALL,
     Piece,
     find_mark,
@@ -19,10 +20,9 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.templates.tool_grammars import ParameterStyle, ToolStyle
+from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 _NAMING = ("name", "tail", "first")
 _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # of what may be a name

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import TOOL_CALL, Piece, find_mark, first_match, first_of, mark_at
+from tokenweir.stream.decode.parsers.base import MAX_HEADER, TOOL_CALL, Piece, find_mark, first_match, first_of, mark_at
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, parameter_types, quoted
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE

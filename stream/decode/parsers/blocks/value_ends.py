@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokenweir.templates.tool_grammars import ParameterStyle
+from tokenweir.templates.styles.grammars import ParameterStyle
 
 
 def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import STYLES
+from tokenweir.templates.styles.reasoning import STYLES
 
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 ANYWHERE = replace(STYLES["think"], opens_at="anywhere", unmatched_closer="drop")

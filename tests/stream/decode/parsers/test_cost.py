@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from splitting import cut, run
 
-from tokenweir.stream.decode.parsers.base import MAX_AT_ONCE
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.base import MAX_AT_ONCE, MAX_HEADER
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.reasoning_styles import STYLES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 GEMMA, GLM = "<|tool_call>call:f{", "<tool_call>f\n<arg_key>a</arg_key><arg_value>"
 

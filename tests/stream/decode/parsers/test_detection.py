@@ -22,8 +22,8 @@ from tokenweir.stream.decode.parsers.last_turn import PART
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
-from tokenweir.templates.reasoning_styles import STYLES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 THINK = STYLES["think"]
 

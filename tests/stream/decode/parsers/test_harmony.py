@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER
+from tokenweir.stream.decode.parsers.base import MAX_HEADER
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
 from tokenweir.stream.events import Channel
 

@@ -16,8 +16,8 @@ from tokenweir import ChatTemplate, Tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import find_splitter
-from tokenweir.templates.reasoning_styles import style_of
-from tokenweir.templates.tool_styles import tool_style_of
+from tokenweir.templates.styles.reasoning import style_of
+from tokenweir.templates.styles.tools import tool_style_of
 
 TEMPLATES = [
     "templates/ByteDance-Seed-OSS",

@@ -11,8 +11,8 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, make_splitter
 from tokenweir.stream.decode.parsers.inkling import MARKS, Inkling
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import STYLES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 NEXT = "<|end_message|><|message_model|>"
 OBJECT = '{"name": "count", "args": {"of": 3}}'

@@ -13,8 +13,8 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, make_splitter
 from tokenweir.stream.decode.parsers.muse import MARKS, Muse
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import STYLES
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 TOOLS = [{"name": "count", "parameters": {"properties": {"of": {"type": "integer"}, "as": {"type": "string"}}}}]
 INVOKE = '<atem:invoke name="count">\n<atem:parameter name="of">3</atem:parameter>\n</atem:invoke>'

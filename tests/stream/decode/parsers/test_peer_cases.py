@@ -12,8 +12,8 @@ import pytest
 from splitting import run, told
 
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
-from tokenweir.templates.reasoning_styles import style_of
-from tokenweir.templates.tool_styles import tool_style_of
+from tokenweir.templates.styles.reasoning import style_of
+from tokenweir.templates.styles.tools import tool_style_of
 
 
 def tool(name, **properties):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tokenweir.stream.decode.parsers.base import markup
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import STYLES, ReasoningStyle
+from tokenweir.templates.styles.reasoning import STYLES, ReasoningStyle
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING
 SHORT = ReasoningStyle(

@@ -8,7 +8,7 @@ from tokenweir import ChatTemplate, Tokenizer
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt
 from tokenweir.stream.events import Channel
-from tokenweir.templates.reasoning_styles import STYLES
+from tokenweir.templates.styles.reasoning import STYLES
 
 SHOWN = {
     "templates/ByteDance-Seed-OSS": ("seed-oss", "seed-oss", ""),

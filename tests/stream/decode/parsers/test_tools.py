@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 from splitting import split_calls as split
 
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HEADER, MAX_HELD
+from tokenweir.stream.decode.parsers.base import MAX_HEADER
+from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HELD
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events import Channel
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 WEATHER = '{"city": "Tōkyō \\"}\\u00e9", "days": [1, {"x": null}]}'
 STYLES = [style for style in TOOL_STYLES.values() if style.grammar == "json" and style.name != "harmony"]

@@ -8,7 +8,7 @@ import pytest
 from splitting import check_passing, run, split_calls, told
 
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 STYLES = [style for style in TOOL_STYLES.values() if style.or_json]
 CALL = {"name": "f", "arguments": {"x": ["]", 1]}}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from splitting import check_passing, cut, run, split_calls, told
 
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.tool_grammars import LiteralStyle
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.grammars import LiteralStyle
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, LiteralStyle)]
 PYTHON = [style for style in STYLES if style.escapes]

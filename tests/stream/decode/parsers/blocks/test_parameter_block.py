@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from splitting import check_passing, cut, run, split_calls, told
 
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.templates.tool_grammars import ParameterStyle
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.grammars import ParameterStyle
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, ParameterStyle)]
 QWEN = TOOL_STYLES["qwen3-coder"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.templates.shown_styles import shown_reasoning, shown_tools, style_of_answer
+from tokenweir.templates.styles.shown import shown_reasoning, shown_tools, style_of_answer
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a style of tool calls is made of, by the grammar that its calls are written in; `tool_styles.py` is the table."""
+"""What a style of tool calls is made of, by the grammar that its calls are written in; `tools.py` is the table."""
 
 from __future__ import annotations
 

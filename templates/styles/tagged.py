@@ -1,8 +1,8 @@
-"""How models write tool calls with tagged parameters: rows of the table in `tool_styles.py`, in its order."""
+"""How models write tool calls with tagged parameters: rows of the table in `tools.py`, in its order."""
 
 from __future__ import annotations
 
-from tokenweir.templates.tool_grammars import (
+from tokenweir.templates.styles.grammars import (
     ParameterStyle,
     ValueKind,
     functions_and_parameters,

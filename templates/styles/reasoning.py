@@ -1,7 +1,7 @@
 """How models mark their thinking: a table of styles, as data.
 
 A style is a pair of tags with a policy for each case in which tags do not simply pair. The tags are those that the
-models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. `shown_styles.py` searches
+models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. `shown.py` searches
 templates for them, and `stream/decode/parsers/reasoning.py` finds them in what a model generates.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from tokenweir.templates.style_names import REASONING_FAMILIES, named_style
+from tokenweir.templates.styles.names import REASONING_FAMILIES, named_style
 
 OpensAt = Literal["line", "start", "anywhere"]
 UnmatchedCloser = Literal["keep", "drop_first", "drop"]

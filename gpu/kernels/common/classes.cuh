@@ -8,8 +8,8 @@
 // document; until then each is a character of class 0, so that every walk stays inside the text.
 #pragma once
 
-#include "characters.cuh"
-#include "documents.cuh"
+#include "common/characters.cuh"
+#include "common/documents.cuh"
 #include "device/device_nfc.h"
 
 namespace tokenweir {

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.templates.style_names import named_style
+from tokenweir.templates.styles.names import named_style
 
 STYLES, FAMILIES = {"one-way": 1, "other": 2}, {"kin": "other"}
 

@@ -1,7 +1,7 @@
 // What the blocks of a kernel have counted, a tile each, added up by the one that is done last.
 #pragma once
 
-#include "block.cuh"
+#include "common/block.cuh"
 
 namespace tokenweir {
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tokenweir.templates.reasoning_styles import MESSAGES, STYLES, ReasoningStyle
-from tokenweir.templates.tool_styles import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import MESSAGES, STYLES, ReasoningStyle
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 
 def shown_reasoning(text: str) -> str | None:

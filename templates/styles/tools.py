@@ -2,7 +2,7 @@
 
 A block of calls stands in the answer. Each call is an object with the name and the arguments (`{"name": ...,
 "arguments": {...}}`), perhaps in a list; a header with the name before the object of the arguments; a name with tagged
-parameters (`tagged_styles.py`), whose types the tools' schemas know; or a call as a programming language writes it. The
+parameters (`tagged.py`), whose types the tools' schemas know; or a call as a programming language writes it. The
 markup is that of the models' own chat templates and of the parsers of vLLM 0.33, SGLang 0.5.23 and llama.cpp; a comment
 names the source where a style's template was not at hand.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tokenweir.templates.style_names import TOOL_FAMILIES, named_style
-from tokenweir.templates.tagged_styles import TAGGED_STYLES
-from tokenweir.templates.tool_grammars import LiteralStyle, ToolStyle, json_in_tags
+from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle, json_in_tags
+from tokenweir.templates.styles.names import TOOL_FAMILIES, named_style
+from tokenweir.templates.styles.tagged import TAGGED_STYLES
 
 # Asked to, models of the LFM2 family write JSON (SGLang's lfm2_detector.py).
 _IN_TOOL_CALL = LiteralStyle(

@@ -9,7 +9,7 @@
 // buffer and written to another; lists of up to kNear lie in shared memory. A pass has three barriers.
 #pragma once
 
-#include "block.cuh"
+#include "common/block.cuh"
 #include "base/hash.h"
 
 namespace tokenweir::block {

@@ -1,0 +1,9 @@
+"""How models mark thinking and write tool calls: tables of styles, as data.
+
+A row of a table is a style:
+
+    reasoning.py    the styles of thinking
+    tools.py        those of tool calls, made of what grammars.py has; tagged.py is the part with tagged parameters
+    names.py        a style by its name, or by that of a family of models
+    shown.py        which styles a template shows
+"""
