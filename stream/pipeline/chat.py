@@ -26,7 +26,7 @@ from tokenweir.stream.pipeline.multiplex import decode_answers, multiplex
 from tokenweir.stream.pipeline.stages import close, drive, engine_error
 from tokenweir.stream.pipeline.transforms import DecodeChat, Driven, PassOn
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
 from tokenweir.templates.styles.shown import style_of_answer
 from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, honour_tool_choice

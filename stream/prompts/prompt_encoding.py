@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.pipeline.stages import Owned, Stage
-from tokenweir.templates import Prompt
+from tokenweir.templates.prompt import Prompt
 
 
 @runtime_checkable

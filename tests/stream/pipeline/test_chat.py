@@ -9,7 +9,7 @@ from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.pipeline.chat import chat
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 TEMPLATE = (
     "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}"

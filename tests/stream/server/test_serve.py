@@ -18,7 +18,7 @@ from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.prompts.batcher import PromptBatcher
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.serve import serve
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 # --- the openai client ----------------------------------------------------------------------------------------------
 

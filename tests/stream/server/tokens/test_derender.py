@@ -6,7 +6,7 @@ import pytest
 from derendering import ANSWERS, HI, TEMPLATE, client_of, generated, post
 from serving import TOK, Script, serving
 
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 
 @pytest.mark.asyncio

@@ -5,7 +5,7 @@ from derendering import client_of, post
 from serving import TOK, Script, serving
 
 from tokenweir.stream.server.limits import Limits
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi <|im_end|> there"}]
 PLAIN = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:")
