@@ -12,7 +12,7 @@ from sentencepiece_files import USER, piece, small_model
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"

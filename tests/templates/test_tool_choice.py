@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.tool_choice import call_list_schema, honour_tool_choice
 
 DEAF = ChatTemplate("{{ tools | length if tools else 0 }}")

@@ -302,25 +302,27 @@ class Engines:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
+        try:
+            self._renders.acquire_nowait()
+        except anyio.WouldBlock:
+            await self._wait_for_turn()
+        try:
+            yield
+        finally:
+            self._renders.release()
+
+    async def _wait_for_turn(self) -> None:
         if self._waiting >= self._limits.max_waiting:
             raise _overloaded(f"{self._waiting} requests wait for text to be encoded or decoded, which is the limit")
         self._waiting += 1
-        try:
-            await self._place()
-            try:
-                yield
-            finally:
-                self._renders.release()
-        finally:
-            self._waiting -= 1
-
-    async def _place(self) -> None:
         seconds = self._limits.queue_timeout
         try:
             async with asyncio.timeout(seconds):
                 await self._renders.acquire()
         except TimeoutError:
             raise _overloaded(f"for {seconds:g} s there was no place to encode or decode text") from None
+        finally:
+            self._waiting -= 1
 
     def context_size(self, model: str) -> int | None:
         """The most ids that prompt and answer may have together, if the engine tells."""

@@ -64,7 +64,7 @@ class Api:
         model = service.model(asked.model)
         field, limit = asked.limit
         service.check_max_tokens(limit, field)
-        self._check_choices(asked.n)
+        service.check_choices(asked.n)
         answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs)
         generation = self._generate(answer.id, chat_job(asked, model), request)
         last = answer.usage_chunk if asked.stream_options.include_usage else None
@@ -79,7 +79,7 @@ class Api:
         model = service.model(asked.model)
         service.check_max_tokens(asked.max_tokens, "max_tokens")
         prompts = asked.prompts()
-        self._check_choices(asked.n * len(prompts))
+        service.check_choices(asked.n, len(prompts))
         answer = CompletionAnswer(asked, model, asked.n * len(prompts))
         jobs = [completion_job(asked, model, prompt) for prompt in prompts]
         generations: list[Generation[Delta]] = []
@@ -93,11 +93,6 @@ class Api:
         return await self._answer(
             request, model, generations, _CompletionFace(answer, asked.n), stream=asked.stream, last=last
         )
-
-    def _check_choices(self, choices: int) -> None:
-        limit = self._limits.max_choices
-        if choices > limit:
-            raise RequestError(f"n asks for {choices} answers; this server gives {limit} at most", param="n")
 
     def _generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         generation = self._service.generate(

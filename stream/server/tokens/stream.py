@@ -187,11 +187,11 @@ class StreamDerenderer:
         choice = {"index": step.choice.index, **form(step), **_end_of(step)}
         if asked.token_ids:
             choice["token_ids"] = step.choice.token_ids
-        return {"chunk": chunk | {"choices": [choice]}, "stream_state": Carried(write_state(after))}
+        return {"chunk": chunk | {"choices": [choice]}, "stream_state": after}
 
     def _step(
         self, choice: Choice, before: StreamState, prompt_ids: Sequence[int], asked: Asked
-    ) -> tuple[Step, StreamState]:
+    ) -> tuple[Step, Carried]:
         field = f"{CHUNK}.choices[0]"
         options = asked.options | {"index": choice.index}
         first = not before.decoder
@@ -202,7 +202,10 @@ class StreamDerenderer:
             deltas += end(decoder, choice)
         rows = rows_of(self._tokenizer, choice, len(ids) - (decoder.ignored - ignored), field)
         chars = before.chars + len(text_of(deltas))
-        after = replace(before, decoder=decoder.state(), chars=chars)
+        try:
+            after = Carried(write_state(replace(before, decoder=decoder.state(), chars=chars)))
+        except OverflowError as error:  # a forged count has grown past what can be written
+            raise _refused(error) from error
         return Step(choice, deltas, rows, before.chars, first), after
 
     def _go_on(self, state: bytes, options: dict[str, Any]) -> ChatDecoder:

@@ -12,7 +12,7 @@ from serving import TOK, Endless, Script, client_of, eventually, serving
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.server.limits import Limits
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi"}]
 THINKING = ("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")

@@ -193,6 +193,7 @@ async def test_a_hostile_state_is_refused():
             {"state": b64encode(msgspec.msgpack.encode([b"", "i", 0, 0])).decode()},
             forged(state, chars=-1),
             forged(state, chars="many"),
+            forged(state, chars=2**64 - 1),
             forged(state, decoder=b"twd" + b"\x00" * 60),
             forged(state, decoder=b"x"),
             *(
