@@ -67,6 +67,18 @@ def test_without_tools():
         rendered(DEAF, "required", tools=None)
 
 
+def test_tools_that_templates_would_refuse_are_refused():
+    deep = {}
+    for _ in range(900):
+        deep = {"items": deep}
+    for tools, message in (
+        ([{"name": "f", "parameters": deep}], r"^tools\[0\]\.parameters\.items.* is nested more than 64 levels deep$"),
+        (5, "^tools must be a list, not int: write "),
+    ):
+        with pytest.raises(TemplateError, match=message):
+            honour_tool_choice(DEAF, tools, "required", None, forces=True)
+
+
 # -- an engine that can be held to a schema ----------------------------------------------------------------------------
 
 WEATHER = {

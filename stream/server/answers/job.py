@@ -236,10 +236,9 @@ class Engines:
         if most is not None and least > most:
             raise RequestError(f"min_tokens is {least}, and max_tokens {most}", param="min_tokens")
         size = self.tokenizer.vocab_size
-        if (bad := next((each for each in sampling.stop_token_ids if not 0 <= each < size), None)) is not None:
-            raise RequestError(
-                f"stop_token_ids: token id {bad} is outside the vocabulary (0 to {size - 1})", param="stop_token_ids"
-            )
+        for field, ids in (("stop_token_ids", sampling.stop_token_ids), ("logit_bias", sampling.logit_bias)):
+            if (bad := next((each for each in ids if not 0 <= each < size), None)) is not None:
+                raise RequestError(f"{field}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=field)
 
     def fitted(self, job: Job, prompt_tokens: int) -> Sampling:
         """As `limited`; refuses what is longer than the engine's context, as `fit_context`."""

@@ -164,6 +164,8 @@ async def test_what_is_wrong_is_named():
             (400, "invalid_value", "min_tokens", {"max_tokens": 2, "extra_body": {"min_tokens": 5}}),
             (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [1 << 30]}}),
             (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [-1]}}),
+            (400, "invalid_value", "logit_bias", {"logit_bias": {str(TOK.vocab_size): 1}}),
+            (400, "invalid_value", "logit_bias", {"logit_bias": {"1" * 5000: 1}}),
             (400, "missing_required_parameter", "messages", {"extra_body": {"messages": None}}),
         ]:
             for stream in (False, True):

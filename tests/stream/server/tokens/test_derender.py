@@ -143,7 +143,7 @@ async def test_more_answers_than_a_request_may_have_are_refused():
 
 
 @pytest.mark.asyncio
-async def test_a_long_answer_is_decoded_in_a_thread():
+async def test_a_long_answer():
     text = "on and on " * 2000
     async with serving(Script("")) as server, client_of(server) as client:
         given = await post(client, "/v1/completions/derender", {"generate_responses": [generated(text)]})
