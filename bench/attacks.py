@@ -25,7 +25,7 @@ from shared.report import DATA, machine, publish, table
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 # What control tokens look like in a template's source, which has to do where the model's own vocabulary is not here.
 FORMS = re.compile(

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -75,10 +76,14 @@ def shown(name: str, result: Mapping[str, Any]) -> str:
 
 def merge(path: Path, results: Mapping[str, Any]) -> dict[str, Any]:
     """Put results into a file, in the place of earlier ones of the same sections, but none that was cut off in the place of
-    a whole one; what the file holds then. Whoever is killed meanwhile leaves the file as it was.
+    one that has more; what the file holds then. Whoever is killed meanwhile leaves the file as it was.
     """
+
+    def worth(result: Mapping[str, Any]) -> float:
+        return math.inf if result["finished"] else sum(map(len, result["numbers"].values()))
+
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known |= {n: result for n, result in results.items() if result["finished"] or not known.get(n, result)["finished"]}
+    known |= {name: result for name, result in results.items() if worth(result) >= worth(known.get(name, result))}
     merged = {name: known[name] for name in SECTIONS if name in known}
     new = path.with_name(f"{path.name}.new")
     new.write_text(json.dumps(merged, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -127,12 +132,12 @@ def main() -> None:
         parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     if options.list:
         return print(*SECTIONS, sep="\n")
-    if options.once:
-        return checks.once()
     if options.write:
         return write(options.write, options.page)
     bench = Bench(smoke=options.smoke)
     with bench.device.use():
+        if options.once:
+            return checks.once(bench)
         for name in options.sections or SECTIONS:
             print(f"## {name}\n\n{shown(name, measured(name, bench, options.out))}\n", flush=True)
 

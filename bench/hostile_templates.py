@@ -21,7 +21,7 @@ sys.path.append(str(ROOT / "tests" / "oracles"))
 from hostile_cases import KINDS, LANGUAGE, sweep
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 
 def _memory(field: str) -> int:

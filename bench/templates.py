@@ -17,7 +17,7 @@ from typing import Any
 from shared.report import DATA, machine, publish, table
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 NOTE = """Microseconds of CPU time a render, the median of interleaved rounds: `render_jinja_template` of transformers (which copies
 the messages and aliases reasoning, as we do), ours without the guard, and ours with it. "code" has `<` and `[` in every

@@ -9,8 +9,3 @@ The way of the data:
     guard.py           tells user text from the template's own; prompt.py is the result
     styles/            how models mark thinking and write tool calls, as data: a template shows them
 """
-
-from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.prompt import Prompt, Segment
-
-__all__ = ["ChatTemplate", "Prompt", "Segment"]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.messages import read_tools
 
 ToolChoice = str | Mapping[str, Any]  # "auto", "none", "required", or one function as OpenAI's clients name it
 Tools = Sequence[Mapping[str, Any]]
@@ -60,7 +61,8 @@ def honour_tool_choice(
         forces: Whether the engine can be held to a JSON schema.
 
     Raises:
-        TemplateError: The choice is none of these, names no tool, or is one that neither engine nor template hears.
+        TemplateError: The choice is none of these, names no tool, or is one that neither engine nor template hears; or
+            the tools are not as `ChatTemplate.render` takes them.
 
     """
     reads_choice = "tool_choice" in template.variables
@@ -74,11 +76,10 @@ def honour_tool_choice(
     if tool_choice == "none":
         return HeardChoice(tools, variables | {"tool_choice": "none"})
     name = None if tool_choice == "required" else _name(tool_choice)
-    shown = [tool for tool in tools or () if name is None or _field(tool, "name") == name]
+    tools = read_tools(tools, str) or []
+    shown = [tool for tool in tools if name is None or _field(tool, "name") == name]
     if not shown:
-        what = (
-            f"names {name!r}, which is none of the {len(tools or ())} tools" if name else "requires a call of no tools"
-        )
+        what = f"names {name!r}, which is none of the {len(tools)} tools" if name else "requires a call of no tools"
         raise TemplateError(f"tool_choice {what}")
     if reads_choice:
         variables["tool_choice"] = "required"

@@ -92,6 +92,11 @@ def test_importing_tokenweir_loads_neither_cupy_nor_anything_heavy():
     assert not {"cupy", "numpy", "jinja2", "websockets", "anyio"} & set(loaded)
 
 
+def test_decoding_loads_no_templates():
+    loaded = run("import sys; from tokenweir import ChatDecoder, decode_chat; print(*sys.modules)").split()
+    assert "jinja2" not in loaded
+
+
 def test_no_module_loads_cupy():
     program = """
 import importlib, pkgutil, sys, tokenweir

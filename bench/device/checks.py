@@ -17,7 +17,7 @@ from shared.report import DATA, ROOT
 from shared.texts import TEXTS
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import GpuEncoder
+from tokenweir.gpu import GpuDecoder, GpuEncoder
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 from adversarial import strings
@@ -90,14 +90,15 @@ def tests(bench: Bench) -> Rows:
 
 
 def sanitize(bench: Bench) -> Rows:
-    """A batch of 64 KB under each tool of compute-sanitizer, without CuPy's pool."""
+    """A batch of 64 KB by every kernel under each tool of compute-sanitizer, without CuPy's pool."""
     sanitizer = shutil.which("compute-sanitizer", path=f"{os.environ['PATH']}:/usr/local/cuda/bin")
     if bench.smoke or sanitizer is None:
+        once(bench)
         yield "compute-sanitizer", {"status": "not run", "its last line": "it needs a GPU, and to be on the PATH"}
         return
-    once = [sys.executable, str(ROOT / "bench" / "gpu.py"), "--once"]
+    program = [sys.executable, str(ROOT / "bench" / "gpu.py"), "--once"]
     for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
-        yield tool, _run([sanitizer, "--tool", tool, "--error-exitcode", "1", *once])
+        yield tool, _run([sanitizer, "--tool", tool, "--error-exitcode", "1", *program])
 
 
 def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> Row:
@@ -111,12 +112,20 @@ def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({
     return {"status": str(run.returncode), "its last line": lines[-1].strip("= ").replace("|", "/")}
 
 
-def once() -> None:
-    """A batch of 64 KB in both modes, for compute-sanitizer to watch: each array has memory of its own."""
+def once(bench: Bench) -> None:
+    """A batch of 64 KB by every kernel, for compute-sanitizer to watch: each array has memory of its own."""
     import cupy
 
     cupy.cuda.set_allocator(None)
+    texts = [text for language in ("English", "Chinese", "code") for text in bench.texts(language, 16, 1024)]
+    texts.append("".join(Random(1).choices("acgt", k=4096)))  # a piece that no shared memory holds
+    for name in (GPT2, LLAMA2, BERT, T5, SENTENCEPIECE_JA):
+        tok = Tokenizer.from_file(DATA / "tokenizers" / name)
+        encoder = GpuEncoder(tok, device=bench.device)
+        check_ids(tok, encoder, texts)
+        encoder.encode_batch(texts).padded(0)
+    tok = Tokenizer.from_file(DATA / "tokenizers" / LLAMA2)
+    GpuDecoder(tok, device=bench.device).decode_batch(tok.encode_batch(texts)).to_host()
     tok = Tokenizer.from_file(DATA / "tokenizers" / GPT2)
-    texts = ["".join(TEXTS[language]())[:1024] for language in ("English", "Chinese", "code") for _ in range(16)]
-    check_ids(tok, GpuEncoder(tok), texts)
-    GpuEncoder(tok, mode="blockbpe").encode_batch(texts)
+    for literal in (False, True):
+        GpuEncoder(tok, mode="blockbpe", literal=literal, device=bench.device).encode_batch(texts).to_host()

@@ -74,9 +74,9 @@ from tokenweir.stream.server.serve import Server as Server
 from tokenweir.stream.server.serve import serve as serve
 from tokenweir.stream.server.session import Session as Session
 from tokenweir.stream.server.session import Transport as Transport
-from tokenweir.templates import ChatTemplate as ChatTemplate
-from tokenweir.templates import Prompt as Prompt
-from tokenweir.templates import Segment as Segment
+from tokenweir.templates.chat_template import ChatTemplate as ChatTemplate
+from tokenweir.templates.prompt import Prompt as Prompt
+from tokenweir.templates.prompt import Segment as Segment
 from tokenweir.templates.styles.grammars import ToolStyle as ToolStyle
 from tokenweir.templates.styles.reasoning import ReasoningStyle as ReasoningStyle
 

@@ -162,7 +162,7 @@ class ChatDecoder:
 
         Args:
             tokenizer: The tokenizer of the other.
-            state: What the other's `state` gave. It is not trusted.
+            state: What the other's `state` gave. It is not trusted; a forged one that passes may make a later call raise.
             options: Those of the other; only `on_thinking_spent` may differ.
 
         Raises:

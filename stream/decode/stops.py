@@ -69,6 +69,8 @@ class StopStrings(_core.StopStrings):
 
 def stop_list(stops: Iterable[str]) -> list[str]:
     """List stop strings; a single string is one stop."""
+    if not isinstance(stops, Iterable):
+        raise TypeError(f"stop is {type(stops).__name__} {stops!r}, not a list of strings")
     listed = [stops] if isinstance(stops, str) else list(stops)
     for place, stop in enumerate(listed):
         if not isinstance(stop, str):

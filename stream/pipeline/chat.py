@@ -26,7 +26,7 @@ from tokenweir.stream.pipeline.multiplex import decode_answers, multiplex
 from tokenweir.stream.pipeline.stages import close, drive, engine_error
 from tokenweir.stream.pipeline.transforms import DecodeChat, Driven, PassOn
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
 from tokenweir.templates.styles.shown import style_of_answer
 from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, honour_tool_choice
@@ -196,7 +196,7 @@ async def prompt_of(
         raise TemplateError(f"template_kwargs has {', '.join(sorted(taken))}: not among the template's own variables")
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
-    short = not tools and sum(map(_length, messages)) <= SHORT_PROMPT
+    short = not tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT
     render = partial(template.render, messages, tools=tools, mend_calls=True, **(template_kwargs or {}))
     prompt = render() if short else await to_thread.run_sync(render)
     if encoder is None or isinstance(encoder, Tokenizer):
@@ -211,11 +211,13 @@ _ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
 """Arguments of `ChatTemplate.render` that a prompt is given anyway."""
 
 
-def _length(message: Mapping[str, Any]) -> int:
-    """The characters of a message, as far as they are easily counted; any other counts as long."""
-    content = message.get("content", "")
-    plain = isinstance(content, str) and message.keys() <= {"role", "content"}
-    return len(content) if plain else SHORT_PROMPT + 1
+def _length(message: Any) -> int:
+    """The characters of a message, as far as they are easily counted; any other, or what is none, counts as long."""
+    if isinstance(message, Mapping) and message.keys() <= {"role", "content"}:
+        content = message.get("content", "")
+        if isinstance(content, str):
+            return len(content)
+    return SHORT_PROMPT + 1
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.calibrate import measure_crossover
 from tokenweir.stream.prompts.prompt_encoding import BatchEncoder, encode_batch
-from tokenweir.templates import Prompt
+from tokenweir.templates.prompt import Prompt
 
 logger = logging.getLogger("tokenweir.batcher")
 

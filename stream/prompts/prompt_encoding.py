@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.pipeline.stages import Owned, Stage
-from tokenweir.templates import Prompt
+from tokenweir.templates.prompt import Prompt
 
 
 @runtime_checkable
@@ -51,10 +51,14 @@ def encode_prompts(
         batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.
 
     Raises:
+        TypeError: There is one prompt in place of several.
         ValueError: `batch_size` is below 1.
         TextError: A text has no UTF-8 form. The batches before it have been given.
 
     """
+    if isinstance(prompts, str | Prompt):
+        kind = type(prompts).__name__
+        raise TypeError(f"prompts must be several prompts, not one {kind}: write encode_prompts([prompt], encoder)")
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size} is below 1")
     source = Owned(prompts if isinstance(prompts, AsyncIterable) else _each(prompts))

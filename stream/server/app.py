@@ -88,6 +88,7 @@ def asgi_app(
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
+        TypeError: `origins` or `hosts` is one text in place of several.
         ValueError: No engine, or an API key that is empty or not ASCII.
 
     """

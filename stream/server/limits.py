@@ -24,7 +24,7 @@ class Limits:
 
     Attributes:
         max_output_tokens: Most tokens an answer may have, and what a request without a limit of its own gets.
-        max_choices: Most answers to one request, its `n` or its prompts times `n`.
+        max_choices: Most answers to one request: its `n`, its prompts times `n`, or those that are to be derendered.
         max_message_bytes: Longest message or request body; a longer one closes a socket with code 1009, or gets status
             413. It is also the longest conversation, as JSON, that `previous_response_id` can continue.
         max_items: Most messages, content parts and tools of a request together.

@@ -71,7 +71,8 @@ async def serve(
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        ValueError: No engine, or an API key that is empty or not ASCII.
+        TypeError: `origins` or `hosts` is one text in place of several.
+        ValueError: No engine, an API key that is empty or not ASCII, or a port that there is not.
         OSError: The port cannot be had.
 
     """
@@ -104,8 +105,11 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
     Raises:
         OSError: The port cannot be had.
+        ValueError: There is no such port.
 
     """
+    if not 0 <= port < 1 << 16:  # of which the system would take the last 16 bits
+        raise ValueError(f"port={port} is not between 0 and 65535")
     listener = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -120,6 +124,11 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
             listener.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
+
+
+def url_of(host: str, port: int) -> str:
+    """Write the URL of a server; an IPv6 address stands in brackets there."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Server:
@@ -183,7 +192,7 @@ class Server:
         host, self.port = listener.getsockname()[:2]
         await self._uvicorn.startup(sockets=[listener])
         self._ticking = asyncio.get_running_loop().create_task(self._uvicorn.main_loop())  # the Date header
-        logger.info("listening on http://%s:%d", host, self.port)
+        logger.info("listening on %s", url_of(host, self.port))
 
     async def _join(self, place: Place) -> None:
         self._peers = Peers(place, self._app.responses, self._retire)

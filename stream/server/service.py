@@ -123,6 +123,14 @@ class Service:
         if asked is not None and asked > limit:
             raise RequestError(f"{field} is {asked}; this server gives {limit} at most", param=field)
 
+    def check_choices(self, n: int, prompts: int = 1) -> None:
+        """Refuse more answers than a request may have, which are `n` for each of its prompts."""
+        limit, field = self.limits.max_choices, "n" if n > 1 else "prompt"
+        if n * prompts > limit:
+            raise RequestError(
+                f"{field} asks for {n * prompts} answers; this server gives {limit} at most", param=field
+            )
+
     def check_open(self) -> None:
         """Refuse a request while the server is closing."""
         if self.draining:

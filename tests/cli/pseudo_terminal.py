@@ -61,15 +61,6 @@ class PseudoTerminal:
         self._seen = found + len(text)
         return between
 
-    def interrupt_prompt(self):
-        """Type Ctrl-C at a prompt, a moment after it is shown.
-
-        readline writes the prompt, then waits for keys; a signal between the two is only seen with the next key. A
-        person is never that fast.
-        """
-        time.sleep(0.5)
-        self.type("\x03")
-
     def more(self):
         """Wait until something is shown after what was expected last."""
         end = time.monotonic() + TIMEOUT

@@ -238,11 +238,9 @@ def test_another_answer_takes_the_place_of_the_last(recording, tmp_path):
     assert [message["role"] for message in json.loads(saved.read_text())] == ["user", "assistant"]
 
 
-def test_another_answer_that_fails_leaves_the_last(recording, tmp_path):
-    saved = tmp_path / "saved.json"
-    lines = f"hi\n/model ctranslate2:/nowhere\n/retry\n/save {saved}\n"
-    result = piped(recording("Yes.<|im_end|>"), stdin=lines)
-    assert result.exit_code == 1  # at a pipe an error ends the conversation
+def test_an_error_ends_the_conversation_at_a_pipe(recording):
+    result = piped(recording("Yes.<|im_end|>"), stdin="hi\n/model ctranslate2:/nowhere\nhi\n")
+    assert (result.exit_code, result.stdout) == (1, "Yes.\n")
     assert "/nowhere" in result.stderr
 
 

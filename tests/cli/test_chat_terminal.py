@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -334,6 +335,22 @@ def test_an_error_does_not_end_the_conversation(tiny_model):
             screen.type("hi\r")
             screen.expect("error: CTranslate2 seeds the whole process")
             screen.expect(PROMPT)
+
+
+def test_another_answer_that_fails_leaves_the_last(tiny_model, tmp_path):
+    saved = tmp_path / "saved.json"
+    with terminal(f"--engine=ctranslate2:{tiny_model}", "--max-tokens=3") as screen:
+        for line, note in (
+            ("hi", "; length]"),
+            ("/set seed 1", "seed is 1."),
+            ("/set temperature 1", "temperature is 1.0."),
+            ("/retry", "error: CTranslate2 seeds the whole process"),
+            (f"/save {saved}", "2 messages are in"),
+        ):
+            screen.expect(PROMPT)
+            screen.type(f"{line}\r")
+            screen.expect(note)
+    assert [message["role"] for message in json.loads(saved.read_text())] == ["user", "assistant"]
 
 
 def test_a_demo_says_what_it_is(recording):

@@ -43,6 +43,12 @@ def test_every_kind_of_file_to_every_format(tok, texts, tmp_path, name, shard_fo
     assert f"{len(texts):,} documents, {sum(map(len, rows)):,} tokens" in found.stdout
 
 
+def test_one_of_a_kind_is_told_as_one(tmp_path):
+    (tmp_path / "one.txt").write_text("a")
+    found = command(tmp_path / "one.txt", "-o", tmp_path / "out", "--workers", 1)
+    assert found.stdout == f"1 document, 1 token, 1 shard in {tmp_path / 'out'}\n"
+
+
 @pytest.mark.parametrize("name", WRITE)
 @pytest.mark.parametrize("part_bytes", [1, 37, 1000, 10**6])
 def test_the_cut_changes_nothing(tok, texts, tmp_path, name, part_bytes, monkeypatch):

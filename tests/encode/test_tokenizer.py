@@ -487,7 +487,7 @@ def test_lists_of_tokens_and_ids(tok):
         ),
         (lambda tok: tok.token_bytes(None), "'NoneType' object cannot be interpreted as an integer"),
         (lambda tok: DecodeStream(tok).step(None), "'NoneType' object cannot be interpreted as an integer"),
-        (lambda tok: DecodeStream(tok).feed(None), "'NoneType' object is not iterable"),
+        (lambda tok: DecodeStream(tok).feed(None), "ids must be a sequence of int, not NoneType"),
         (lambda tok: DecodeStream(tok, prompt_ids=None), "prompt_ids must be a sequence of int, not NoneType"),
         (lambda tok: DecodeStream("path"), "tokenizer is a str, not a Tokenizer such as Tokenizer.from_file() gives"),
         (lambda tok: DecodeBatch(None), "tokenizer is a NoneType, not a Tokenizer such as Tokenizer.from_file() gives"),

@@ -54,10 +54,32 @@ def test_a_section_that_is_cut_off_keeps_its_rows_and_takes_no_whole_ones_place(
 
     whole.write_text(json.dumps({"correct": cut_off | {"finished": True, "device": "whole"}}))
     shutil.copy(out, again)
+    shorter = tmp_path / "shorter.json"
+    shorter.write_text(json.dumps({"correct": cut_off | {"numbers": {}, "device": "shorter"}}))
+    bench("--write", out, shorter, "--page", page)
+    assert json.loads((tmp_path / "gpu.json").read_text())["correct"] == cut_off, "what has more rows stays"
     for files in ([whole, again], [again]):
         bench("--write", *files, "--page", page)
         assert json.loads((tmp_path / "gpu.json").read_text())["correct"]["device"] == "whole"
     assert "\nwhole; " in page.read_text()
+
+
+def test_compute_sanitizer_is_shown_every_kernel(data, nvrtc):
+    data("tokenizers/sp-test-unigram-ja/tokenizer.model")
+    program = """
+import sys; sys.path.insert(0, "bench")
+from device.checks import once
+from device.clock import Bench
+from tokenweir.gpu.kernels import Kernels, kernel_names, kernel_sources
+names, of_name = {name for source in kernel_sources() for name in kernel_names(source)}, Kernels.__getitem__
+Kernels.__getitem__ = lambda kernels, name: (names.discard(name), of_name(kernels, name))[1]
+bench = Bench(smoke=True)
+with bench.device.use():
+    once(bench)
+print(*names)
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "\n"), run.stderr
 
 
 def test_every_section_has_its_place_on_the_page():
@@ -101,6 +123,12 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
     assert run("first").returncode == 0
     found = run("first", "last", LIMIT="0")
     assert (found.returncode, found.stdout.splitlines()[-1]) == (1, "left: scripts/gpu_day run first last")
+
+    timeout = tmp_path / "timeout"
+    timeout.write_text('#!/bin/sh\necho "$5 has $2 seconds"\n')
+    timeout.chmod(0o755)
+    found = run("first", "last", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert found.stdout.splitlines()[-2:] == ["first has 285 seconds", "last has 285 seconds"]
 
 
 def test_an_unknown_section_is_named():

@@ -60,6 +60,15 @@ def test_other_libraries_take_the_arrays_without_a_copy(device):
         assert taken.tolist() == [7, *wanted[1:]]
 
 
+def test_torch_takes_the_ids_on_a_stream_of_its_own(device):
+    torch = pytest.importorskip("torch")
+    stream = torch.cuda.Stream() if torch.cuda.is_available() else None
+    found = ragged(device, ROWS)
+    with torch.cuda.stream(stream):
+        taken = torch.from_dlpack(found.padded(0)[0])
+    assert taken.tolist() == [[1, 2, 3, 0, 0], [0] * 5, [4, 0, 0, 0, 0], [5, 6, 7, 8, 9]]
+
+
 def taker(array):
     """The library that takes an array where it lies: numpy, or CuPy for one on a GPU."""
     if array.__dlpack_device__()[0] == 1:  # the host's memory

@@ -5,7 +5,7 @@ import json
 import httpx
 from serving import TOK
 
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi"}]
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look outside."}}

@@ -8,7 +8,7 @@ from functools import cache
 from full_run import FULL
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 THINKING = {

@@ -12,7 +12,7 @@ from sentencepiece_files import USER, piece, small_model
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -149,6 +149,12 @@ def test_lone_surrogates(messages, variables, message):
 def test_other_roles_can_be_allowed():
     template = ChatTemplate(CHATML, extra_roles=["ipython"])
     assert "<|im_start|>ipython" in template.render([{"role": "ipython", "content": "1"}]).text
+
+
+@pytest.mark.parametrize("option", ["control_tokens", "extra_roles"])
+def test_one_text_in_place_of_several_is_refused(option):
+    with pytest.raises(TypeError, match=rf"^{option} must be several texts, not one str: write {option}=\['ab'\]$"):
+        ChatTemplate(CHATML, **{option: "ab"})
 
 
 def test_other_kinds_of_mappings_sequences_and_strings():

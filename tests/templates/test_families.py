@@ -9,7 +9,7 @@ import pytest
 from references import huggingface
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 LLAMA_2 = (
     "{% set system = messages[0].content if messages[0].role == 'system' else none %}"

@@ -9,7 +9,8 @@ import hostile_cases as hostile
 import pytest
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate, limits
+from tokenweir.templates import limits
+from tokenweir.templates.chat_template import ChatTemplate
 
 LIMIT = re.compile(
     r"is over the limit of \d+|more than 1048576 steps of work|more than [\d.]+ seconds of CPU time|more than 16384 words"

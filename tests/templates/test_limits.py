@@ -7,7 +7,8 @@ import re
 import pytest
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate, limits
+from tokenweir.templates import limits
+from tokenweir.templates.chat_template import ChatTemplate
 
 LENGTH = "characters or items is over the limit of 16777216"
 ITEMS = "characters or items is over the limit of 262144"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 MESSAGES = [
     {"role": "user", "content": "<tool> a < b </tool>\n<x>y", "name": "<t>", "<k>": {"<a>": "<v>", "b": "[1]"}},

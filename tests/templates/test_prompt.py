@@ -16,8 +16,9 @@ import tokenweir.encode
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import ChatTemplate, Prompt, Segment
+from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.guard import control_texts
+from tokenweir.templates.prompt import Prompt, Segment
 
 # A tokenizer's folder and the template of its model; None: the one that lies in the folder.
 PAIRS = {

@@ -12,7 +12,7 @@ import pytest
 from jinja2.exceptions import TemplateError as JinjaError
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 CLOCK = datetime(2026, 11, 20, 9, 30)

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.tool_choice import call_list_schema, honour_tool_choice
 
 DEAF = ChatTemplate("{{ tools | length if tools else 0 }}")
@@ -65,6 +65,18 @@ def test_without_tools():
     assert rendered(DEAF, "none", False, tools=None) == "0"
     with pytest.raises(TemplateError, match="^tool_choice requires a call of no tools$"):
         rendered(DEAF, "required", tools=None)
+
+
+def test_tools_that_templates_would_refuse_are_refused():
+    deep = {}
+    for _ in range(900):
+        deep = {"items": deep}
+    for tools, message in (
+        ([{"name": "f", "parameters": deep}], r"^tools\[0\]\.parameters\.items.* is nested more than 64 levels deep$"),
+        (5, "^tools must be a list, not int: write "),
+    ):
+        with pytest.raises(TemplateError, match=message):
+            honour_tool_choice(DEAF, tools, "required", None, forces=True)
 
 
 # -- an engine that can be held to a schema ----------------------------------------------------------------------------

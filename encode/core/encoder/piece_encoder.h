@@ -30,6 +30,7 @@ class PieceEncoder {
         guarded_(guarded),
         whole_(model.takes_tokens_whole()),
         longest_phrase_(guarded ? 0 : model.longest_kept()),
+        most_(words_ ? WordBatch::kSize : kFewer),
         seen_(seen),
         scratch_(scratch),
         ids_(ids) {}
@@ -106,6 +107,9 @@ class PieceEncoder {
     WordKey key;
   };
 
+  // Where no table has the tokens, a new piece is merged each time that it comes before its batch is encoded.
+  static constexpr size_t kFewer = 128;
+
   Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), roomy_[i]}; }
 
   // The parts between split points.
@@ -156,7 +160,7 @@ class PieceEncoder {
     seen_.words.prefetch(place);
     starts_[at] = b;
     roomy_[at] = text_end - e >= 16;
-    if (batch_.size == WordBatch::kSize) flush();
+    if (batch_.size == most_) flush();
   }
 
   // Whether a piece may be kept among the phrases.
@@ -377,6 +381,7 @@ class PieceEncoder {
   const SplitPoints* const cuts_;
   const bool guarded_, whole_;
   const size_t longest_phrase_;
+  const size_t most_;  // pieces that wait together
   SeenPieces& seen_;
   ModelScratch& scratch_;
   IdBuffer& ids_;

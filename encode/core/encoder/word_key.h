@@ -89,7 +89,7 @@ inline constexpr WordKey::Forms WordKey::kForms{};
 // A few pieces that are looked up together, one after the other, so that the memory of all arrives at once. Nothing is
 // cleared: only the first `size` are there.
 struct WordBatch {
-  static constexpr size_t kSize = 128;
+  static constexpr size_t kSize = 512;
   static constexpr size_t kMaxIds = 4;
 
   size_t size = 0;

@@ -157,18 +157,9 @@ class Bpe : public Model {
 
   void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
     MergingWord words[kWordsAtOnce];
-    const Rules rules{*this, false};
-    for (size_t i = 0; i < n; i++) {
-      MergingWord& word = words[i];
-      word.begin(begin_merging(rules, parts[i].p, parts[i].n, MergingWord::kSymbols, word.ids, word.pairs));
-    }
+    for (size_t i = 0; i < n; i++) begin_word(parts[i], words[i]);
     merge_words(*pairs_, merged_.data(), words, n);
-    for (size_t i = 0; i < n; i++) {
-      int32_t ids[MergingWord::kSymbols] = {};
-      const uint32_t count = words[i].finish(ids);
-      std::copy(ids, ids + WordBatch::kMaxIds, out[i]);
-      counts[i] = count <= WordBatch::kMaxIds ? count : 0;
-    }
+    for (size_t i = 0; i < n; i++) counts[i] = words[i].finish(out[i]);
   }
 
   // For kernels, which merge by the same tables.
@@ -254,6 +245,29 @@ class Bpe : public Model {
       return guarded ? priority(byte(a), byte(b)) : bpe.ascii_pairs_[a << 7 | b];
     }
   };
+
+  void begin_word(const Word& part, MergingWord& word) const {
+    uint32_t n = part.n;
+    if (!begin_ascii(part, word.symbols(), word.priorities())) {
+      const Rules rules{*this, false};
+      n = begin_merging(rules, part.p, n, MergingWord::kSymbols, word.symbols(), word.priorities());
+    }
+    word.begin(n);
+  }
+
+  // What begin_merging does, for a word of ASCII; false: it is none.
+  bool begin_ascii(const Word& word, uint32_t* ids, uint32_t* priorities) const {
+    const uint8_t *p = word.p, *const last = p + word.n - 1;
+    if ((*p | *last) >= 0x80) return false;
+    uint8_t all = 0;
+    for (; p < last; p++) {
+      all |= *p;
+      *ids++ = byte_ids_[*p];
+      *priorities++ = ascii_pairs_[(p[0] & 0x7Fu) << 7 | (p[1] & 0x7Fu)];
+    }
+    *ids = byte_ids_[*p];
+    return all < 0x80;
+  }
 
   void merge_short(const uint8_t* p, size_t bytes, bool guarded, IdBuffer& out) const {
     uint32_t ids[kShort], priorities[kShort];

@@ -98,19 +98,20 @@ class CharacterBpe : public Model {
     PairTable::Search searches[kWordsAtOnce][MergingWord::kSymbols];
     uint32_t sizes[kWordsAtOnce];
     for (size_t i = 0; i < n; i++) {
-      sizes[i] = begin_word(parts[i], words[i].ids);
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(words[i].ids[k], words[i].ids[k + 1]);
+      const uint32_t* const symbols = words[i].symbols();
+      sizes[i] = begin_word(parts[i], words[i].symbols());
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(symbols[k], symbols[k + 1]);
     }
+    for (size_t i = 0; i < n; i++)
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.approach_at_once(searches[i][k]);
     for (size_t i = 0; i < n; i++) {
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].pairs[k] = pairs_.finish(searches[i][k]);
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].priorities()[k] = pairs_.finish(searches[i][k]);
       words[i].begin(std::max(sizes[i], 1u));
     }
     merge_words(pairs_, merged_.data(), words, n);
     for (size_t i = 0; i < n; i++) {
-      int32_t ids[MergingWord::kSymbols] = {};
-      const uint32_t count = words[i].finish(ids);
-      std::copy(ids, ids + WordBatch::kMaxIds, out[i]);
-      counts[i] = sizes[i] > 0 && count <= WordBatch::kMaxIds ? count : 0;
+      const uint32_t count = words[i].finish(out[i]);
+      counts[i] = sizes[i] > 0 ? count : 0;
     }
   }
 

@@ -191,29 +191,37 @@ class PairTable {
   }
 
   // The pair's priority, or kNone.
-  uint32_t find(uint32_t left, uint32_t right) const { return finish({pair_key(left, right)}); }
+  uint32_t find(uint32_t left, uint32_t right) const {
+    const uint64_t key = pair_key(left, right);
+    return filter_.may_have(mix(key)) ? finish({key}) : kNone;
+  }
 
-  // `find` in two steps, for several pairs: the first asks for the memory that the second reads, also where the filter may
-  // make it needless, since to wait for the filter first takes longer.
+  // `find` in three steps, for several pairs: each asks for the memory that the next one reads.
   struct Search {
     uint64_t key;
   };
 
-  Search search(uint32_t left, uint32_t right) const {
-    const uint64_t key = pair_key(left, right), h = mix(key);
-    filter_.approach(h);
-    prefetch(&slots_[h >> shift_]);
+  // Unless `is_pair` there is nothing to find, nor is memory asked for that is not near.
+  Search search(uint32_t left, uint32_t right, bool is_pair = true) const {
+    const uint64_t key = pair_key(left, right) | (uint64_t{is_pair} - 1);
+    filter_.approach(mix(key));
     return {key};
   }
 
+  void approach(Search search) const { prefetch(&slots_[slot_of(mix(search.key))]); }
+
+  // The same without a wait for the filter: the memory that is asked for may be needless.
+  void approach_at_once(Search search) const { prefetch(&slots_[mix(search.key) >> shift_]); }
+
+  // Two slots are looked at without a branch on what they have, since none could be foretold.
   uint32_t finish(Search search) const {
-    const uint64_t h = mix(search.key);
-    if (!filter_.may_have(h)) return kNone;
-    for (size_t i = h >> shift_;; i++) {
-      const uint64_t slot = slots_[i & (slots_.size() - 1)];
-      if (slot >> 24 == search.key) return slot & 0xFFFFFF;
-      if (slot == kEmpty) return kNone;
-    }
+    const uint64_t h = mix(search.key), i = slot_of(h);
+    const uint64_t first = slots_[i], second = slots_[(i + 1) & (slots_.size() - 1)];
+    const uint32_t in_first = 0u - (first >> 24 == search.key), in_second = 0u - (second >> 24 == search.key);
+    const uint32_t found = (first & in_first) | (second & in_second), nowhere = ~(in_first | in_second);
+    const unsigned both_full = unsigned{first != kEmpty} & unsigned{second != kEmpty};
+    if (__builtin_expect(nowhere & both_full & filter_.may_have(h), 0)) return find_behind(search.key, i + 1);
+    return (found & 0xFFFFFF) | nowhere;
   }
 
   const SharedArray<uint64_t>& slots() const { return slots_; }
@@ -234,6 +242,18 @@ class PairTable {
 
  private:
   static constexpr uint64_t kEmpty = ~uint64_t{0};
+
+  // Where a pair with that hash is to be looked for first; 0 if the filter turns it away.
+  size_t slot_of(uint64_t h) const { return (h >> shift_) & (0 - uint64_t{filter_.may_have(h)}); }
+
+  // Looks for a pair behind the slot `i`.
+  uint32_t find_behind(uint64_t key, size_t i) const {
+    for (;;) {
+      const uint64_t slot = slots_[++i & (slots_.size() - 1)];
+      if (slot >> 24 == key) return slot & 0xFFFFFF;
+      if (slot == kEmpty) return kNone;
+    }
+  }
 
   int shift_ = 0;
   SharedArray<uint64_t> slots_;

@@ -114,11 +114,12 @@ def encode_files(
         click.echo("stopped; the same command goes on", err=True)
         raise
     bar.end()
+    made = {"document": found.documents, "token": found.tokens, "shard": found.shards}
     if as_json:
-        summary = {"documents": found.documents, "tokens": found.tokens, "shards": found.shards}
-        sys.stdout.write(json.dumps(summary) + "\n")
+        sys.stdout.write(json.dumps({f"{name}s": number for name, number in made.items()}) + "\n")
     else:
-        click.echo(f"{found.documents:,} documents, {found.tokens:,} tokens, {found.shards:,} shards in {output}")
+        told = ", ".join(f"{number:,} {name}{'s' * (number != 1)}" for name, number in made.items())
+        click.echo(f"{told} in {output}")
 
 
 class _Bar:

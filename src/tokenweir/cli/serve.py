@@ -129,6 +129,7 @@ def serve(
     from tokenweir.stream.prompts.batcher import PromptBatcher
     from tokenweir.stream.server.answers.generation import abandoned
     from tokenweir.stream.server.serve import serve as start
+    from tokenweir.stream.server.serve import url_of
 
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
@@ -175,7 +176,7 @@ def serve(
                 timer.daemon = True
                 timer.start()
 
-            about = f"{visible(' and '.join(engines))} served at http://{host}:{server.port}\n"
+            about = f"{visible(' and '.join(engines))} served at {url_of(host, server.port)}\n"
             if engine is None:
                 about += f"{served.about}\n"
             if not api_key and host not in LOOPBACK:

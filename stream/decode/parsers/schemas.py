@@ -20,11 +20,13 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
     """List the functions of a request's tools by name; what is such a list already is given back.
 
     Raises:
-        TypeError: A tool is no mapping with a name; the message says which.
+        TypeError: It is no list, or a tool is no mapping with a name; the message says which.
 
     """
     if isinstance(tools, Mapping):
         return tools
+    if not isinstance(tools, Sequence | None):
+        raise TypeError(f"tool_schemas must be a list, not {type(tools).__name__}")
     found: dict[str, Mapping[str, Any]] = {}
     for place, tool in enumerate(tools or ()):
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None

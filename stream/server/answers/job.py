@@ -236,10 +236,9 @@ class Engines:
         if most is not None and least > most:
             raise RequestError(f"min_tokens is {least}, and max_tokens {most}", param="min_tokens")
         size = self.tokenizer.vocab_size
-        if (bad := next((each for each in sampling.stop_token_ids if not 0 <= each < size), None)) is not None:
-            raise RequestError(
-                f"stop_token_ids: token id {bad} is outside the vocabulary (0 to {size - 1})", param="stop_token_ids"
-            )
+        for field, ids in (("stop_token_ids", sampling.stop_token_ids), ("logit_bias", sampling.logit_bias)):
+            if (bad := next((each for each in ids if not 0 <= each < size), None)) is not None:
+                raise RequestError(f"{field}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=field)
 
     def fitted(self, job: Job, prompt_tokens: int) -> Sampling:
         """As `limited`; refuses what is longer than the engine's context, as `fit_context`."""
@@ -302,25 +301,27 @@ class Engines:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
+        try:
+            self._renders.acquire_nowait()
+        except anyio.WouldBlock:
+            await self._wait_for_turn()
+        try:
+            yield
+        finally:
+            self._renders.release()
+
+    async def _wait_for_turn(self) -> None:
         if self._waiting >= self._limits.max_waiting:
             raise _overloaded(f"{self._waiting} requests wait for text to be encoded or decoded, which is the limit")
         self._waiting += 1
-        try:
-            await self._place()
-            try:
-                yield
-            finally:
-                self._renders.release()
-        finally:
-            self._waiting -= 1
-
-    async def _place(self) -> None:
         seconds = self._limits.queue_timeout
         try:
             async with asyncio.timeout(seconds):
                 await self._renders.acquire()
         except TimeoutError:
             raise _overloaded(f"for {seconds:g} s there was no place to encode or decode text") from None
+        finally:
+            self._waiting -= 1
 
     def context_size(self, model: str) -> int | None:
         """The most ids that prompt and answer may have together, if the engine tells."""

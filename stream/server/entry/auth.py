@@ -30,6 +30,7 @@ class Gate:
         own_name: The host name that the server was told to listen on.
 
     Raises:
+        TypeError: `origins` or `hosts` is one text in place of several.
         ValueError: A key is empty or not ASCII.
 
     """
@@ -45,6 +46,9 @@ class Gate:
         given = list(keys)
         if not all(key and key.isascii() for key in given):
             raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
+        for option, names in (("origins", origins), ("hosts", hosts)):
+            if isinstance(names, str):  # whose characters would count
+                raise TypeError(f"{option} must be several texts, not one str: write {option}=[{names!r}]")
         self._keys = [key.encode() for key in given]
         self._origins = frozenset(origins)
         self._names = frozenset(name.lower() for name in (*hosts, "localhost", own_name))

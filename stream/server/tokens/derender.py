@@ -113,6 +113,7 @@ class Derenderer:
         given = convert(body, DerenderChat)
         asked = self.chat_asked(given.chat_request, given.model)
         response = given.generate_response
+        self._check_choices([response], "generate_response")
         prompt_ids = given.prompt_token_ids or response.prompt_token_ids
         if prompt_ids is None:
             prompt_ids = await self.chat_prompt(given.chat_request)
@@ -126,6 +127,7 @@ class Derenderer:
             values = getattr(given, field)
             if values is not None and len(values) != len(responses):
                 raise RequestError(f"{field} has {len(values)} items for {len(responses)} answers", param=field)
+        self._check_choices(responses, "generate_responses")
         asked = self.completion_asked(given.completion_request, given.model)
         return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
@@ -186,6 +188,12 @@ class Derenderer:
             ids += len(response.prompt_token_ids or ())
             ids += sum(len(choice.token_ids or ()) for choice in response.choices)
         return await self._engines.work(work, ids)
+
+    def _check_choices(self, responses: Iterable[Generated], field: str) -> None:
+        """Refuse more answers than a request may have: each costs a decoder, however few ids it has."""
+        choices, limit = sum(len(response.choices) for response in responses), self._service.limits.max_choices
+        if choices > limit:
+            raise RequestError(f"{field} has {choices} choices; this server takes {limit} at most", param=field)
 
     def _chat(self, given: DerenderChat, asked: Asked, prompt_ids: Sequence[int]) -> dict[str, Any]:
         response, field = given.generate_response, "generate_response"

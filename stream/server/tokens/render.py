@@ -46,6 +46,7 @@ class Renderer:
             raise RequestError("top_logprobs wants logprobs to be true", param="top_logprobs")
         field, limit = asked.limit
         self._service.check_max_tokens(limit, field)
+        self._service.check_choices(asked.n)
         job = chat_job(asked, self._service.model(asked.model))
         job = replace(job, template_kwargs=job.template_kwargs | fields.template_kwargs())
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
@@ -57,9 +58,7 @@ class Renderer:
         asked = parse_completion(rest, max_items=self._max_items)
         self._service.check_max_tokens(asked.max_tokens, "max_tokens")
         model, prompts = self._service.model(asked.model), asked.prompts()
-        if len(prompts) > self._service.limits.max_choices:
-            most = self._service.limits.max_choices
-            raise RequestError(f"prompt has {len(prompts)} prompts; this server takes {most} at most", param="prompt")
+        self._service.check_choices(asked.n, len(prompts))
         return [
             await self._request("cmpl", completion_job(asked, model, prompt), fields, asked, fields.logprobs)
             for prompt in prompts

@@ -2,7 +2,8 @@
 
 What it carries is the decoder's saved state, some hundred bytes however long prompt and answer are. So a chunk costs the
 same after 100 ids and after 100,000, and any worker on any host can take it. The state is not signed: the decoder checks
-all of it (`ChatDecoder.from_state`), and who forges one changes their own answer.
+each part of it (`ChatDecoder.from_state`), parts that contradict each other are refused when that shows, and who forges a
+sound one changes their own answer.
 """
 
 from __future__ import annotations
@@ -187,22 +188,29 @@ class StreamDerenderer:
         choice = {"index": step.choice.index, **form(step), **_end_of(step)}
         if asked.token_ids:
             choice["token_ids"] = step.choice.token_ids
-        return {"chunk": chunk | {"choices": [choice]}, "stream_state": Carried(write_state(after))}
+        return {"chunk": chunk | {"choices": [choice]}, "stream_state": after}
 
     def _step(
         self, choice: Choice, before: StreamState, prompt_ids: Sequence[int], asked: Asked
-    ) -> tuple[Step, StreamState]:
+    ) -> tuple[Step, Carried]:
         field = f"{CHUNK}.choices[0]"
         options = asked.options | {"index": choice.index}
         first = not before.decoder
         decoder = begin(self._tokenizer, prompt_ids, options) if first else self._go_on(before.decoder, options)
         ids, ignored = choice.token_ids or [], decoder.ignored
-        deltas = feed(decoder, ids, f"{field}.token_ids")
-        if choice.finish_reason is not None and not decoder.finished:
-            deltas += end(decoder, choice)
+        try:
+            deltas = feed(decoder, ids, f"{field}.token_ids")
+            if choice.finish_reason is not None and not decoder.finished:
+                deltas += end(decoder, choice)
+            chars = before.chars + len(text_of(deltas))
+            after = Carried(write_state(replace(before, decoder=decoder.state(), chars=chars)))
+        except TokenweirError:
+            raise
+        except Exception as error:
+            if first:
+                raise
+            raise _refused(error) from error  # a forged state can contradict itself, or count too far
         rows = rows_of(self._tokenizer, choice, len(ids) - (decoder.ignored - ignored), field)
-        chars = before.chars + len(text_of(deltas))
-        after = replace(before, decoder=decoder.state(), chars=chars)
         return Step(choice, deltas, rows, before.chars, first), after
 
     def _go_on(self, state: bytes, options: dict[str, Any]) -> ChatDecoder:

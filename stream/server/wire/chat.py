@@ -7,6 +7,7 @@ have for sampling are known under the same names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.messages import ChatMessage
 from tokenweir.stream.server.wire.requests import Stop, effort_kwargs
 
+_ID = re.compile("[0-9]{1,10}")
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 MOST_BIASES = 1024
 """Entries of `logit_bias`: as many as vLLM's sampler has room for. One for each token of a vocabulary would keep the event
@@ -66,7 +68,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         """
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        bad = next((key for key in self.logit_bias if not (key.isascii() and key.isdigit())), None)
+        bad = next((key for key in self.logit_bias if not _ID.fullmatch(key)), None)
         if bad is not None:
             raise RequestError(f"logit_bias: {bad[:40]!r} is no token id", param="logit_bias")
         return Sampling(

@@ -30,7 +30,7 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 SEPARATOR = "\n__ggml_vocab_test__\n"
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]

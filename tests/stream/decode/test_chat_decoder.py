@@ -389,6 +389,8 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ),
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
+        ({"stop": 5}, TypeError, "stop is int 5, not a list of strings"),
+        ({"tool_schemas": 5}, TypeError, "tool_schemas must be a list, not int"),
         ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),
         ({"min_tokens": -1}, ValueError, "min_tokens=-1 is below 0"),
         ({"min_tokens": None}, TypeError, "min_tokens=None is no integer"),

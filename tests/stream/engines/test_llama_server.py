@@ -19,7 +19,7 @@ from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.events import FinishReason, TextDelta, ToolCallDelta
 from tokenweir.stream.pipeline.chat import chat
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 MAX_TOKENS = 8
 

@@ -9,7 +9,7 @@ from tokenweir.stream.delivery.merge import merge
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.pipeline.chat import chat
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 TEMPLATE = (
     "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}"
@@ -683,10 +683,13 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         ({"stop": ["x"]}, TypeError, r"^unexpected keyword argument 'stop': write sampling=Sampling\(stop=...\)$"),
         ({"tool": []}, TypeError, r"^unexpected keyword argument 'tool': the options of chat\(\) are alignment, "),
         ({"tools": print}, TemplateError, r"^tools must be a list, not builtin_function_or_method: write \[{"),
+        ({"messages": "Hi"}, TemplateError, r"^messages must be a list, not str: write \[{"),
+        ({"messages": None}, TemplateError, r"^messages must be a list, not NoneType: write \[{"),
+        ({"messages": [["user", "Hi"]]}, TemplateError, r"^messages\[0\] must be a mapping, not list: write {"),
         ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
         ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
     ):
-        options = {"engine": Blocking(), "tokenizer": tok} | wrong
+        options = {"messages": [{"role": "user", "content": "Hi"}], "engine": Blocking(), "tokenizer": tok} | wrong
         with pytest.raises(error, match=message):
-            async with chat([{"role": "user", "content": "Hi"}], **options):
+            async with chat(**options):
                 pass

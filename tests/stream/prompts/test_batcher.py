@@ -26,7 +26,8 @@ from tokenweir.stream.pipeline.chat import chat
 from tokenweir.stream.prompts import batcher as batcher_module
 from tokenweir.stream.prompts.batcher import PromptBatcher
 from tokenweir.stream.prompts.prompt_encoding import encode_prompts
-from tokenweir.templates import ChatTemplate, Prompt
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.prompt import Prompt
 
 TEXTS = ["Hello world", "", "boxes", "日本 👩", "Question: a<eos>b"]
 TEMPLATE = "{% for m in messages %}{{ m.content }}<eos>{% endfor %}"

@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 from tokenweir.encode.errors import TextError
 from tokenweir.stream.prompts.batcher import PromptBatcher
 from tokenweir.stream.prompts.prompt_encoding import encode_prompts
-from tokenweir.templates import Prompt
+from tokenweir.templates.prompt import Prompt
 
 TEXTS = ["Hello world", "", "boxes", "日本 👩", "Question: a<eos>b"]
 
@@ -150,6 +150,12 @@ async def test_an_encoder_that_gives_too_few_is_found_out():
 
     with pytest.raises(RuntimeError, match=r"^Short\.encode_batch\(\) gave 1 for 5 prompts$"):
         await collect(TEXTS, Short())
+
+
+async def test_one_prompt_in_place_of_several_is_refused(tok):
+    for one, kind in (("Hi", "str"), (Prompt("Hi"), "Prompt")):
+        with pytest.raises(TypeError, match=rf"not one {kind}: write encode_prompts\(\[prompt\], encoder\)$"):
+            await collect(one, tok)
 
 
 async def test_batch_size_must_be_positive(tok):

@@ -185,28 +185,47 @@ async def test_prompts_wait_for_each_other_and_too_many_are_refused():
         assert refused.headers["retry-after"] and refused.json()["error"]["code"] == "server_overloaded"
 
 
+class Slow:
+    """Encodes a prompt when it is told to go on."""
+
+    def __init__(self):
+        self.asked, self.go_on = [], asyncio.Event()
+
+    async def encode(self, prompt):
+        self.asked.append(prompt)
+        await self.go_on.wait()
+        return prompt.encode(TOK)
+
+
+@pytest.mark.asyncio
+async def test_prompts_at_work_do_not_count_as_waiting():
+    slow, limits = Slow(), Limits(max_renders=2, max_waiting=1, drain_timeout=0.2)
+    async with (
+        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
+    ):
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        asking = [asyncio.ensure_future(http.post("/v1/chat/completions", json=body)) for _ in range(4)]
+        await eventually(lambda: len(slow.asked) == 2)
+        await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)  # of the others one waits, and one is refused
+        slow.go_on.set()
+        assert sorted(reply.status_code for reply in await asyncio.gather(*asking)) == [200, 200, 200, 503]
+
+
 @pytest.mark.asyncio
 async def test_a_prompt_does_not_wait_without_end():
-    asked, go_on = [], asyncio.Event()
-
-    class Slow:
-        async def encode(self, prompt):
-            asked.append(prompt)
-            await go_on.wait()
-            return prompt.encode(TOK)
-
-    limits = Limits(max_renders=1, queue_timeout=0.2, drain_timeout=0.2)
+    slow, limits = Slow(), Limits(max_renders=1, queue_timeout=0.2, drain_timeout=0.2)
     async with (
-        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=Slow()) as server,
+        serving(Script("fine", "<|im_end|>"), limits=limits, encoder=slow) as server,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
     ):
         body = {"messages": [{"role": "user", "content": "hi"}]}
         first = asyncio.ensure_future(http.post("/v1/chat/completions", json=body))
-        await eventually(lambda: asked)
+        await eventually(lambda: slow.asked)
         refused = await http.post("/v1/chat/completions", json=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "server_overloaded")
         assert refused.headers["retry-after"]
-        go_on.set()
+        slow.go_on.set()
         assert (await first).status_code == 200
         assert (await http.post("/v1/chat/completions", json=body)).status_code == 200
 

@@ -14,7 +14,7 @@ from serving import TOK, Script, say, serving, socket_to, until
 
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.server.limits import Limits
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 EVENTS = {
     next(iter(model.model_fields["type"].annotation)).value: model

@@ -17,8 +17,8 @@ from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.prompts.batcher import PromptBatcher
 from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.serve import serve
-from tokenweir.templates import ChatTemplate
+from tokenweir.stream.server.serve import serve, url_of
+from tokenweir.templates.chat_template import ChatTemplate
 
 # --- the openai client ----------------------------------------------------------------------------------------------
 
@@ -538,6 +538,7 @@ async def test_plain_requests():
     [
         ({"engine": {}}, ValueError, "there is no model to serve"),
         ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer"),
+        ({"port": 70000}, ValueError, "^port=70000 is not between 0 and 65535$"),
         ({"api_key": ""}, ValueError, "api_key must be ASCII and not empty"),
         ({"api_key": "clé"}, ValueError, "api_key must be ASCII and not empty"),
     ],
@@ -554,6 +555,10 @@ async def test_a_tokenizer_without_a_template_is_refused():
     with pytest.raises(TemplateError):
         async with serve(engine=Script(), tokenizer=bare, port=0):
             pass
+
+
+def test_an_ipv6_address_stands_in_brackets_in_a_url():
+    assert url_of("::1", 8000) == "http://[::1]:8000" and url_of("localhost", 1) == "http://localhost:1"
 
 
 @pytest.mark.asyncio

@@ -405,7 +405,7 @@ def test_a_call_may_be_the_object_of_a_client(text, calls):
         ("<tool_call>{}</tool_call>", "the object has no name"),
         ('<tool_call>{"name": 1}</tool_call>', "the name is not a string"),
         ('<tool_call>{"name": ""}</tool_call>', "the name '' is empty or has a lone surrogate"),
-        ('<tool_call>{"name": "\\ud800"}</tool_call>', r"the name '\\ud800' is empty or has a lone surrogate"),
+        ('<tool_call>{"name": "\\ud800"}</tool_call>', r"the name '\ud800' is empty or has a lone surrogate"),
         ('<tool_call>{"name": "f", "name": "g"}</tool_call>', "the name came before"),
         ("<tool_call>{'name': 1}</tool_call>", '"\'" cannot stand here in the JSON'),
         ('<tool_call>{"name": "f', "the answer ends inside a tool call"),
@@ -415,7 +415,7 @@ def test_a_call_may_be_the_object_of_a_client(text, calls):
 def test_what_is_no_call_comes_out_with_the_reason(text, reason):
     got = split("hermes", text)
     assert (got["answer"], got["calls"]) == (text, [])
-    assert got["why"] == [reason.replace("\\\\", "\\")]
+    assert got["why"] == [reason]
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_a_call_that_breaks_after_its_name_says_so_and_the_rest_is_text(rest, re
     text = '<tool_call>{"name": "f", "arguments": {"a": ' + rest + "</tool_call> So"
     got = split("hermes", text)
     assert [(name, state) for name, _, state in got["calls"]] == [("f", "malformed")]
-    assert got["why"] == [reason.replace("\\n", "\\n")]
+    assert got["why"] == [reason]
     assert got["answer"].endswith("</tool_call> So")
     pieces = run(ToolParser("hermes"), [text])
     assert pieces[-1].source == " So"

@@ -76,6 +76,14 @@ def test_several_keys():
     assert gate.has_keys and not Gate().has_keys
 
 
+@pytest.mark.parametrize("option", ["hosts", "origins"])
+def test_one_text_in_place_of_several_is_refused(option):
+    with pytest.raises(
+        TypeError, match=rf"^{option} must be several texts, not one str: write {option}=\['\*\.example'\]$"
+    ):
+        Gate(**{option: "*.example"})
+
+
 @pytest.mark.parametrize("keys", [[""], ["clé"], ["good", ""]])
 def test_keys_that_cannot_be(keys):
     with pytest.raises(ValueError, match="^api_key must be ASCII and not empty"):

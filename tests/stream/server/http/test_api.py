@@ -12,7 +12,7 @@ from serving import TOK, Endless, Script, client_of, eventually, serving
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.protocol import EngineStep
 from tokenweir.stream.server.limits import Limits
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi"}]
 THINKING = ("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
@@ -130,6 +130,28 @@ async def test_logprobs():
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("given", [{"n": 1}, {"n": 2}])
+async def test_ids_stand_beside_the_answer(given):
+    """All that the engine gave is there, ids without text included: tags, the end of a call, the end token."""
+    said = f"<think>Hm.</think>Let me look.{CALL}<|im_end|>"
+    engine = Script(said)
+    ask = {"model": "default", "messages": HI, "tools": [TOOL], "extra_body": {"return_token_ids": True}} | given
+    async with serving(engine) as server, client_of(server) as client:
+        whole = await client.chat.completions.create(**ask)
+        prompts, answers = [], [[] for _ in whole.choices]
+        async for chunk in await client.chat.completions.create(**ask, stream=True):
+            prompts += [chunk.prompt_token_ids] if hasattr(chunk, "prompt_token_ids") else []
+            for choice in chunk.choices:
+                answers[choice.index] += getattr(choice, "token_ids", [])
+        plain = await client.chat.completions.create(**ask | {"extra_body": {}})
+    assert [choice.token_ids for choice in whole.choices] == answers == [TOK.encode(said)] * len(answers)
+    assert [TOK.decode(ids, skip_special_tokens=False) for ids in (whole.prompt_token_ids, *prompts)] == (
+        engine.prompts[:1] * 2
+    )
+    assert not hasattr(plain, "prompt_token_ids") and not hasattr(plain.choices[0], "token_ids")
+
+
+@pytest.mark.asyncio
 async def test_several_answers():
     async with serving(Sure()) as server, client_of(server) as client:
         whole = await client.chat.completions.create(model="default", messages=HI, n=3, seed=1)
@@ -164,6 +186,8 @@ async def test_what_is_wrong_is_named():
             (400, "invalid_value", "min_tokens", {"max_tokens": 2, "extra_body": {"min_tokens": 5}}),
             (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [1 << 30]}}),
             (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [-1]}}),
+            (400, "invalid_value", "logit_bias", {"logit_bias": {str(TOK.vocab_size): 1}}),
+            (400, "invalid_value", "logit_bias", {"logit_bias": {"1" * 5000: 1}}),
             (400, "missing_required_parameter", "messages", {"extra_body": {"messages": None}}),
         ]:
             for stream in (False, True):
@@ -361,6 +385,16 @@ async def test_completions_of_texts_and_ids():
             model="default", prompt="Once", n=2, extra_body={"return_token_ids": True}
         )
         assert [TOK.decode(choice.token_ids) for choice in whole.choices] == ["<think>one"] * 2
+        assert [TOK.decode(choice.prompt_token_ids) for choice in whole.choices] == ["Once"] * 2
+        prompts = {}
+        async for chunk in await client.completions.create(
+            model="default", prompt=["Once", "Twice"], stream=True, extra_body={"return_token_ids": True}
+        ):
+            for choice in chunk.choices:
+                if hasattr(choice, "prompt_token_ids"):
+                    assert choice.index not in prompts
+                    prompts[choice.index] = TOK.decode(choice.prompt_token_ids)
+        assert prompts == {0: "Once", 1: "Twice"}
         for prompt in ([], [[]], 3, [True], [1, "a"]):
             with pytest.raises(openai.BadRequestError, match="prompt: expected a text"):
                 await client.completions.create(model="default", prompt=prompt)
@@ -428,11 +462,10 @@ async def test_server_sent_events_as_httpx_reads_them():
 async def test_a_failing_engine_is_told_of_without_its_words(failure, caplog):
     engine = Script("Hel", failure)
     async with serving(engine) as server, client_of(server) as client:
-        for ask in (client.chat.completions.create(model="default", messages=HI),):
-            with pytest.raises(openai.InternalServerError) as caught:
-                await ask
-            assert "the engine failed; the server's log says why, under chatcmpl_" in str(caught.value)
-            assert "secret" not in str(caught.value)
+        with pytest.raises(openai.InternalServerError) as caught:
+            await client.chat.completions.create(model="default", messages=HI)
+        assert "the engine failed; the server's log says why, under chatcmpl_" in str(caught.value)
+        assert "secret" not in str(caught.value)
         with pytest.raises(openai.InternalServerError):
             await client.responses.create(model="default", input="hi")
         with pytest.raises(openai.APIError, match="the engine failed") as caught:

@@ -6,7 +6,7 @@ import pytest
 from derendering import ANSWERS, HI, TEMPLATE, client_of, generated, post
 from serving import TOK, Script, serving
 
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 
 @pytest.mark.asyncio
@@ -135,7 +135,15 @@ async def test_completions_of_several_prompts():
 
 
 @pytest.mark.asyncio
-async def test_a_long_answer_keeps_nobody_waiting():
+async def test_more_answers_than_a_request_may_have_are_refused():
+    body = {"generate_responses": [{"choices": [CHOICE] * 8}] * 3}
+    async with serving(Script("")) as server, client_of(server) as client:
+        error = (await post(client, "/v1/completions/derender", body, 400))["error"]
+    assert error["message"] == "generate_responses has 24 choices; this server takes 16 at most"
+
+
+@pytest.mark.asyncio
+async def test_a_long_answer():
     text = "on and on " * 2000
     async with serving(Script("")) as server, client_of(server) as client:
         given = await post(client, "/v1/completions/derender", {"generate_responses": [generated(text)]})
@@ -157,6 +165,7 @@ CHOICE = {"index": 0, "token_ids": [5], "finish_reason": "stop"}
             {"generate_response": {"choices": [CHOICE | {"token_ids": [-1]}]}},
             "generate_response.choices[0].token_ids[0]",
         ),
+        ({"generate_response": {"choices": [CHOICE | {"token_ids": []}] * 17}}, "generate_response"),
         ({"generate_response": {"choices": [CHOICE], "output_mode": "text"}}, "generate_response.output_mode"),
         ({"generate_response": {"choices": [CHOICE]}, "prompt_token_ids": [BAD]}, "prompt_token_ids"),
         ({"generate_response": {"choices": [CHOICE]}, "chat_request": {"stop_token_ids": [BAD]}}, "stop_token_ids"),

@@ -5,7 +5,7 @@ from derendering import client_of, post
 from serving import TOK, Script, serving
 
 from tokenweir.stream.server.limits import Limits
-from tokenweir.templates import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi <|im_end|> there"}]
 PLAIN = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:")
@@ -121,9 +121,11 @@ async def test_the_end_of_the_prompt_can_be_chosen():
         ("chat/completions", {"messages": HI, "model": "other"}, "model"),
         ("chat/completions", {"messages": HI, "cache_salt": ""}, "cache_salt"),
         ("chat/completions", {"messages": HI, "max_tokens": 10**6}, "max_tokens"),
+        ("chat/completions", {"messages": HI, "n": 17}, "n"),
         ("completions", {"prompt": []}, "prompt"),
         ("completions", {"prompt": [10**6]}, "prompt"),
         ("completions", {"prompt": ["a"] * 17}, "prompt"),
+        ("completions", {"prompt": ["a"] * 9, "n": 2}, "n"),
         ("responses", {"input": "hi", "previous_response_id": "resp_1"}, "previous_response_id"),
         ("responses", {}, "input"),
     ],

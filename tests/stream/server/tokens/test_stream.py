@@ -1,13 +1,16 @@
 """Streams of ids chunk by chunk: the joined chunks are the whole answer, however it is cut; states are not trusted."""
 
-import asyncio
 import json
 from base64 import b64decode, b64encode
 
 import msgspec
 import pytest
 from derendering import ANSWERS, CHAT, HI, TEMPLATE, TEXT, TOOL, client_of, cut, derender, generated, joined, post
+from msgspec.structs import replace
 from serving import TOK, Script, serving
+
+from tokenweir.stream.decode import saved_state
+from tokenweir.stream.decode.saved_state import DIGEST, MAGIC
 
 PROMPT = TOK.encode("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
 FIRST = {"prompt_token_ids": PROMPT}
@@ -193,6 +196,7 @@ async def test_a_hostile_state_is_refused():
             {"state": b64encode(msgspec.msgpack.encode([b"", "i", 0, 0])).decode()},
             forged(state, chars=-1),
             forged(state, chars="many"),
+            forged(state, chars=2**64 - 1),
             forged(state, decoder=b"twd" + b"\x00" * 60),
             forged(state, decoder=b"x"),
             *(
@@ -210,6 +214,24 @@ async def test_a_hostile_state_is_refused():
         assert error["param"] == "stream_state" and "other options" in error["message"]
         given = await post(client, CHAT, {"stream": True, "generate_chunk": chunk, "stream_state": state} | SAID)
     assert given["chunk"]["choices"][0]["delta"]["content"] == "more"
+
+
+@pytest.mark.asyncio
+async def test_a_state_whose_parts_contradict_each_other_is_refused():
+    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+        states = []
+        for text in ("one", "<thi"):
+            _, carried = await derender(client, CHAT, [TOK.encode(text)], last=None, first=FIRST, **SAID)
+            states.append((carried, msgspec.msgpack.decode(b64decode(carried["state"]))[0]))
+        (carried, one), (_, other) = states
+        belongs = one[len(MAGIC) + 1 :][:DIGEST]
+        holding = replace(
+            saved_state.read_state(one, belongs), splitter=saved_state.read_state(other, belongs).splitter
+        )
+        state = forged(carried, decoder=saved_state.write_state(holding, belongs))
+        chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more")}]}
+        error = await post(client, CHAT, {"stream": True, "generate_chunk": chunk, "stream_state": state} | SAID, 400)
+    assert error["error"]["param"] == "stream_state"
 
 
 @pytest.mark.asyncio
@@ -264,4 +286,3 @@ async def test_any_worker_takes_any_chunk():
     message, end = joined(chunks)
     assert json.loads(message["calls"][0][1]) == {"city": "Rome"} and end == ("tool_calls", None)
     assert len({chunk["id"] for chunk in chunks}) == 1
-    await asyncio.sleep(0)
