@@ -65,12 +65,11 @@ class Api:
         field, limit = asked.limit
         service.check_max_tokens(limit, field)
         service.check_choices(asked.n)
-        answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs)
+        answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs, token_ids=asked.return_token_ids)
         generation = self._generate(answer.id, chat_job(asked, model), request)
+        face = _ChatFace(answer, generation)
         last = answer.usage_chunk if asked.stream_options.include_usage else None
-        return await self._answer(
-            request, model, [generation], _ChatFace(answer), stream=asked.stream, first=answer.start, last=last
-        )
+        return await self._answer(request, model, [generation], face, stream=asked.stream, first=face.start, last=last)
 
     async def completions(self, request: Request) -> Response:
         """`POST /v1/completions`."""
@@ -90,9 +89,8 @@ class Api:
                 generation.drop()
             raise
         last = answer.usage_chunk if asked.stream_options.include_usage else None
-        return await self._answer(
-            request, model, generations, _CompletionFace(answer, asked.n), stream=asked.stream, last=last
-        )
+        face = _CompletionFace(answer, generations, asked.n)
+        return await self._answer(request, model, generations, face, stream=asked.stream, last=last)
 
     def _generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         generation = self._service.generate(
@@ -215,8 +213,12 @@ class _Face(Protocol):
 class _ChatFace:
     """Chat Completions: one generation, whose answers have indexes of their own."""
 
-    def __init__(self, answer: ChatAnswer) -> None:
+    def __init__(self, answer: ChatAnswer, generation: Generation[Delta]) -> None:
         self._answer = answer
+        self._generation = generation
+
+    def start(self) -> list[bytes]:
+        return self._answer.start(self._generation.prompt_ids)
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
         return self._answer.chunks(deltas)
@@ -225,21 +227,22 @@ class _ChatFace:
         self._answer.add(deltas)
 
     def whole(self) -> bytes:
-        return self._answer.completion()
+        return self._answer.completion(self._generation.prompt_ids)
 
 
 class _CompletionFace:
     """Completions: a generation for each prompt, with `choices` answers each."""
 
-    def __init__(self, answer: CompletionAnswer, choices: int) -> None:
+    def __init__(self, answer: CompletionAnswer, generations: Sequence[Generation[Delta]], choices: int) -> None:
         self._answer = answer
+        self._generations = generations
         self._choices = choices
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
-        return self._answer.chunks(deltas, place * self._choices)
+        return self._answer.chunks(deltas, self._generations[place].prompt_ids, place * self._choices)
 
     def add(self, deltas: Iterable[Delta], place: int) -> None:
-        self._answer.add(deltas, place * self._choices)
+        self._answer.add(deltas, self._generations[place].prompt_ids, place * self._choices)
 
     def whole(self) -> bytes:
         return self._answer.completion()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tokenweir.stream.events import Alignment, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.server.wire.errors import RequestError
@@ -83,22 +83,24 @@ class ChatDelta(Struct, frozen=True, omit_defaults=True):
 
 
 class ChunkChoice(Struct, frozen=True):
-    """What is new of one of several answers."""
+    """What is new of one of several answers; vLLM's `token_ids` where they were asked for."""
 
     index: int
     delta: ChatDelta
     logprobs: Logprobs | None = None
     finish_reason: str | None = None
+    token_ids: list[int] | UnsetType = UNSET
 
 
 class ChatChunk(Struct, frozen=True):
-    """A piece of the stream."""
+    """A piece of the stream; the first has vLLM's `prompt_token_ids` where ids were asked for."""
 
     id: str
     created: int
     model: str
     choices: list[ChunkChoice]
     object: str = "chat.completion.chunk"
+    prompt_token_ids: list[int] | UnsetType = UNSET
 
 
 class UsageChunk(Struct, frozen=True):
@@ -127,23 +129,26 @@ class ChatAnswer:
         model: The model's name.
         choices: How many answers there will be.
         logprobs: Whether chunks have the tokens' logarithms.
+        token_ids: Whether the prompt's ids and those of the answers go out.
 
     Attributes:
         id: The completion's id.
 
     """
 
-    def __init__(self, model: str, *, choices: int = 1, logprobs: bool = False) -> None:
+    def __init__(self, model: str, *, choices: int = 1, logprobs: bool = False, token_ids: bool = False) -> None:
         self.id = new_id("chatcmpl")
         self._model = model
         self._created = int(time.time())
         self._logprobs = logprobs
+        self._token_ids = token_ids
         self._choices = [_Choice() for _ in range(choices)]
 
-    def start(self) -> list[bytes]:
+    def start(self, prompt_ids: Sequence[int]) -> list[bytes]:
         """The chunks that open the answers."""
         role = ChatDelta(role="assistant", content="")
-        return [self._chunk(ChunkChoice(index, role)) for index in range(len(self._choices))]
+        ids = list(prompt_ids) if self._token_ids else UNSET
+        return [self._chunk(ChunkChoice(index, role), UNSET if index else ids) for index in range(len(self._choices))]
 
     def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
         """The chunks of deltas.
@@ -164,7 +169,7 @@ class ChatAnswer:
             if (step := self._step(delta)) is not None:
                 self._choices[delta.index].add(step)
 
-    def completion(self) -> bytes:
+    def completion(self, prompt_ids: Sequence[int]) -> bytes:
         """All answers, as JSON."""
         choices = [
             {
@@ -172,31 +177,34 @@ class ChatAnswer:
                 "message": choice.joined.message(),
                 "logprobs": Logprobs(choice.logprobs) if self._logprobs else None,
                 "finish_reason": choice.reason,
+                **({"token_ids": choice.token_ids} if self._token_ids else {}),
             }
             for index, choice in enumerate(self._choices)
         ]
-        return _encoder.encode(chat_completion(self.id, self._model, self._created, choices, self._usage()))
+        whole = chat_completion(self.id, self._model, self._created, choices, self._usage())
+        return _encoder.encode(whole | {"prompt_token_ids": list(prompt_ids)} if self._token_ids else whole)
 
     def _usage(self) -> ChatUsage:
         return usage_of(choice.usage for choice in self._choices)
 
-    def _chunk(self, choice: ChunkChoice) -> bytes:
-        return sse(ChatChunk(self.id, self._created, self._model, [choice]))
+    def _chunk(self, choice: ChunkChoice, prompt_ids: list[int] | UnsetType = UNSET) -> bytes:
+        return sse(ChatChunk(self.id, self._created, self._model, [choice], prompt_token_ids=prompt_ids))
 
     def _step(self, delta: Delta) -> ChunkChoice | None:
         index = delta.index
         choice = self._choices[index]
+        ids = delta.token_ids if self._token_ids else UNSET
         if isinstance(delta, Finish):
             choice.usage = delta.usage
             reason = FINISH_REASONS.get(delta.reason)
-            return None if reason is None else ChunkChoice(index, ChatDelta(), None, reason)
+            return None if reason is None else ChunkChoice(index, ChatDelta(), None, reason, ids)
         piece = chat_delta(delta)
         if piece is None:
-            return None
+            return ChunkChoice(index, ChatDelta(), token_ids=ids) if ids else None
         logprobs = None
         if self._logprobs and isinstance(delta, TextDelta):
             logprobs = Logprobs(checked_logprobs(delta.alignment))
-        return ChunkChoice(index, piece, logprobs)
+        return ChunkChoice(index, piece, logprobs, token_ids=ids)
 
 
 def chat_completion(
@@ -307,6 +315,7 @@ class _Choice:
         self.usage = Usage()
         self.joined = JoinedDeltas()
         self.logprobs: list[Logprob] = []
+        self.token_ids: list[int] = []
         self.reason = "stop"
 
     def add(self, step: ChunkChoice) -> None:
@@ -315,3 +324,5 @@ class _Choice:
             self.reason = step.finish_reason
         if step.logprobs is not None:
             self.logprobs += step.logprobs.content
+        if step.token_ids is not UNSET:
+            self.token_ids += step.token_ids

@@ -93,14 +93,15 @@ class CompletionAnswer:
         self._usage = [Usage()] * choices
         self._n = request.n
 
-    def chunks(self, deltas: Iterable[Delta], offset: int = 0) -> list[bytes]:
-        """The chunks of deltas, whose indexes count from `offset`."""
-        return [sse({**self._head, "choices": [step]}) for delta in deltas if (step := self._step(delta, offset))]
+    def chunks(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> list[bytes]:
+        """The chunks of deltas, the answers to one prompt, whose indexes count from `offset`."""
+        steps = (self._step(delta, prompt_ids, offset) for delta in deltas)
+        return [sse({**self._head, "choices": [step]}) for step in steps if step is not None]
 
-    def add(self, deltas: Iterable[Delta], offset: int = 0) -> None:
-        """Take deltas for `completion`."""
+    def add(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> None:
+        """Take deltas for `completion`; as `chunks`."""
         for delta in deltas:
-            if not (step := self._step(delta, offset)):
+            if not (step := self._step(delta, prompt_ids, offset)):
                 continue
             choice = self._choices[step["index"]]
             choice["text"] += step["text"]
@@ -128,7 +129,7 @@ class CompletionAnswer:
         prompt, completion = sum(one.prompt_tokens for one in each), sum(one.completion_tokens for one in each)
         return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
-    def _step(self, delta: Delta, offset: int) -> dict[str, Any] | None:
+    def _step(self, delta: Delta, prompt_ids: Sequence[int], offset: int) -> dict[str, Any] | None:
         index = offset + delta.index
         reason = None
         if isinstance(delta, Finish):
@@ -141,6 +142,8 @@ class CompletionAnswer:
             step["logprobs"] = self._rows(delta)
         if self._token_ids:
             step["token_ids"] = delta.token_ids
+            if "prompt_token_ids" not in (choice := self._choices[index]):
+                choice["prompt_token_ids"] = step["prompt_token_ids"] = list(prompt_ids)
         return step
 
     def _rows(self, delta: TextDelta) -> dict[str, Sequence[Any]]:

@@ -130,6 +130,28 @@ async def test_logprobs():
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("given", [{"n": 1}, {"n": 2}])
+async def test_ids_stand_beside_the_answer(given):
+    """All that the engine gave is there, ids without text included: tags, the end of a call, the end token."""
+    said = f"<think>Hm.</think>Let me look.{CALL}<|im_end|>"
+    engine = Script(said)
+    ask = {"model": "default", "messages": HI, "tools": [TOOL], "extra_body": {"return_token_ids": True}} | given
+    async with serving(engine) as server, client_of(server) as client:
+        whole = await client.chat.completions.create(**ask)
+        prompts, answers = [], [[] for _ in whole.choices]
+        async for chunk in await client.chat.completions.create(**ask, stream=True):
+            prompts += [chunk.prompt_token_ids] if hasattr(chunk, "prompt_token_ids") else []
+            for choice in chunk.choices:
+                answers[choice.index] += getattr(choice, "token_ids", [])
+        plain = await client.chat.completions.create(**ask | {"extra_body": {}})
+    assert [choice.token_ids for choice in whole.choices] == answers == [TOK.encode(said)] * len(answers)
+    assert [TOK.decode(ids, skip_special_tokens=False) for ids in (whole.prompt_token_ids, *prompts)] == (
+        engine.prompts[:1] * 2
+    )
+    assert not hasattr(plain, "prompt_token_ids") and not hasattr(plain.choices[0], "token_ids")
+
+
+@pytest.mark.asyncio
 async def test_several_answers():
     async with serving(Sure()) as server, client_of(server) as client:
         whole = await client.chat.completions.create(model="default", messages=HI, n=3, seed=1)
@@ -363,6 +385,16 @@ async def test_completions_of_texts_and_ids():
             model="default", prompt="Once", n=2, extra_body={"return_token_ids": True}
         )
         assert [TOK.decode(choice.token_ids) for choice in whole.choices] == ["<think>one"] * 2
+        assert [TOK.decode(choice.prompt_token_ids) for choice in whole.choices] == ["Once"] * 2
+        prompts = {}
+        async for chunk in await client.completions.create(
+            model="default", prompt=["Once", "Twice"], stream=True, extra_body={"return_token_ids": True}
+        ):
+            for choice in chunk.choices:
+                if hasattr(choice, "prompt_token_ids"):
+                    assert choice.index not in prompts
+                    prompts[choice.index] = TOK.decode(choice.prompt_token_ids)
+        assert prompts == {0: "Once", 1: "Twice"}
         for prompt in ([], [[]], 3, [True], [1, "a"]):
             with pytest.raises(openai.BadRequestError, match="prompt: expected a text"):
                 await client.completions.create(model="default", prompt=prompt)
