@@ -90,8 +90,12 @@ class ChatTemplate:
 
         Raises:
             TemplateError: The source is too long or not valid.
+            TypeError: `control_tokens` or `extra_roles` is one text in place of several.
 
         """
+        for option, texts in (("control_tokens", control_tokens), ("extra_roles", extra_roles)):
+            if isinstance(texts, str):  # whose characters would count
+                raise TypeError(f"{option} must be several texts, not one str: write {option}=[{texts!r}]")
         self.source = source
         self.name = name
         self.special_tokens = dict(special_tokens or {})

@@ -24,6 +24,7 @@ from typing import Any, TypeVar, Unpack
 from tokenweir.encode import _core
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, Ids
@@ -86,7 +87,7 @@ def detokenize(
         shown |= shown_tokens(tokenizer, tool_style_of(tool_style)) if tool_style is not None else {}
     detok = _core.Detokenizer(
         tokenizer.token_table,
-        prompt_ids,
+        as_ids(prompt_ids, "prompt_ids"),
         skip_special_tokens,
         byte_fallback == "huggingface",
         _core.StopStrings(()),

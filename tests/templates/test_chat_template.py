@@ -151,6 +151,12 @@ def test_other_roles_can_be_allowed():
     assert "<|im_start|>ipython" in template.render([{"role": "ipython", "content": "1"}]).text
 
 
+@pytest.mark.parametrize("option", ["control_tokens", "extra_roles"])
+def test_one_text_in_place_of_several_is_refused(option):
+    with pytest.raises(TypeError, match=rf"^{option} must be several texts, not one str: write {option}=\['ab'\]$"):
+        ChatTemplate(CHATML, **{option: "ab"})
+
+
 def test_other_kinds_of_mappings_sequences_and_strings():
     class Role(StrEnum):
         USER = "user"

@@ -447,6 +447,8 @@ def test_options_are_refused_before_anything_is_read(tok):
         split_reasoning(Source([]), "deep")
     with pytest.raises(ValueError, match="^stop_scope must be one of answer, reasoning, all, not 'both'$"):
         stop_at(Source([]), ["x"], stop_scope="both")
+    with pytest.raises(TypeError, match="^prompt_ids must be a sequence of int, not str$"):
+        detokenize(Source([]), tok, prompt_ids="x")
 
 
 @pytest.mark.anyio
