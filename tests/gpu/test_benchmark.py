@@ -101,7 +101,7 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
     """With a Python that only says how each section ends; `killed` is by the time that is over."""
     python = tmp_path / "python"
     python.write_text(
-        '#!/bin/sh\n[ "$1" = bench/gpu.py ] || exit 0\ncase $2 in fails) exit 1 ;; killed) exit 124 ;; *) echo "is $2" ;; esac\n'
+        '#!/bin/sh\n[ "$1" = bench/gpu.py ] || exit 0\ncase $2 in fails | --list) exit 1 ;; killed) exit 124 ;; *) echo "is $2" ;; esac\n'
     )
     python.chmod(0o755)
 
@@ -123,6 +123,8 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
     assert run("first").returncode == 0
     found = run("first", "last", LIMIT="0")
     assert (found.returncode, found.stdout.splitlines()[-1]) == (1, "left: scripts/gpu_day run first last")
+
+    assert run().returncode == 1, "the benchmark does not even name its sections"
 
     timeout = tmp_path / "timeout"
     timeout.write_text('#!/bin/sh\necho "$5 has $2 seconds"\n')
