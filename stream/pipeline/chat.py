@@ -98,7 +98,7 @@ async def chat(
 
     """
     sampling = Sampling() if sampling is None else sampling
-    _check(engine, tokenizer, sampling, options)
+    _check(engine, tokenizer, template, sampling, options)
     template = template or own_template(tokenizer)
     heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
     tools, forced = heard.tools, heard.json_schema is not None
@@ -164,7 +164,9 @@ def refuse_open_thinking(tokenizer: Tokenizer, prompt_ids: Sequence[int], templa
         )
 
 
-def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: OutputOptions) -> None:
+def _check(
+    engine: Engine, tokenizer: Tokenizer, template: ChatTemplate | None, sampling: Sampling, options: OutputOptions
+) -> None:
     """Refuse what cannot be before anything is begun."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
@@ -173,6 +175,12 @@ def _check(engine: Engine, tokenizer: Tokenizer, sampling: Sampling, options: Ou
     check_tokenizer(tokenizer)
     if isinstance(engine, type):
         raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
+    if not hasattr(engine, "generate"):
+        raise TypeError(f"engine is a {type(engine).__name__}, not an Engine: it has no generate")
+    if not isinstance(template, ChatTemplate | None):
+        raise TypeError(
+            f"template is a {type(template).__name__}, not a ChatTemplate such as ChatTemplate.from_file() gives"
+        )
     check_options(options, OutputOptions.__optional_keys__, "chat()", _OF_SAMPLING)
 
 

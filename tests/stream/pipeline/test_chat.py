@@ -687,6 +687,13 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         ({"messages": None}, TemplateError, r"^messages must be a list, not NoneType: write \[{"),
         ({"messages": [["user", "Hi"]]}, TemplateError, r"^messages\[0\] must be a mapping, not list: write {"),
         ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
+        ({"engine": None}, TypeError, "^engine is a NoneType, not an Engine: it has no generate$"),
+        ({"engine": "vllm"}, TypeError, "^engine is a str, not an Engine: it has no generate$"),
+        (
+            {"template": "path"},
+            TypeError,
+            r"^template is a str, not a ChatTemplate such as ChatTemplate.from_file\(\) gives$",
+        ),
         ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
     ):
         options = {"messages": [{"role": "user", "content": "Hi"}], "engine": Blocking(), "tokenizer": tok} | wrong
