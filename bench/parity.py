@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -40,7 +41,7 @@ GROUPS = {
     "words": ("vocabulary", "BERT"),
     "code": ("code",),
     "mixed": ("everything", "long runs", "special tokens", "vectors", "code points by 64"),
-    "corpora": ("corpus lines", "corpora whole"),
+    "corpora": ("corpus lines", "corpora whole", "beginnings of corpora"),
     "random ids": ("random ids",),
 }
 """How the summary groups the kinds."""
@@ -50,7 +51,7 @@ def summary(results: dict[str, list[Row]]) -> str:
     """One line a tokenizer: how many strings of each group, and how many differences."""
     lines = []
     for name, rows in results.items():
-        counts = {row.kind: row.strings for row in rows}
+        counts = Counter({row.kind: row.strings for row in rows})  # a quick run has no whole corpora
         numbers = [sum(counts[kind] for kind in kinds) for kinds in GROUPS.values()]
         differences = sum(len(row.differences) for row in rows)
         lines.append((name, rows[0].library, *(f"{number:,}" for number in (*numbers, differences))))
