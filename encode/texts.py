@@ -29,6 +29,18 @@ def is_arrow(texts: object) -> bool:
     return any(hasattr(texts, f"__arrow_c_{kind}__") for kind in ("array", "stream", "device_array"))
 
 
+def refuse_one_text(**options: object) -> None:
+    """Refuse options that are one text in place of several: its characters would count.
+
+    Raises:
+        TypeError: One is; the message has its name.
+
+    """
+    for option, texts in options.items():
+        if isinstance(texts, str):
+            raise TypeError(f"{option} must be several texts, not one str: write {option}=[{texts!r}]")
+
+
 def for_core(texts: object) -> Any:
     """The texts as the core takes them: a list, or what Arrow's interface has.
 

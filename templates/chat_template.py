@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.texts import refuse_one_text
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.analysis import ArgumentForm
 from tokenweir.templates.compiled_template import CompiledTemplate
@@ -93,9 +94,7 @@ class ChatTemplate:
             TypeError: `control_tokens` or `extra_roles` is one text in place of several.
 
         """
-        for option, texts in (("control_tokens", control_tokens), ("extra_roles", extra_roles)):
-            if isinstance(texts, str):  # whose characters would count
-                raise TypeError(f"{option} must be several texts, not one str: write {option}=[{texts!r}]")
+        refuse_one_text(control_tokens=control_tokens, extra_roles=extra_roles)
         self.source = source
         self.name = name
         self.special_tokens = dict(special_tokens or {})

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from tokenweir.encode.texts import refuse_one_text
+
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
 """What precedes the key in a websocket subprotocol: OpenAI's own way for browsers, which cannot set headers here."""
 
@@ -46,9 +48,7 @@ class Gate:
         given = list(keys)
         if not all(key and key.isascii() for key in given):
             raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
-        for option, names in (("origins", origins), ("hosts", hosts)):
-            if isinstance(names, str):  # whose characters would count
-                raise TypeError(f"{option} must be several texts, not one str: write {option}=[{names!r}]")
+        refuse_one_text(origins=origins, hosts=hosts)
         self._keys = [key.encode() for key in given]
         self._origins = frozenset(origins)
         self._names = frozenset(name.lower() for name in (*hosts, "localhost", own_name))
