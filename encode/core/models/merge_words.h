@@ -18,9 +18,9 @@ namespace tokenweir {
 struct MergingWord {
   static constexpr uint32_t kSymbols = 16;
 
-  uint32_t ids[kSymbols + 2];     // of the symbols; those at the ends mean nothing
-  uint32_t pairs[kSymbols] = {};  // the priority of the pair that begins there with the place below it
-  uint32_t left;                  // a bit for each symbol that is left, and for each end
+  uint32_t ids[kSymbols + 2];  // of the symbols; those at the ends mean nothing
+  uint32_t pairs[kSymbols];    // the priority of the pair that begins there with the place below it
+  uint32_t left;               // a bit for each symbol that is left, and for each end
 
   // What there has to be before `begin`: the symbols, and the priorities of their pairs.
   uint32_t* symbols() { return ids + 1; }
