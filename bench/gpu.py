@@ -49,6 +49,7 @@ SECTIONS = {
     "peers-gpt2": Section(speed.peers_gpt2),
     "tests": Section(checks.tests),
     "sanitize": Section(checks.sanitize),
+    "replay": Section(speed.replay, ".1f"),
     "decode": Section(speed.decode),
     "sweep": Section(speed.sweep),
     "pieces": Section(speed.pieces, ".2f"),

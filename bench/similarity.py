@@ -1,4 +1,4 @@
-"""How far BlockBPE's ids are from HuggingFace's: the first column of the paper's Table 1, on GSM8K.
+"""How far BlockBPE's ids are from HuggingFace's: the first column of the paper's Table 1, on GSM8K and AGIEval.
 
     python bench/similarity.py [--sample 40] [--write]
 
@@ -7,7 +7,8 @@ over all prompts, with the Levenshtein distance d between the two lists of ids. 
 (a string, so its characters) and says "the proportion of the string that matches" (which would be of tokens), and not what
 the prompts looked like. So both denominators are here, for several forms of GSM8K's 1,319 test problems: the question, the
 question with its answer, and lm-evaluation-harness's prompt with no and with five solved problems before it. (The
-harness draws those five from the training set; here they are the five problems before it in the test set.) Nor does it say
+harness draws those five from the training set; here they are the five problems before it in the test set.) AGIEval's
+prompts are its own zero-shot ones, where `TOKENWEIR_AGIEVAL` names the folder of its texts. Nor does the paper say
 whether both sides had the beginning-of-text token that HuggingFace's library adds by default. Here neither has, but in the
 column "HuggingFace's BOS".
 
@@ -26,6 +27,7 @@ from random import Random
 import numpy as np
 import rapidfuzz
 from numpy.typing import NDArray
+from shared.agieval import AGIEVAL, NO_AGIEVAL
 from shared.report import DATA, ROOT, machine, publish, table
 from shared.table1 import PAPER, Ids, prompts, similarities
 
@@ -111,6 +113,7 @@ def main() -> int:
             table(columns, rows),
             BOS,
             f"The paper: {figures}. {ACCURACY}",
+            *(() if AGIEVAL.exists() else (NO_AGIEVAL,)),
             checked,
             f"{machine()}; {reference.library}, rapidfuzz {rapidfuzz.__version__}",
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tokenweir.encode.errors import DeviceError
+from tokenweir.gpu.graph import CudaGraph
 from tokenweir.gpu.kernels import Kernels, kernel_sources
 
 MIN_CAPABILITY = (8, 0)
@@ -21,6 +22,21 @@ _ARROW_CUDA, _ARROW_CUDA_MANAGED = 2, 13  # device types of Arrow's interface
 
 MAX_THREADS = 1024
 """The most threads of a block on any CUDA device."""
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Recording(Protocol[T_co]):
+    """Work that can be done again, on what a host array then holds."""
+
+    def again(self) -> AbstractContextManager[T_co]:
+        """Copy the host array and do the work; inside is what it returned, whose arrays the next time overwrites.
+
+        The host array must keep its content until something has been waited for.
+        """
+        ...
 
 
 class Device(Protocol):
@@ -98,6 +114,17 @@ class Device(Protocol):
 
         Raises:
             DeviceError: No blocks, no threads, or more of them than a device takes.
+
+        """
+        ...
+
+    def record(self, host: NDArray[Any], work: Callable[[Any], T]) -> Recording[T]:
+        """Record what some work on a host array launches, so that doing it again costs one launch.
+
+        Args:
+            host: One of `pinned`.
+            work: Takes a device array, the copy of `host`. It allocates, zeroes, copies on the device and launches; nothing
+                of it comes from the host, goes there or waits. It is called twice.
 
         """
         ...
@@ -235,6 +262,11 @@ class CupyDevice:
         if not (0 < grid < 1 << 31 and 0 < block <= MAX_THREADS):  # CuPy makes 1 of a grid of 0, and launches
             raise DeviceError(f"{self.name}: {kernel} cannot run in {grid} blocks of {block} threads")
         self._kernels[kernel]((grid,), (block,), args)
+
+    def record(self, host: NDArray[Any], work: Callable[[Any], T]) -> Recording[T]:
+        """See `Device`: as a CUDA graph."""
+        self.synchronize()  # the recording has a stream of its own
+        return CudaGraph(self._cupy, host, work)
 
     def synchronize(self) -> None:
         """See `Device`."""

@@ -13,6 +13,7 @@ from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.modes.batch import MAX_BYTES
+from tokenweir.gpu.replay import Replays
 from tokenweir.gpu.texts import Part, Texts
 
 MAX_BATCH_BYTES = 512 << 20
@@ -62,10 +63,13 @@ class Lane:
 
     """
 
-    def __init__(self, device: Device, mode: Mode, max_batch_bytes: int | None) -> None:
-        """Take a device, and a mode's tables on it; `max_batch_bytes` is as in `GpuEncoder`."""
+    def __init__(self, device: Device, mode: Mode, max_batch_bytes: int | None, replays: Replays | None) -> None:
+        """Take a device, a mode's tables on it, and its recordings, if small batches are to be replayed; `max_batch_bytes` is
+        as in `GpuEncoder`.
+        """
         self.device = device
         self.mode = mode
+        self._replays = replays
         self._max_batch_bytes = max_batch_bytes
         self._staging = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
 
@@ -79,7 +83,7 @@ class Lane:
             parts = list(texts.parts(share, min(STEP_BYTES, limit), limit))
             for_device = [part for part in parts if part.on_device]
             if len(for_device) == 1:  # most often; a thread costs more than it could save
-                self._encode_part(texts, for_device[0], self._upload(texts, for_device[0], 0), parse_special)
+                self._encode_alone(texts, for_device[0], parse_special)
             elif for_device:
                 self._encode_in_turn(texts, for_device, parse_special)
         return parts
@@ -90,6 +94,12 @@ class Lane:
             parts = self.encode(texts, share, parse_special)
             self.device.synchronize()
         return parts
+
+    def _encode_alone(self, texts: Texts, part: Part, parse_special: bool) -> None:
+        if self._replays:
+            part.encoded = self._replays.encode(texts, part, parse_special)
+        if part.encoded is None:
+            self._encode_part(texts, part, self._upload(texts, part, 0), parse_special)
 
     def _encode_in_turn(self, texts: Texts, parts: list[Part], parse_special: bool) -> None:
         with ThreadPoolExecutor(1, "tokenweir-upload") as ahead:

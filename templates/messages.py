@@ -52,6 +52,9 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
                     raise TemplateError(f"{where}.content[{number}] must be a part, not {type(part).__name__}")
         elif not isinstance(content, str | None):
             raise TemplateError(f"{where}.content must be a string or a list of parts, not {type(content).__name__}")
+        calls = message.get("tool_calls")
+        if calls is not None and not (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)):
+            raise TemplateError(f"{where}.tool_calls must be a list of calls: write [{_CALL}]")
     return copies
 
 
@@ -289,12 +292,13 @@ def _functions(messages: Iterable[Message]) -> Iterator[tuple[dict[str, Any], st
 def _calls(message: Message) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The calls of a message, each with its function, which may be the call itself."""
     calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function", call) if isinstance(call, dict) else None
+    for call in calls or ():
+        function = call.get("function", call)
         if isinstance(function, dict):
             yield call, function
 
 
+_CALL = '{"type": "function", "function": {"name": "...", "arguments": {...}}}'
 _TOOL = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
 _MESSAGE = '{"role": "user", "content": "..."}'
 

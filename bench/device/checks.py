@@ -124,6 +124,7 @@ def once(bench: Bench) -> None:
         encoder = GpuEncoder(tok, device=bench.device)
         check_ids(tok, encoder, texts)
         encoder.encode_batch(texts).padded(0)
+        check_ids(tok, GpuEncoder(tok, device=bench.device, replay=True), texts[:16])
     tok = Tokenizer.from_file(DATA / "tokenizers" / LLAMA2)
     GpuDecoder(tok, device=bench.device).decode_batch(tok.encode_batch(texts)).to_host()
     tok = Tokenizer.from_file(DATA / "tokenizers" / GPT2)

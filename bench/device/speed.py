@@ -94,6 +94,21 @@ def ends(bench: Bench) -> Rows:
             yield f"{n} x {length}, {language}", {**rates(texts, seconds), "Arrow, us": seconds["Arrow"] * 1e6}
 
 
+def replay(bench: Bench) -> Rows:
+    """Microseconds from `str` to ids on the device, exact mode, cl100k: kernels launched one by one, and by one launch of a
+    CUDA graph (`replay=True`).
+    """
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    encoders = {name: GpuEncoder(tok, device=bench.device, replay=name == "a graph") for name in ("kernels", "a graph")}
+    for language in LANGUAGES[:2]:
+        for n in (1, 4, 16, 64):
+            texts = bench.texts(language, n, 512)
+            for encoder in encoders.values():
+                check_ids(tok, encoder, texts)
+            seconds = {name: bench.seconds(partial(one.encode_batch, texts)) for name, one in encoders.items()}
+            yield f"{n} x 512, {language}", {name: taken * 1e6 for name, taken in seconds.items()}
+
+
 def decode(bench: Bench) -> Rows:
     """GB/s of decoded text, ids on the device to texts on the device, beside our own CPU to `str`; the texts are compared."""
     for vocabulary in (CL100K, LLAMA2):

@@ -1,4 +1,6 @@
-"""Table 1 of BlockBPE (You, 2025) on GSM8K: its prompts, how far ids are from those of HuggingFace, and what the paper has."""
+"""Table 1 of BlockBPE (You, 2025) on GSM8K and AGIEval: prompts, how far ids are from those of HuggingFace, and what the
+paper has.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from shared.agieval import AGIEVAL, EXAMS
 from shared.report import DATA
 
 Problem = dict[str, str]
@@ -32,14 +35,18 @@ PAPER = {"MMLU": 0.999, "GPQA": 0.989, "GSM8K": 0.989, "AGIEval": 0.998}
 
 
 def prompts() -> dict[str, list[str]]:
-    """The prompts of each form."""
+    """The prompts of each form; AGIEval's if its texts are there."""
     lines = (DATA / "corpora" / "gsm8k-test.jsonl").read_text(encoding="utf-8").splitlines()
     problems: list[Problem] = [json.loads(line) for line in lines]
     five_before = [(problems[-5:] + problems)[i : i + 5] for i in range(len(problems))]
-    return {
-        form: [make(problem, before) for problem, before in zip(problems, five_before, strict=True)]
+    made = {
+        f"GSM8K, {form}": [make(problem, before) for problem, before in zip(problems, five_before, strict=True)]
         for form, make in FORMS.items()
     }
+    if AGIEVAL.exists():
+        made |= {f"AGIEval, {language}": exam.prompts() for language, exam in EXAMS.items()}
+        made["AGIEval, all"] = [text for language in EXAMS for text in made[f"AGIEval, {language}"]]
+    return made
 
 
 def similarities(theirs: Ids, ours: Ids, lengths: Sequence[int]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ TILE = constants("encode.cu")["kTile"]
 """Bytes of text that a block handles: a word of a bit map for each of its threads."""
 
 _COUNTERS = constants("common/documents.cuh")
+_N_COUNTERS = _COUNTERS["kCounters"]
 _NULL = np.uint64(0)  # a pointer
 
 
@@ -69,8 +70,9 @@ class Batch:
         self.n_words, self.n_tiles = -(-n // 32), -(-n // TILE)
         self.text, self.n, self.max_bytes = text, np.uint32(n), np.uint32(max_bytes)
         self.offsets, self.n_documents = offsets, np.uint32(n_documents)
-        zeros = device.words([n_documents, _COUNTERS["kCounters"], *[self.n_words] * bit_maps], zero=True)
-        self.refusals, self.counters, self.taken, self.tokens, *self._bit_maps = zeros
+        zeros = device.words([_N_COUNTERS + n_documents, *[self.n_words] * bit_maps], zero=True)
+        self._report, self.taken, self.tokens, *self._bit_maps = zeros
+        self.counters, self.refusals = self._report[:_N_COUNTERS], self._report[_N_COUNTERS:]
         some = device.words([n, self.n_words, self.n_tiles, *scratch])
         self.ids, self._before, self._tiles, *self.scratch = some
 
@@ -114,24 +116,44 @@ class Batch:
         self.refusals[np.unique(guarded)] = _COUNTERS["kGuardedPiece"]
         self.counters[_COUNTERS["kRefusals"]] = 1
 
-    def collect(self, reasons: Mapping[int, str]) -> Encoded:
-        """Put the ids side by side, and say why documents are left out: of several reasons, the first in `reasons`."""
-        of_documents = self.offsets, self.n_documents
-        counted = self.tokens, self._before, self._tiles
+    def count(self) -> Self:
+        """Count the ids: the last of what needs nothing of the host."""
         self.launch(
-            "count_ids", self.n_tiles, np.uint32(self.n_words), *of_documents, *counted, self.refusals, self.counters
+            "count_ids",
+            self.n_tiles,
+            np.uint32(self.n_words),
+            self.offsets,
+            self.n_documents,
+            self.tokens,
+            self._before,
+            self._tiles,
+            self.refusals,
+            self.counters,
         )
-        counters = self.device.to_host(self.counters).tolist()
-        ids = self.device.empty(counters[_COUNTERS["kIds"]], np.int32)
-        offsets = self.device.empty(int(self.n_documents) + 1, np.int64)
-        document_blocks = int(self.n_documents) // THREADS + 1
+        return self
+
+    def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> Encoded:
+        """Put the ids side by side, and say why documents are left out.
+
+        Args:
+            reasons: By their bits; of several, the first counts.
+            n_documents: How many of them are wanted, if those behind have no ids; None is all.
+
+        """
+        n = int(self.n_documents) if n_documents is None else n_documents
+        report = self.device.to_host(self._report[: _N_COUNTERS + n])
+        counters, refusals = report[:_N_COUNTERS].tolist(), report[_N_COUNTERS:]
+        ids, offsets = self.device.empty(counters[_COUNTERS["kIds"]], np.int32), self.device.empty(n + 1, np.int64)
         self.launch(
             "collect_ids",
-            self.n_tiles + document_blocks,
+            self.n_tiles + n // THREADS + 1,
             self.n,
             np.uint32(self.n_tiles),
-            *of_documents,
-            *counted,
+            self.offsets,
+            np.uint32(n),
+            self.tokens,
+            self._before,
+            self._tiles,
             self.ids,
             self.counters,
             ids,
@@ -139,7 +161,6 @@ class Batch:
         )
         if not counters[_COUNTERS["kRefusals"]]:
             return Encoded(ids, offsets, np.zeros(0, np.int64), ())
-        refusals = self.device.to_host(self.refusals)
         refused = np.flatnonzero(refusals)
         found_reasons = (
             next(reason for bit, reason in reasons.items() if bits & bit) for bits in refusals[refused].tolist()

@@ -153,4 +153,4 @@ class BlockBpeMode:
             batch.refusals,
             batch.counters,
         )
-        return batch.collect(self._reasons)
+        return batch.count().collect(self._reasons)

@@ -32,9 +32,8 @@ from tokenweir.encode.spec.models import USER_DEFINED
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import Encoded
-from tokenweir.gpu.modes.batch import THREADS
-from tokenweir.gpu.modes.exact import REASONS, MergingMode, PieceBatch
+from tokenweir.gpu.modes.batch import THREADS, Batch
+from tokenweir.gpu.modes.exact import MergingMode, PieceBatch
 from tokenweir.gpu.modes.spacing import EACH, FIRST, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.modes.tables import SearchTables, bpe_fields
 from tokenweir.gpu.shared import fields
@@ -46,10 +45,8 @@ class CharacterMode(MergingMode):
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
 
-    def encode(
-        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
-    ) -> Encoded:
-        """Encode the documents of a batch; see `ByteLevelMode.encode`."""
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """See `ExactMode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         text, offsets, guards = with_spaces(self._device, tables.prefix, text, offsets, guards)
         bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)
@@ -76,7 +73,7 @@ class CharacterMode(MergingMode):
         )
         batch.encode(tables.bpe)
         batch.merge(tables.bpe, self._workers, self._far)
-        return batch.collect(REASONS)
+        return batch.count()
 
 
 class _Tables(SearchTables):

@@ -80,6 +80,28 @@ class ExactMode(ABC):
     def _load(self) -> None:
         """Copy the tables of the tokenizer's kind of model."""
 
+    def encode(
+        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
+    ) -> Encoded:
+        """Encode the documents of a batch.
+
+        Args:
+            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
+                that is a multiple of 8.
+            offsets: Where each begins and the last one ends, in bytes; int64 on the device.
+            parse_special: Match added tokens; if not, text never becomes a control token.
+            guards: Sorted offsets in `text` of characters that no added token may cover.
+
+        Raises:
+            ValueError: The text is empty, too long, or not where it has to be.
+
+        """
+        return self.begin(text, offsets, parse_special=parse_special, guards=guards).collect(REASONS)
+
+    @abstractmethod
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """The same up to the number of ids. Without guards, nothing of it comes from the host or goes there."""
+
 
 class MergingMode(ExactMode):
     """A mode whose blocks merge pieces; `max_bytes` is of a piece, and of a text without a sure boundary."""
@@ -115,22 +137,8 @@ class ByteLevelMode(MergingMode):
     def _load(self) -> None:
         self._tables = ExactTables(self.tokenizer, self._device)
 
-    def encode(
-        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
-    ) -> Encoded:
-        """Encode the documents of a batch.
-
-        Args:
-            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
-                that is a multiple of 8.
-            offsets: Where each begins and the last one ends, in bytes; int64 on the device.
-            parse_special: Match added tokens; if not, text never becomes a control token.
-            guards: Sorted offsets in `text` of characters that no added token may cover.
-
-        Raises:
-            ValueError: The text is empty, too long, or not where it has to be.
-
-        """
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """See `ExactMode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         bit_maps = 4 + len(searches[1:]) + len(tables.cuts)
         batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)
@@ -141,7 +149,7 @@ class ByteLevelMode(MergingMode):
             batch.cut_giants(tables.giants)
         batch.encode(tables.bpe)
         batch.merge(tables.bpe, self._workers, self._far)
-        return batch.collect(REASONS)
+        return batch.count()
 
 
 class PieceBatch(Batch):

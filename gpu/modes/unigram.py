@@ -20,9 +20,8 @@ from tokenweir.encode.spec import Metaspace, Precompiled, SentencePieceNormalize
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import Encoded
 from tokenweir.gpu.modes.batch import THREADS, Batch
-from tokenweir.gpu.modes.exact import REASONS, ExactMode
+from tokenweir.gpu.modes.exact import ExactMode
 from tokenweir.gpu.modes.spacing import EACH, NOWHERE, SIGN, begin_texts, check_added, with_spaces
 from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
@@ -36,10 +35,8 @@ class UnigramMode(ExactMode):
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
 
-    def encode(
-        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
-    ) -> Encoded:
-        """Encode the documents of a batch; see `ByteLevelMode.encode`."""
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """See `ExactMode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         prefix = tables.form.prefix
         text, offsets, guards = with_spaces(self._device, prefix, text, offsets, guards)
@@ -89,7 +86,7 @@ class UnigramMode(ExactMode):
             batch.refusals,
             batch.counters,
         )
-        return batch.collect(REASONS)
+        return batch.count()
 
 
 class Form(NamedTuple):

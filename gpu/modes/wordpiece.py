@@ -19,9 +19,9 @@ from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, WordPiece
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.batch import Batch
-from tokenweir.gpu.modes.exact import REASONS, ExactMode
+from tokenweir.gpu.modes.exact import ExactMode
 from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
 
@@ -42,10 +42,8 @@ class WordPieceMode(ExactMode):
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
 
-    def encode(
-        self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
-    ) -> Encoded:
-        """Encode the documents of a batch; see `ByteLevelMode.encode`."""
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """See `ExactMode`."""
         searches = self._tables.added if parse_special else []
         batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3)
         begins = batch.mark()
@@ -66,7 +64,7 @@ class WordPieceMode(ExactMode):
             batch.refusals,
             batch.counters,
         )
-        return batch.collect(REASONS)
+        return batch.count()
 
 
 class _Tables(SearchTables):

@@ -21,7 +21,7 @@ from tokenweir.stream.decode.alignment import Aligner
 from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
-from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, settings_of
+from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, reusable, settings_of
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
@@ -67,7 +67,7 @@ class ChatDecoder:
         """
         check_options(options, DecoderOptions.__optional_keys__, "a decoder")
         self._tokenizer = tokenizer
-        self._options = options
+        self._options = options = reusable(options)
         self._settings = settings_of(tokenizer, **options)
         self._stops = StopStrings(self._settings.stop, include=self._settings.include_stop)
         self.reset(prompt_ids)

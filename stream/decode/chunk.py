@@ -59,7 +59,7 @@ def id_list(item: Ids | EngineStep) -> list[int]:
     ids: Any = item.ids if isinstance(item, EngineStep) else item
     if hasattr(ids, "tolist"):  # NumPy, CuPy and PyTorch, from whatever device
         ids = ids.tolist()
-    if not isinstance(ids, str | bytes | bytearray | bool | float):
+    if not isinstance(ids, str | bytes | bytearray | bool | float | set | frozenset | dict):
         try:
             return [index(ids)] if hasattr(ids, "__index__") else [to_id(token_id) for token_id in ids]
         except TypeError:

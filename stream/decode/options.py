@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 import msgspec
 from msgspec import Struct, structs
@@ -168,8 +168,17 @@ def settings_of(
     """
     check_tokenizer(tokenizer)
     stop_channels(stop_scope)
-    check_counts(min_tokens, max_tokens, thinking_budget)
+    check_counts(min_tokens=min_tokens, max_tokens=max_tokens, thinking_budget=thinking_budget, index=index)
+    check_flags(
+        parallel_tool_calls=parallel_tool_calls,
+        ignore_eos=ignore_eos,
+        include_stop=include_stop,
+        skip_special_tokens=skip_special_tokens,
+        alignment=alignment,
+    )
     check_byte_fallback(byte_fallback)
+    if on_thinking_spent is not None and not callable(on_thinking_spent):
+        raise TypeError(f"on_thinking_spent is a {type(on_thinking_spent).__name__}, not a function")
     return Settings(
         ends=end_ids(tokenizer, eos_ids, stop_token_ids, ignore_eos),
         stop=stop_list(stop),
@@ -191,6 +200,12 @@ def settings_of(
     )
 
 
+def reusable(options: DecoderOptions) -> DecoderOptions:
+    """The same options, of which each iterator is a list, since a copy of a decoder reads them again."""
+    read = {name: list(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+    return cast(DecoderOptions, read)
+
+
 def stop_channels(scope: str) -> frozenset[Channel]:
     """Look up the channels of a scope of stop strings.
 
@@ -198,7 +213,7 @@ def stop_channels(scope: str) -> frozenset[Channel]:
         ValueError: There is no such scope.
 
     """
-    if scope not in SCOPES:
+    if not isinstance(scope, str) or scope not in SCOPES:
         raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     return SCOPES[scope]
 
@@ -215,8 +230,20 @@ def finish_reason(reason: str) -> FinishReason:
     return FinishReason(reason)
 
 
-def check_counts(min_tokens: int, max_tokens: int | None, thinking_budget: int | None) -> None:
-    """Refuse numbers of ids that cannot be.
+def check_flags(**flags: object) -> None:
+    """Refuse what is neither True nor False, by the names of the options.
+
+    Raises:
+        TypeError: One is neither.
+
+    """
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name}={flag!r:.80} is neither True nor False")
+
+
+def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: int | None, index: int) -> None:
+    """Refuse numbers that cannot be.
 
     Raises:
         TypeError: One is no integer.
@@ -227,10 +254,11 @@ def check_counts(min_tokens: int, max_tokens: int | None, thinking_budget: int |
         ("min_tokens", min_tokens, 0),
         ("max_tokens", max_tokens, 0),
         ("thinking_budget", thinking_budget, 1),
+        ("index", index, 0),
     ):
-        if number is None and name != "min_tokens":
+        if number is None and name in ("max_tokens", "thinking_budget"):
             continue
-        if not isinstance(number, int):
+        if not isinstance(number, int) or isinstance(number, bool):
             raise TypeError(f"{name}={number!r} is no integer")
         if number < least:
             raise ValueError(f"{name}={number} is below {least}")

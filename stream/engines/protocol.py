@@ -69,6 +69,19 @@ NEUTRAL = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetitio
 """Values that ask for nothing; clients send them to be on the safe side."""
 
 
+def check_engine(engine: object, name: str = "engine") -> None:
+    """Refuse what is no engine; `name` is what it is called where it was given.
+
+    Raises:
+        TypeError: It is none.
+
+    """
+    if isinstance(engine, type):
+        raise TypeError(f"{name} is the class {engine.__name__} itself, not one of its objects")
+    if not hasattr(engine, "generate"):
+        raise TypeError(f"{name} must be an Engine, which has a method generate, not {type(engine).__name__}")
+
+
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
     """Refuse fields that an engine cannot honour, before it generates.
 

@@ -19,7 +19,7 @@ from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
-from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling
+from tokenweir.stream.engines.protocol import Engine, EngineStep, Sampling, check_engine
 from tokenweir.stream.events import Delta, FinishReason
 from tokenweir.stream.pipeline.cancellable import Cancellable, Deltas
 from tokenweir.stream.pipeline.multiplex import decode_answers, multiplex
@@ -164,6 +164,19 @@ def refuse_open_thinking(tokenizer: Tokenizer, prompt_ids: Sequence[int], templa
         )
 
 
+def check_template(template: object) -> None:
+    """Refuse what is no template, nor None.
+
+    Raises:
+        TypeError: It is neither.
+
+    """
+    if not isinstance(template, ChatTemplate | None):
+        raise TypeError(
+            f"template is a {type(template).__name__}, not a ChatTemplate such as ChatTemplate.from_file() gives"
+        )
+
+
 def _check(
     engine: Engine, tokenizer: Tokenizer, template: ChatTemplate | None, sampling: Sampling, options: OutputOptions
 ) -> None:
@@ -173,14 +186,8 @@ def _check(
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
     check_tokenizer(tokenizer)
-    if isinstance(engine, type):
-        raise TypeError(f"engine is the class {engine.__name__} itself, not one of its objects")
-    if not hasattr(engine, "generate"):
-        raise TypeError(f"engine is a {type(engine).__name__}, not an Engine: it has no generate")
-    if not isinstance(template, ChatTemplate | None):
-        raise TypeError(
-            f"template is a {type(template).__name__}, not a ChatTemplate such as ChatTemplate.from_file() gives"
-        )
+    check_engine(engine)
+    check_template(template)
     check_options(options, OutputOptions.__optional_keys__, "chat()", _OF_SAMPLING)
 
 
@@ -201,7 +208,7 @@ async def prompt_of(
     if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
         raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
     if taken := _ARGUMENTS & (template_kwargs or {}).keys():
-        raise TemplateError(f"template_kwargs has {', '.join(sorted(taken))}: not among the template's own variables")
+        raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
     # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
     # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
     short = not tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT

@@ -27,8 +27,8 @@ from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.protocol import Engine
-from tokenweir.stream.pipeline.chat import own_template
+from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.pipeline.chat import check_template, own_template
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.server.answers.job import Engines
 from tokenweir.stream.server.answers.response_task import Responses
@@ -88,7 +88,7 @@ def asgi_app(
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        TypeError: `origins` or `hosts` is one text in place of several.
+        TypeError: `origins` or `hosts` is one text in place of several, or another argument is of the wrong type.
         ValueError: No engine, or an API key that is empty or not ASCII.
 
     """
@@ -123,6 +123,11 @@ class Application:
         engines = engine if isinstance(engine, Mapping) else {DEFAULT: engine}
         if not engines:
             raise ValueError("there is no model to serve")
+        for name, one in engines.items():
+            check_engine(one, "engine" if one is engine else f"engine[{name!r}]")
+        check_template(template)
+        if not isinstance(limits, Limits):
+            raise TypeError(f"limits is a {type(limits).__name__}, not a Limits")
         keys = [api_key] if isinstance(api_key, str) else list(api_key or ())
         gate = Gate(keys=keys, origins=origins, hosts=hosts, own_name=own_name)
         answering = Engines(

@@ -87,10 +87,14 @@ class Limits:
         """Refuse limits that nothing could meet.
 
         Raises:
-            ValueError: Names the limit and its value.
+            TypeError: One is no number; names the limit and its value.
+            ValueError: One is too small; likewise.
 
         """
         for limit in fields(self):
             value, may_be_zero = getattr(self, limit.name), limit.name in _MAY_BE_ZERO
+            whole = isinstance(limit.default, int)
+            if not isinstance(value, int if whole else int | float) or isinstance(value, bool):
+                raise TypeError(f"{limit.name}={value!r:.80} is no {'integer' if whole else 'number'}")
             if not (value >= 0 if may_be_zero else value > 0):
                 raise ValueError(f"{limit.name}={value} must be {'at least' if may_be_zero else 'above'} 0")

@@ -71,7 +71,7 @@ async def serve(
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        TypeError: `origins` or `hosts` is one text in place of several.
+        TypeError: `origins` or `hosts` is one text in place of several, or another argument is of the wrong type.
         ValueError: No engine, an API key that is empty or not ASCII, or a port that there is not.
         OSError: The port cannot be had.
 

@@ -64,6 +64,16 @@ def test_encode_files(tok, tmp_path):
     assert [ids_of(line) for line in lines] == [tok.encode("one\r\n"), tok.encode(TEXT)]
 
 
+@pytest.mark.parametrize("command", ["encode", "count", "tokens"])
+def test_a_text_that_is_the_name_of_a_file_is_taken_as_text_and_told(tmp_path, command):
+    (tmp_path / "a b").write_bytes(b"two words")
+    name = str(tmp_path / "a b")
+    result = run(command, name)
+    assert result.exit_code == 0
+    assert result.stderr == f"{name} is taken as text; to read the file of that name write -f '{name}'\n"
+    assert result.stdout == out(command, stdin=name)
+
+
 def test_encode_lines(tok):
     lines = out("encode", "--lines", stdin="one\n\ntwo\r\nthree").splitlines()
     assert [ids_of(line) for line in lines] == [tok.encode(text) for text in ("one", "", "two\r", "three")]

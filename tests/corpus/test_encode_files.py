@@ -131,8 +131,11 @@ def test_without_pyarrow_the_other_kinds_still_work(tok, tmp_path, monkeypatch):
     path, table = write_lines(tmp_path / "a.txt", ["a"]), write_parquet(tmp_path / "a.parquet", ["a"])
     encoder = DocumentEncoder(tok, "text")
     assert run([path], tmp_path / "npy", encoder, format="npy", workers=1).documents == 1
-    for paths, shard_format in (([path], "parquet"), ([table], "npy")):
-        with pytest.raises(CorpusError, match=r"need pyarrow: pip install '.\[arrow\]'"):
+    for paths, shard_format, words in (
+        ([path], "parquet", r"the format parquet needs pyarrow: pip install '.\[arrow\]', or choose npy or megatron$"),
+        ([table], "npy", r"Parquet and Arrow files need pyarrow: pip install '.\[arrow\]'$"),
+    ):
+        with pytest.raises(CorpusError, match=words):
             run(paths, tmp_path / "out", encoder, format=shard_format, workers=1)
 
 

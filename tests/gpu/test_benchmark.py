@@ -82,6 +82,39 @@ print(*names)
     assert (run.returncode, run.stdout) == (0, "\n"), run.stderr
 
 
+def test_prompts_of_agieval_are_made_where_its_texts_are(tmp_path):
+    program = """
+import sys; sys.path.insert(0, "bench")
+from shared.agieval import EXAMS
+from shared.table1 import prompts
+if sys.argv[1:]:
+    for name in (name for exam in EXAMS.values() for name in exam.files):
+        open(f"{sys.argv[1]}/{name}.jsonl", "w")
+    open(f"{sys.argv[1]}/sat-en.jsonl", "w").write('{"passage": "Rain.", "question": "Wet?", "options": ["(A)Yes", "(B)No"]}\\n')
+    open(f"{sys.argv[1]}/gaokao-mathcloze.jsonl", "w").write('{"passage": null, "question": "1+1", "options": null}\\n')
+print(list(prompts().items())[4:])
+"""
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "corpora" / "gsm8k-test.jsonl").write_text('{"question": "?", "answer": "!"}\n' * 5)
+    english, chinese = (
+        "Rain.Q: Wet? Answer Choices: (A)Yes (B)No\nA: Among A through B, the answer is",
+        "问题：1+1\n答案：",
+    )
+    wanted = [("AGIEval, English", [english]), ("AGIEval, Chinese", [chinese]), ("AGIEval, all", [english, chinese])]
+    for folder, found in (((), []), ((str(tmp_path / "agieval"),), wanted)):
+        for path in map(Path, folder):
+            path.mkdir()
+        run = subprocess.run(
+            [sys.executable, "-c", program, *folder],
+            cwd=ROOT,
+            env=os.environ | {"TOKENWEIR_DATA": str(tmp_path), "TOKENWEIR_AGIEVAL": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.stdout == f"{found}\n", run.stderr
+
+
 def test_every_section_has_its_place_on_the_page():
     page = (ROOT / "bench" / "RESULTS.md").read_text()
     for section in bench("--list").stdout.split():

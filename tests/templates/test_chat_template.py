@@ -103,6 +103,10 @@ def test_messages_are_not_changed():
         ([{"role": "user", "content": 5}], "messages[0].content must be a string or a list of parts, not int"),
         ([{"role": "user", "content": [5]}], "messages[0].content[0] must be a part, not int"),
         ([{"role": "user", "content": [{"type": "image"}]}], "messages[0].content[0] is of type 'image', but this"),
+        *(
+            ([{"role": "assistant", "tool_calls": calls}], 'messages[0].tool_calls must be a list of calls: write [{"')
+            for calls in (5, True, "x", {"a": 1}, [5])
+        ),
         ([{"role": "user", 5: "x"}], "messages[0] has the key 5, which is not a string"),
         ([{"role": "user", "x": {"y": [object()]}}], "messages[0].x.y[0] of type object cannot be given to templates"),
     ],
@@ -341,8 +345,8 @@ def test_arguments_that_are_no_json_object_stay_text(arguments):
     assert json.loads(render("{{ messages[0].tool_calls[0].function.arguments | tojson }}", messages)) == arguments
 
 
-@pytest.mark.parametrize("calls", [5, True, "x", {"a": 1}, [5], [{"function": 5}]])
-def test_calls_that_are_none_are_left_to_the_template(calls):
+@pytest.mark.parametrize("calls", [None, [], [{"a": 1}], [{"function": 5}]])
+def test_calls_of_a_form_of_their_own_are_left_to_the_template(calls):
     messages = [{"role": "assistant", "content": "a", "tool_calls": calls}]
     assert render("{{ messages[0].content }}", messages) == "a"
     assert json.loads(render("{{ messages[0].tool_calls | tojson }}", messages)) == calls

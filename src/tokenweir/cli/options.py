@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -136,8 +138,12 @@ def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: 
     """
     if arguments and files:
         raise click.UsageError("give arguments or --file, not both")
+    for argument in arguments:
+        if os.path.isfile(argument):  # False for a text that cannot be a name, where a Path would raise
+            told = f"{argument} is taken as text; to read the file of that name write -f {shlex.quote(argument)}"
+            click.echo(told, err=True)
+        yield argument
     if arguments:
-        yield from arguments
         return
     for file in files or (sys.stdin.buffer,):
         if lines:

@@ -123,8 +123,12 @@ def encode_files(
 
 def _check_installed(paths: Sequence[Path], format: Format) -> None:
     kinds = {kind_of(path) for path in paths}
-    if (format == "parquet" or kinds & {"parquet", "arrow"}) and find_spec("pyarrow") is None:
+    if find_spec("pyarrow") is not None:
+        return
+    if kinds & {"parquet", "arrow"}:
         raise CorpusError("Parquet and Arrow files need pyarrow: pip install '.[arrow]'")
+    if format == "parquet":
+        raise CorpusError("the format parquet needs pyarrow: pip install '.[arrow]', or choose npy or megatron")
 
 
 def _cores() -> int:

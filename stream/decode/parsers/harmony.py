@@ -62,7 +62,6 @@ class Harmony(MessageParser):
         "_bodies",
         "_call",
         "_header",
-        "_reason",
         "_recipient",
         "_value",
     )
@@ -91,7 +90,7 @@ class Harmony(MessageParser):
         super().__init__()
         self._bodies = _BODIES | {"analysis": thinking}
         self._header = ""  # what has been read of it, the part in the prompt included
-        self._recipient = self._reason = ""
+        self._recipient = ""
         self._call = -1
         self._value = JsonValue()
         self._begin_behind(before)
@@ -236,9 +235,3 @@ class Harmony(MessageParser):
         """End a call whose name has gone out, and say why it is none."""
         out.append(Piece("", TOOL_CALL, "", call=self._call, malformed=reason))
         self._break(reason, out)
-
-    def _break(self, reason: str, out: list[Piece]) -> None:
-        """Give as answer what was held, and all that follows up to the next markup."""
-        if self._held:
-            out.append(Piece(self._held, ANSWER, self._held, malformed=reason))
-        self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER

@@ -16,10 +16,11 @@ from tokenweir.stream.events import Channel
 class MessageParser(Saved, ABC):
     """Splits text at marks. A class of this kind is a `Splitter`.
 
-    The states "header", where a prompt that ends within a message leaves it, and "body" are among those of each.
+    The states "header", where a prompt that ends within a message leaves it, and "body" are among those of each. Some also
+    have "broken": text that goes out as answer with a reason, up to the next markup.
     """
 
-    __slots__ = ("_ahead", "_channel", "_held", "_state")
+    __slots__ = ("_ahead", "_channel", "_held", "_reason", "_state")
 
     MARKS: ClassVar[tuple[str, ...]]
     """Texts that begin with `<`; one that is the beginning of another comes after it."""
@@ -28,6 +29,7 @@ class MessageParser(Saved, ABC):
         self._ahead = ""  # not looked at yet: the beginning of what may become a mark
         self._channel: Channel = ANSWER  # of the message
         self._held = ""  # of a header, or of a call that has not begun: what has not been given
+        self._reason = ""  # why text is "broken"
         self._state = "header"
 
     def _begin_behind(self, before: Iterable[str] | None) -> None:
@@ -63,6 +65,12 @@ class MessageParser(Saved, ABC):
         """Go on in a state that `state` gave."""
         super().restore(state)
         check_channel(self._channel)
+
+    def _break(self, reason: str, out: list[Piece]) -> None:
+        """Give as answer what was held, and all that follows up to the next markup."""
+        if self._held:
+            out.append(Piece(self._held, ANSWER, self._held, malformed=reason))
+        self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER
 
     @abstractmethod
     def _text(self, text: str, out: list[Piece]) -> None:

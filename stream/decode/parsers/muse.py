@@ -51,7 +51,7 @@ class Muse(CallingMessages):
 
     """
 
-    __slots__ = ("_bodies", "_header", "_reason")
+    __slots__ = ("_bodies", "_header")
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
@@ -82,7 +82,6 @@ class Muse(CallingMessages):
         super().__init__(MUSE, schemas)
         self._bodies = _BODIES | {"self": thinking}
         self._header = ""  # what has been read of it, the part in the prompt included
-        self._reason = ""
         self._begin_behind(before)
 
     @property
@@ -187,9 +186,3 @@ class Muse(CallingMessages):
                 self._give_header(out)
         elif self._held:
             self._break(f"{mark} stands in a header", out)
-
-    def _break(self, reason: str, out: list[Piece]) -> None:
-        """Give as answer what was held, and all that follows up to the next markup."""
-        if self._held:
-            out.append(Piece(self._held, ANSWER, self._held, malformed=reason))
-        self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER

@@ -46,7 +46,7 @@ class Gate:
         own_name: str = "localhost",
     ) -> None:
         given = list(keys)
-        if not all(key and key.isascii() for key in given):
+        if not all(isinstance(key, str) and key and key.isascii() for key in given):
             raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
         refuse_one_text(origins=origins, hosts=hosts)
         self._keys = [key.encode() for key in given]

@@ -239,10 +239,14 @@ class _CompletionFace:
         self._choices = choices
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
-        return self._answer.chunks(deltas, self._generations[place].prompt_ids, place * self._choices)
+        return self._answer.chunks(deltas, *self._asked(place))
 
     def add(self, deltas: Iterable[Delta], place: int) -> None:
-        self._answer.add(deltas, self._generations[place].prompt_ids, place * self._choices)
+        self._answer.add(deltas, *self._asked(place))
+
+    def _asked(self, place: int) -> tuple[Sequence[int], int]:
+        """The prompt at a place, and how many answers those before it have."""
+        return self._generations[place].prompt_ids, place * self._choices
 
     def whole(self) -> bytes:
         return self._answer.completion()

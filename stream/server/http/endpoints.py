@@ -151,10 +151,10 @@ class Endpoints:
             else:
                 job = Job(model=model, sampling=Sampling(), prompt=asked.prompt)
             ids = await self._engines.prompt_ids(job, add_special_tokens=asked.add_special_tokens is not False)
+        except RequestError:
+            raise
         except TokenweirError as error:
-            raise (
-                error if isinstance(error, RequestError) else RequestError(str(error), code="invalid_prompt")
-            ) from error
+            raise RequestError(str(error), code="invalid_prompt") from error
         size = self._engines.context_size(model)
         more = {}
         if asked.return_token_strs:

@@ -68,11 +68,12 @@ def chat_messages(messages: Sequence[Any], field: str = "messages") -> list[Chat
         {key: value for key, value in message.items() if value is not None} if isinstance(message, dict) else message
         for message in messages
     ]
+    kind = dict[str, list[Message]]
     try:
-        checked = msgspec.convert({field: given}, dict[str, list[Message]])[field]
+        checked = msgspec.convert({field: given}, kind)[field]
     except msgspec.ValidationError as error:
-        # msgspec writes the key of a mapping as [...]
-        raise located(msgspec.ValidationError(str(error).replace("$[...]", f"$.{field}")), {field: given}) from error
+        named = msgspec.ValidationError(str(error).replace("$[...]", f"$.{field}"))  # as msgspec writes a mapping's key
+        raise located(named, {field: given}, kind) from error
     conversation = Conversation()
     for place, message in enumerate(checked):
         text = _text(message.content)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from tokenweir.stream.server.wire.errors import RequestError
 
@@ -31,7 +31,7 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
             ) from error
         raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
     if not isinstance(event, dict):
-        raise RequestError(f"an event is a JSON object, not {show(event)}", code="invalid_type")
+        raise RequestError(f"expected a JSON object, got {show(event)}", code="invalid_type")
     return event
 
 
@@ -112,11 +112,20 @@ def convert(body: dict[str, Any], struct: type[T]) -> T:
     try:
         return msgspec.convert(body, struct)
     except msgspec.ValidationError as error:
-        raise located(error, body) from error
+        raise located(error, body, struct) from error
 
 
-def located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestError:
-    """The error with the path as `param` and the value that stands there; `msgspec` gives the path as `$.a[0].b`."""
+def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) -> RequestError:
+    """The error with the path as `param`, the value that stands there and, of a few, those that may.
+
+    `msgspec` gives the path as `$.a[0].b`, and says of a wrong choice only that it is wrong.
+
+    Args:
+        error: What was raised.
+        event: What was converted.
+        kind: The type that it was converted to.
+
+    """
     text = str(error)
     message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
     if not found:
@@ -126,11 +135,33 @@ def located(error: msgspec.ValidationError, event: dict[str, Any]) -> RequestErr
         return RequestError(f"{missing[1]} is missing", code="missing_required_parameter", param=missing[1])
     param = path.removesuffix("`").removeprefix(".")
     value: Any = event
+    kinds = _alternatives(inspect.type_info(kind))
     for key, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", param):
         if index == "...":  # some value of a mapping: msgspec does not say which
             break
         value = value[int(index)] if index else value.get(key)
+        kinds = [inner for outer in kinds for field in _inside(outer, key) for inner in _alternatives(field)]
+    choices = [str(choice) for kind in kinds if isinstance(kind, inspect.LiteralType) for choice in kind.values]
+    if choices and isinstance(value, str):
+        return RequestError(f"{param}: {show(value)} is none of {', '.join(choices)}", param=param)
     return RequestError(f"{param}: {message}, got {show(value)}", param=param)
+
+
+def _alternatives(kind: Any) -> Sequence[Any]:
+    return kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _inside(kind: Any, key: str) -> Iterator[Any]:
+    """The type of a field of a type, or of its items, if it has any."""
+    match kind:
+        case inspect.StructType(tag_field=tag_field, tag=tag, fields=fields):
+            if key == tag_field:
+                yield inspect.LiteralType((tag,))
+            yield from (field.type for field in fields if field.encode_name == key)
+        case inspect.ListType(item_type=inner) | inspect.DictType(value_type=inner):
+            yield inner
+        case _:
+            pass
 
 
 def show(value: Any) -> str:

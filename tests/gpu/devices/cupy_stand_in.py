@@ -3,7 +3,8 @@
 Only what touches a device is replaced, name by name, so what CuPy does not have is not here either. Sources are compiled
 by the real NVRTC; what runs is the kernels of the shim. Arrays are stricter than CuPy's: they take nothing of the host's
 but by `set`, and go there by `get` alone; nothing of another device's but by `copy`, and no kernel runs beside its arrays.
-They are handed to other libraries as CuPy's are, by DLPack. New memory holds random bytes.
+They are handed to other libraries as CuPy's are, by DLPack. New memory holds random bytes. stand_in_graphs.py says what
+holds while a stream is captured.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any, Self
 
 import numpy as np
 from shim_device import ShimDevice
+from stand_in_graphs import Event, MemoryPool, Stream, check_not_capturing, current_stream, do, take, using_allocator
 
 MEMORY = 80 << 30
 NAME = "NVIDIA Stand-in"
-_ALIGNMENT = 512  # of what CuPy's pool hands out
 
 awaited: list[int] = []
 """The events that streams were told to wait for."""
@@ -54,11 +55,13 @@ class StandInArray:
         if not isinstance(values, np.ndarray) or (values.dtype, values.shape) != (self.dtype, self.shape):
             raise TypeError(f"set takes a numpy array of {self.shape} {self.dtype}")
         self.check_current()
+        check_not_capturing("H2D transfers")
         self.host[...] = values
 
     def get(self, out: np.ndarray) -> np.ndarray:
         if (out.dtype, out.shape) != (self.dtype, self.shape):
             raise TypeError(f"get wants a numpy array of {self.shape} {self.dtype}")
+        check_not_capturing("D2H transfers")
         out[...] = self.host
         return out
 
@@ -73,6 +76,7 @@ class StandInArray:
             raise ValueError(f"an array of device {self.number} where device {current()} is current")
 
     def copy(self) -> StandInArray:
+        check_not_capturing("copies from another device")
         return StandInArray(self.host.copy())
 
     def view(self, dtype: Any) -> StandInArray:
@@ -97,22 +101,19 @@ class StandInArray:
             raise TypeError("CuPy takes no numpy array here")
         for array in (self, value) if isinstance(value, StandInArray) else (self,):
             array.check_current()
-        self.host[part] = value.host if isinstance(value, StandInArray) else value
+        do(lambda: self.host.__setitem__(part, value.host if isinstance(value, StandInArray) else value))
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError("CuPy converts nothing to numpy by itself: get")
 
 
 def _empty(n: int, dtype: Any = float) -> StandInArray:
-    size = int(n) * np.dtype(dtype).itemsize
-    memory = np.random.default_rng(size).integers(0, 256, size + _ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % _ALIGNMENT
-    return StandInArray(memory[begin : begin + size].view(dtype))
+    return StandInArray(take(int(n) * np.dtype(dtype).itemsize).view(dtype))
 
 
 def _zeros(n: int, dtype: Any = float) -> StandInArray:
     array = _empty(n, dtype)
-    array.host[:] = 0
+    do(lambda: array.host.fill(0))
     return array
 
 
@@ -128,21 +129,6 @@ def _array(shape: tuple[int], dtype: Any, pointer: tuple[_UnownedMemory, int]) -
     return StandInArray(np.frombuffer(memory.bytes, dtype, shape[0], begin), memory.device)
 
 
-class _Stream:
-    """All streams are one: a call ends when its work is done."""
-
-    ptr = 0
-
-    def __init__(self, **_: Any) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-
 class _Device:
     """Current while it is entered."""
 
@@ -156,12 +142,6 @@ class _Device:
 
     def __exit__(self, *_: object) -> None:
         _thread.device = self._before
-
-    def synchronize(self) -> None: ...
-
-
-class _Event:
-    def record(self, _stream: Any = None) -> None: ...
 
     def synchronize(self) -> None: ...
 
@@ -192,6 +172,7 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
 
     class Module:
         def load(self, cubin: bytes) -> None:
+            check_not_capturing("loading of modules")
             if not cubin.startswith(b"\x7fELF"):
                 raise Refused
             self._device = current()
@@ -208,9 +189,8 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
                 for arg in args:
                     if isinstance(arg, StandInArray):
                         arg.check_current()
-                shim.launch(
-                    name, blocks, threads, *(arg.host if isinstance(arg, StandInArray) else arg for arg in args)
-                )
+                values = [arg.host if isinstance(arg, StandInArray) else arg for arg in args]
+                do(lambda: shim.launch(name, blocks, threads, *values))
 
             return launch
 
@@ -225,7 +205,6 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
         streamWaitEvent=lambda _stream, event: awaited.append(event),
     )
     pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
-    stream = _Stream()
     for owner, names in (
         (
             cupy,
@@ -242,12 +221,14 @@ def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...])
             {
                 "runtime": runtime,
                 "Device": _Device,
-                "Stream": _Stream,
-                "Event": _Event,
+                "Stream": Stream,
+                "Event": Event,
+                "MemoryPool": MemoryPool,
+                "using_allocator": using_allocator,
                 "UnownedMemory": _UnownedMemory,
                 "MemoryPointer": lambda memory, begin: (memory, begin),
                 "Module": Module,
-                "get_current_stream": lambda: stream,
+                "get_current_stream": current_stream,
                 "get_elapsed_time": lambda _begin, _end: 0.001,
                 "set_allocator": lambda _=None: None,
             },

@@ -12,7 +12,7 @@ import os
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -38,12 +38,46 @@ class ShimError(RuntimeError):
     """A kernel broke a rule: a barrier or warp-wide operation that not all reach, or a write outside its arrays."""
 
 
+class _Noted(np.ndarray):
+    """An array of a recording: what is assigned to it is noted in its device's tape."""
+
+    shim: ShimDevice
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.shim = getattr(other, "shim", None)
+
+    def __setitem__(self, part: Any, value: Any) -> None:
+        self.shim.do(lambda: super(_Noted, self).__setitem__(part, value))
+
+
+class ShimRecording:
+    """What a device was asked to do with a copy of a host array, to be done again."""
+
+    def __init__(self, device: ShimDevice, host: NDArray[Any], work: Callable[[Any], Any]) -> None:
+        self._host, self._input, self._tape = host, device.to_device(host), []
+        work(self._input)
+        device.tape = self._tape
+        try:
+            self._result = work(self._input)
+        finally:
+            device.tape = None
+
+    @contextmanager
+    def again(self) -> Iterator[Any]:
+        """See `Recording`."""
+        self._input[:] = self._host
+        for act in self._tape:
+            act()
+        yield self._result
+
+
 class ShimDevice:
     """A device as `tokenweir.gpu` knows one, on the CPU.
 
     Attributes:
         name: "shim".
         launches: (kernel, grid, block) of every launch so far.
+        tape: What is noted instead of done, while work is recorded.
 
     """
 
@@ -64,6 +98,7 @@ class ShimDevice:
         """
         self.number = number
         self.launches: list[tuple[str, int, int]] = []
+        self.tape: list[Callable[[], None]] | None = None
         self._kernels = {
             name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
         }
@@ -71,8 +106,20 @@ class ShimDevice:
         self._random = np.random.default_rng(self._seed)
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
 
+    def record(self, host: NDArray[Any], work: Callable[[Any], Any]) -> ShimRecording:
+        """See `Device`."""
+        return ShimRecording(self, host, work)
+
+    def do(self, act: Callable[[], None]) -> None:
+        """Do something, or note it."""
+        if self.tape is None:
+            act()
+        else:
+            self.tape.append(act)
+
     def to_device(self, host: NDArray[Any]) -> NDArray[Any]:
         """A copy of an array."""
+        self._check_not_recording("copy from the host")
         array = self.empty(host.size, host.dtype)
         array[:] = host.ravel()
         return array
@@ -83,7 +130,11 @@ class ShimDevice:
         block = np.full(size + 2 * _GUARD, 0xA5, np.uint8)
         block[_GUARD : _GUARD + size] = self._random.integers(0, 256, size, np.uint8)
         self._blocks.append(weakref.ref(block))
-        return block[_GUARD : _GUARD + size].view(dtype)
+        array = block[_GUARD : _GUARD + size].view(dtype)
+        if self.tape is not None:
+            array = array.view(_Noted)
+            array.shim = self
+        return array
 
     def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
         """An array of `n` zeros."""
@@ -97,6 +148,7 @@ class ShimDevice:
 
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy of an array."""
+        self._check_not_recording("copy to the host")
         return array.copy()
 
     def copied(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -137,6 +189,9 @@ class ShimDevice:
             ShimError: It broke a rule.
 
         """
+        self.do(lambda: self._launch(kernel, grid, block, args))  # a recording keeps its arrays
+
+    def _launch(self, kernel: str, grid: int, block: int, args: tuple[Any, ...]) -> None:
         values = [ctypes.c_void_p(arg.ctypes.data) if isinstance(arg, np.ndarray) else _scalar(arg) for arg in args]
         addresses = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         sizes = (ctypes.c_uint32 * len(values))(*[ctypes.sizeof(value) for value in values])
@@ -154,6 +209,7 @@ class ShimDevice:
 
     def synchronize(self) -> None:
         """Nothing is ever under way."""
+        self._check_not_recording("wait")
 
     def pinned(self, n: int) -> NDArray[np.uint8]:
         """Any memory will do."""
@@ -172,6 +228,10 @@ class ShimDevice:
             raise DeviceError(f"{self.name}: {error}") from error
 
     apart = use
+
+    def _check_not_recording(self, what: str) -> None:
+        if self.tape is not None:
+            raise ShimError(f"work that is recorded does not {what}")
 
     def _check_guards(self, kernel: str) -> None:
         alive = [(ref, block) for ref in self._blocks if (block := ref()) is not None]

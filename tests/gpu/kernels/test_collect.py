@@ -28,7 +28,7 @@ def test_more_tiles_than_a_block_has_threads(device_of):
         batch.ids[:] = device.to_device(np.arange(n, dtype=np.uint32))
         batch.refusals[refused] = 4
         batch.counters[0] = 1  # some are refused
-        encoded = batch.collect({4: "why"})
+        encoded = batch.count().collect({4: "why"})
         assert np.array_equal(device.to_host(encoded.ids), np.flatnonzero(kept))
         assert np.array_equal(device.to_host(encoded.offsets), np.array([0, *np.cumsum(kept)])[offsets])
         assert (encoded.refused.tolist(), encoded.reasons) == (refused, ("why",) * 3)

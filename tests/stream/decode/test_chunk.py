@@ -45,6 +45,8 @@ def test_whatever_holds_ids_becomes_a_list_of_ints(item, ids):
         ([True], "list [True]"),
         (np.array([0.5]), "ndarray array([0.5])"),
         (np.array([[5]]), "ndarray array([[5]])"),
+        ({5, 6}, "set {5, 6}"),
+        ({5: "a"}, "dict {5: 'a'}"),
         (EngineStep(None), "EngineStep EngineStep(ids=None, "),
         (Chunk([5], "a"), "Chunk "),
     ],

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from copy import copy
+
 import msgspec
 import pytest
 from drawn_answers import CUTS, answers, cut
@@ -67,6 +69,12 @@ def test_deltas_that_wait_after_an_error_are_saved(tok):
         decoder.feed([65, 66, 99_999])
     (delta,) = ChatDecoder.from_state(tok, decoder.state(), **SHORT).feed([])
     assert (delta.text, delta.token_ids) == ("AB", [65, 66])
+
+
+def test_a_copy_reads_again_what_came_as_an_iterator(tok):
+    decoder = ChatDecoder(tok, stop=iter(["ox"]), eos_ids=iter([66]), stop_token_ids=iter([67]))
+    for copied in (copy(decoder), decoder.copy(), copy(copy(decoder))):
+        assert copied.state() == decoder.state()
 
 
 def test_only_the_callback_may_differ(tok):

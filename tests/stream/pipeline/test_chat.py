@@ -92,7 +92,7 @@ async def test_a_template_that_opens_the_thinking(tok):
 
 @pytest.mark.parametrize("name", ["self", "messages", "tools", "mend_calls"])
 async def test_what_a_prompt_is_given_anyway_is_no_variable(tok, name):
-    with pytest.raises(TemplateError, match=f"^template_kwargs has {name}: not among"):
+    with pytest.raises(TemplateError, match=f"^a template's variable cannot be called {name}$"):
         await answer(Engine(tok.encode("So")), tok, template_kwargs={name: []})
 
 
@@ -687,8 +687,8 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         ({"messages": None}, TemplateError, r"^messages must be a list, not NoneType: write \[{"),
         ({"messages": [["user", "Hi"]]}, TemplateError, r"^messages\[0\] must be a mapping, not list: write {"),
         ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
-        ({"engine": None}, TypeError, "^engine is a NoneType, not an Engine: it has no generate$"),
-        ({"engine": "vllm"}, TypeError, "^engine is a str, not an Engine: it has no generate$"),
+        ({"engine": None}, TypeError, "^engine must be an Engine, which has a method generate, not NoneType$"),
+        ({"engine": "vllm"}, TypeError, "^engine must be an Engine, which has a method generate, not str$"),
         (
             {"template": "path"},
             TypeError,

@@ -540,6 +540,11 @@ async def test_plain_requests():
         ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer"),
         ({"port": 70000}, ValueError, "^port=70000 is not between 0 and 65535$"),
         ({"api_key": ""}, ValueError, "api_key must be ASCII and not empty"),
+        ({"api_key": b"key"}, ValueError, "api_key must be ASCII and not empty"),
+        ({"engine": 5}, TypeError, "engine must be an Engine, which has a method generate, not int"),
+        ({"engine": {"a": Script}}, TypeError, r"engine\['a'\] is the class Script itself, not one of its objects"),
+        ({"template": "a.jinja"}, TypeError, "template is a str, not a ChatTemplate such as"),
+        ({"limits": {"max_items": 5}}, TypeError, "limits is a dict, not a Limits"),
         ({"api_key": "clé"}, ValueError, "api_key must be ASCII and not empty"),
     ],
 )

@@ -451,10 +451,14 @@ async def test_an_idle_session_drains_at_once():
         ({"heartbeat": -1}, "heartbeat=-1 must be above 0"),
         ({"send_interval": -0.5}, "send_interval=-0.5 must be at least 0"),
         ({"stall_timeout": math.nan}, "stall_timeout=nan must be above 0"),
+        ({"max_items": "a"}, "max_items='a' is no integer"),
+        ({"max_items": 2.5}, "max_items=2.5 is no integer"),
+        ({"heartbeat": "a"}, "heartbeat='a' is no number"),
+        ({"heartbeat": True}, "heartbeat=True is no number"),
     ],
 )
 async def test_limits_that_cannot_be(limits, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((ValueError, TypeError), match=text):
         Limits(**limits)
     Limits(send_interval=0, drain_timeout=0)
 

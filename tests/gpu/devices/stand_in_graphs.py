@@ -1,0 +1,151 @@
+"""Streams, events, memory and graphs of the stand-in for CuPy.
+
+All streams are one: a call ends when its work is done. While a stream is captured, work is noted and not done. Then, as with
+CUDA and CuPy, nothing is copied from the host or to it, nobody waits, and no module is loaded; and, which is stricter than
+CuPy, no other stream is used, and memory comes from what a pool already has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+_ALIGNMENT = 512  # of what CuPy's pools hand out
+
+thread = threading.local()
+
+
+def _streams() -> list[Stream]:
+    if not hasattr(thread, "streams"):
+        thread.streams = [Stream()]
+    return thread.streams
+
+
+def current_stream() -> Stream:
+    """This thread's."""
+    return _streams()[-1]
+
+
+def check_not_capturing(what: str) -> None:
+    """Refuse what a capture does not allow."""
+    if current_stream().tape is not None:
+        raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
+
+
+def do(act: Callable[[], Any]) -> None:
+    """Do some work on the device, or note it."""
+    tape = current_stream().tape
+    if tape is None:
+        act()
+    else:
+        tape.append(act)
+
+
+class Event:
+    """Done as soon as it is recorded; `uses` tells what streams did with events."""
+
+    uses: ClassVar[list[tuple[str, Event]]] = []
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def record(self, _stream: Any = None) -> None:
+        check_not_capturing("events")
+        Event.uses.append(("record", self))
+
+    def synchronize(self) -> None:
+        check_not_capturing("synchronizations")
+
+
+class Stream:
+    """A stream, current while it is entered."""
+
+    ptr = 0
+
+    def __init__(self, **_: Any) -> None:
+        self.tape: list[Callable[[], Any]] | None = None
+
+    def synchronize(self) -> None:
+        check_not_capturing("synchronizations")
+
+    def wait_event(self, event: Event) -> None:
+        check_not_capturing("events")
+        Event.uses.append(("wait", event))
+
+    def begin_capture(self) -> None:
+        if self is not current_stream() or len(_streams()) == 1:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        self.tape = []
+
+    def end_capture(self) -> Graph:
+        graph, self.tape = Graph(self.tape), None
+        return graph
+
+    def __enter__(self) -> Self:
+        check_not_capturing("other streams")
+        _streams().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _streams().pop()
+
+
+class Graph:
+    """What was noted."""
+
+    def __init__(self, tape: list[Callable[[], Any]]) -> None:
+        self._tape = tape
+
+    def launch(self, _stream: Stream) -> None:
+        check_not_capturing("launches of graphs")
+        for act in self._tape:
+            act()
+
+
+class MemoryPool:
+    """Memory that comes back when its last array is gone, and is then handed out again."""
+
+    def __init__(self) -> None:
+        self._free: list[np.ndarray] = []
+
+    def malloc(self, size: int) -> np.ndarray:
+        rounded = max(-(-size // _ALIGNMENT), 1) * _ALIGNMENT
+        memory = next((one for one in self._free if len(one) == rounded), None)
+        if memory is None:
+            check_not_capturing("allocations")
+            memory = _memory(rounded)
+        else:
+            self._free = [one for one in self._free if one is not memory]
+        lent = np.frombuffer((ctypes.c_uint8 * rounded).from_address(memory.ctypes.data), np.uint8)
+        weakref.finalize(lent, self._free.append, memory)
+        return lent[:size]
+
+
+@contextmanager
+def using_allocator(allocator: Callable[[int], np.ndarray]) -> Iterator[None]:
+    """Have this thread's memory come from it."""
+    thread.allocator = allocator
+    try:
+        yield
+    finally:
+        thread.allocator = None
+
+
+def take(size: int) -> np.ndarray:
+    """Bytes of device memory, from wherever this thread's come."""
+    allocator = getattr(thread, "allocator", None)
+    if allocator is None:
+        check_not_capturing("allocations")
+        return _memory(size)
+    return allocator(size)
+
+
+def _memory(size: int) -> np.ndarray:
+    memory = np.random.default_rng(size).integers(0, 256, size + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    return memory[begin : begin + size]

@@ -1,0 +1,184 @@
+"""Small batches done by a recording have the ids of those whose kernels are launched one by one."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from functools import cache
+
+import numpy as np
+import pytest
+from adversarial import strings
+from arrow_arrays import string_array
+from hypothesis import given
+from hypothesis import strategies as st
+from shim_device import ShimDevice
+from small_tokenizers import small
+
+from tokenweir import Prompt, Tokenizer
+from tokenweir.encode.spec import AddedToken
+from tokenweir.gpu import GpuEncoder
+from tokenweir.gpu.kernels import kernel_sources
+from tokenweir.gpu.replay import BUCKETS
+
+SMALL, LARGE = BUCKETS
+BATCHES = [
+    ["the quick brown fox"],
+    ["a"] * SMALL.documents,
+    ["naïve 生活", "", "<|im_start|>user\n<|im_end|>", " don't", "🙂" * 9],
+    [""],
+    [],
+    ["x" * 700, "short"],
+    [b"\xff\xfe", "after it", b"\x80", "\u2581 and \u0301", "生".encode()[:2]],
+    ["the quick brown fox jumps over the dog. " * 400, "", "1234"],
+    ["b" * (SMALL.size - 1), "c"],
+    ["a b " * (LARGE.size // 4)],
+    ["d"] * (SMALL.documents + 1),
+    ["x", "生" * 3000],
+    ["the quick brown fox"],
+]
+
+
+class Watched:
+    """An encoder that replays beside one that does not."""
+
+    def __init__(self, tok, device, **options):
+        self.tok = tok
+        self.replaying = GpuEncoder(tok, device=device, replay=True, **options)
+        self.plain = GpuEncoder(tok, device=device, **options)
+
+    def check(self, texts, **options):
+        found = self.replaying.encode_batch(texts, **options)
+        wanted = self.plain.encode_batch(texts, **options).to_host()
+        assert np.array_equal(found.to_host().ids, wanted.ids) and np.array_equal(
+            found.to_host().offsets, wanted.offsets
+        )
+        assert found.ids.size == len(wanted.ids)
+        return found
+
+    def recordings(self):
+        return self.replaying._lanes[0]._replays._replays
+
+
+@pytest.fixture
+def watched(device):
+    return Watched(Tokenizer.default(), device)
+
+
+@pytest.mark.parametrize("options", [{}, {"parse_special": False, "add_special_tokens": False}])
+def test_batches_that_shrink_grow_and_are_empty(watched, options):
+    first = watched.check(BATCHES[0], **options)
+    kept = first.to_host().ids.tolist()
+    for texts in BATCHES:
+        watched.check(texts, **options)
+    assert first.to_host().ids.tolist() == kept, "what was given out is overwritten by nobody"
+
+
+def test_each_bucket_is_recorded_once(watched):
+    for _ in range(3):
+        for texts in (["a"], ["a" * SMALL.size], ["a b " * (SMALL.size // 2)], ["a"] * LARGE.documents):
+            watched.check(texts)
+        watched.check(["a"], parse_special=False)
+    first = dict(watched.recordings())
+    assert set(first) == {(SMALL, True), (LARGE, True), (SMALL, False)}
+    watched.check(["b"])
+    assert watched.recordings() == first
+
+
+def test_memory_does_not_grow():
+    device = ShimDevice(kernel_sources())
+    watched = Watched(Tokenizer.default(), device)
+    sizes = set()
+    for i in range(1, 12):
+        watched.check([f"the quick brown fox {i} " * i])
+        gc.collect()
+        sizes.add(sum(block.nbytes for ref in device._blocks if (block := ref()) is not None))
+    assert len(sizes) == 1
+
+
+def test_what_goes_the_usual_way(watched):
+    larger = [["a b " * (LARGE.size // 4), "c"], ["a"] * (LARGE.documents + 1), [Prompt("<|im_end|>", [0])]]
+    for texts in larger:
+        watched.check(texts)
+    assert not watched.recordings()
+    found = watched.check([Prompt("<|im_end|>", [0]), "b", Prompt("b", [])])
+    assert [ids.tolist() for ids in found.to_host()][1] == watched.tok.encode("b")
+    assert not watched.recordings()
+    watched.check(string_array(["from", "", "Arrow"]))
+    assert set(watched.recordings()) == {(SMALL, True)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "qwen3/tokenizer.json",
+        "llama-2/tokenizer.json",
+        "llama-2/tokenizer.model",
+        "t5-small/tokenizer.json",
+        "bert-base-uncased/tokenizer.json",
+    ],
+)
+def test_every_exact_mode(data, name):
+    tok = Tokenizer.from_file(data("tokenizers") / name)
+    watched = Watched(tok, ShimDevice(kernel_sources()))
+    for texts in BATCHES[:8]:
+        watched.check(texts)
+    assert set(watched.recordings()) == {(SMALL, True), (LARGE, True)}
+
+
+def test_added_tokens_of_several_searches(device):
+    added = [
+        AddedToken(id=300, content="<a>"),
+        AddedToken(id=301, content="Ab", normalized=True),
+        AddedToken(id=302, content="  "),
+    ]
+    watched = Watched(small(added_tokens=added), device)
+    for texts in (["x<a>  Ab", "   ", "<a><a>"], [""], ["Ab"], ["<a", ">b"]):
+        watched.check(texts)
+    assert set(watched.recordings()) == {(SMALL, True)}
+
+
+def test_giants_are_left_out(device):
+    watched = Watched(Tokenizer.default(), device, max_bytes=64)
+    watched.check(["x" * 65, "y", "z" * 64])
+    assert watched.replaying.stats.on_cpu == watched.plain.stats.on_cpu == {"giant piece": 1}
+
+
+def test_only_exact_mode_replays(device):
+    with pytest.raises(TypeError, match="^replay=True is of exact mode only$"):
+        GpuEncoder(Tokenizer.default(), mode="blockbpe", device=device, replay=True)
+
+
+def test_threads_take_turns(device):
+    watched = Watched(Tokenizer.default(), device)
+    wanted = {text: watched.tok.encode(text) for text in ("the quick brown fox", "jumps", "生活 🙂" * 30)}
+    wrong = []
+
+    def encode(text):
+        for _ in range(5):
+            (ids,) = watched.replaying.encode_batch([text]).to_host()
+            if ids.tolist() != wanted[text]:
+                wrong.append(text)
+
+    threads = [threading.Thread(target=encode, args=[text]) for text in wanted]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+DRAWN = st.sampled_from([text for kind in strings(1000, seed="replay").values() for text in kind]) | st.binary(
+    max_size=40
+)
+
+
+@cache
+def drawn_encoders():
+    return Watched(Tokenizer.default(), ShimDevice(kernel_sources()))
+
+
+@given(st.lists(st.lists(DRAWN, max_size=SMALL.documents + 2), min_size=1, max_size=3))
+def test_drawn_batches(batches):
+    for texts in batches:
+        drawn_encoders().check(texts)
