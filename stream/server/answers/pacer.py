@@ -13,7 +13,7 @@ LOOK = 0.05
 """Seconds between two looks at the load."""
 MEMORY = 1.0
 """Seconds over which the load is a mean: one look has a burst of frames in it, or a pause."""
-EASY = 0.3
+EASY = 0.45
 """The load below which events go as often as they may again: less than what is left when the interval is longer."""
 STEADY = 0.6
 """The load from which on the interval is a few times the shortest one."""
