@@ -39,6 +39,21 @@ class ResponseStream:
 
     """
 
+    __slots__ = (
+        "_item",
+        "_logprobs",
+        "_next",
+        "_prompt_ids",
+        "_reasoning_events",
+        "_response",
+        "_tokens",
+        "finished",
+        "id",
+        "output",
+        "previous_id",
+        "status",
+    )
+
     def __init__(
         self,
         request: ResponseCreate,
