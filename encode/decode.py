@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
 from tokenweir.encode.ids import Ids, as_ids, no_sequence
+from tokenweir.encode.options import check_flags
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ class DecodeStream(_core.DecodeStream):
 
     Raises:
         TokenIdError: For an id outside the vocabulary; the stream stays as it was.
-        TypeError: For `prompt_ids` that are no ids.
+        TypeError: For `prompt_ids` that are no ids, or a flag that is no bool.
 
     """
 
@@ -66,6 +67,7 @@ class DecodeStream(_core.DecodeStream):
     ) -> None:
         check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
+        check_flags(skip_special_tokens=skip_special_tokens)
         super().__init__(
             tokenizer.token_table, as_ids(prompt_ids, "prompt_ids"), skip_special_tokens, byte_fallback == "huggingface"
         )

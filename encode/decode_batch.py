@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.ids import as_ids
+from tokenweir.encode.options import check_flags
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -32,6 +33,7 @@ class DecodeBatch(_core.DecodeBatch):
     ) -> None:
         check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
+        check_flags(skip_special_tokens=skip_special_tokens)
         super().__init__(tokenizer.token_table, skip_special_tokens, byte_fallback == "huggingface")
 
     def add(self, prompt_ids: Sequence[int] | NDArray[Any] = ()) -> int:

@@ -1,4 +1,4 @@
-"""The options that every encoding method takes, and the GPU's encoder: declared once, as types of keywords."""
+"""The options of every encoding method, the GPU's encoder's too, as types of keywords; and how options are checked."""
 
 from __future__ import annotations
 
@@ -44,3 +44,15 @@ def check_options(
         if name not in known:
             advice = instead.get(name, f"the options of {what} are {', '.join(sorted(known))}")
             raise TypeError(f"unexpected keyword argument {name!r}: {advice}")
+
+
+def check_flags(**flags: object) -> None:
+    """Refuse what is neither True nor False, by the names of the options.
+
+    Raises:
+        TypeError: One is neither.
+
+    """
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name}={flag!r:.80} is neither True nor False")

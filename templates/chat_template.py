@@ -91,9 +91,11 @@ class ChatTemplate:
 
         Raises:
             TemplateError: The source is too long or not valid.
-            TypeError: `control_tokens` or `extra_roles` is one text in place of several.
+            TypeError: The source is no str, or `control_tokens` or `extra_roles` is one text in place of several.
 
         """
+        if not isinstance(source, str):
+            raise TypeError(f"a template's source is a str, not {type(source).__name__}; from_file() reads one")
         refuse_one_text(control_tokens=control_tokens, extra_roles=extra_roles)
         self.source = source
         self.name = name

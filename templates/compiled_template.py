@@ -9,7 +9,6 @@ from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.meta import find_undeclared_variables
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates import analysis, limits
@@ -63,12 +62,12 @@ class CompiledTemplate:
             tree = _environment().parse(source)
             parts = list(tree.find_all(nodes.Node))
             limits.check_branches(*analysis.branches(parts))
-            self.variables = frozenset(find_undeclared_variables(tree) - {*_environment().globals, "strftime_now"})
             self.iterates_over_content = analysis.iterates_over_content(tree)
             self.argument_form = analysis.argument_form(tree)
             self.marks_generation = _GENERATION.search(source) is not None
             self.literals = analysis.literals(parts)
-            self._template = compile_tree(_environment(), tree, filename)
+            self._template, variables = compile_tree(_environment(), tree, filename)
+            self.variables = frozenset(variables - {"strftime_now"})
         except Exception as error:  # Jinja and the Python compiler can fail in many ways
             raise as_template_error(error, filename) from error
 
@@ -122,7 +121,7 @@ class CompiledTemplate:
 
     def _compiled_in(self, environment: ChatEnvironment) -> jinja2.Template:
         try:
-            return compile_tree(environment, environment.parse(self.source), self.filename)
+            return compile_tree(environment, environment.parse(self.source), self.filename)[0]
         except Exception as error:
             raise as_template_error(error, self.filename) from error
 

@@ -12,12 +12,15 @@ import json
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from functools import wraps
+from io import StringIO
 from types import BuiltinMethodType
 from typing import Any, NoReturn, cast
 
 import jinja2
 from jinja2 import nodes, pass_context, pass_eval_context
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.ext import Extension
+from jinja2.idtracking import VAR_LOAD_RESOLVE
 from jinja2.lexer import Token, TokenStream
 from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
@@ -212,7 +215,26 @@ _COMPARING_TESTS = frozenset({"in", "eq", "equalto", "==", "ne", "!=", "gt", "gr
 }
 
 
-def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: str) -> jinja2.Template:
+class _CodeGenerator(CodeGenerator):
+    """Writes a template's code, and notes the variables on the way, for which `jinja2.meta` would go all of it once more.
+
+    Attributes:
+        variables: Those that the template reads and does not set; globals are none.
+
+    """
+
+    def __init__(self, environment: ChatEnvironment, filename: str, code: StringIO) -> None:
+        super().__init__(environment, None, filename, code)
+        self.variables: set[str] = set()
+
+    def enter_frame(self, frame: Frame) -> None:
+        super().enter_frame(frame)
+        for action, name in frame.symbols.loads.values():
+            if action == VAR_LOAD_RESOLVE and name is not None and name not in self.environment.globals:
+                self.variables.add(name)
+
+
+def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: str) -> tuple[jinja2.Template, set[str]]:
     """Compile a parsed template with its loops counted; `tree` is changed.
 
     Args:
@@ -220,12 +242,18 @@ def compile_tree(environment: ChatEnvironment, tree: nodes.Template, filename: s
         tree: What `environment.parse` returned.
         filename: The name under which tracebacks show the template.
 
+    Returns:
+        The template, and the variables that it reads.
+
     """
     tree = environment.rewriting.visit(tree)
     tree.set_environment(environment)
+    text = StringIO()
+    generator = _CodeGenerator(environment, filename, text)
     with limits.budget():  # constant expressions run now
-        code = environment.compile(tree, filename=filename)
-    return jinja2.Template.from_code(environment, code, environment.make_globals(None))
+        generator.visit(tree)
+    code = compile(text.getvalue(), filename, "exec")
+    return jinja2.Template.from_code(environment, code, environment.make_globals(None)), generator.variables
 
 
 def as_template_error(error: Exception, filename: str) -> TemplateError:

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.ids import as_ids
+from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
@@ -228,18 +229,6 @@ def finish_reason(reason: str) -> FinishReason:
     if reason not in list(FinishReason):
         raise ValueError(f"unknown finish reason {reason!r}; known are {', '.join(FinishReason)}")
     return FinishReason(reason)
-
-
-def check_flags(**flags: object) -> None:
-    """Refuse what is neither True nor False, by the names of the options.
-
-    Raises:
-        TypeError: One is neither.
-
-    """
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name}={flag!r:.80} is neither True nor False")
 
 
 def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: int | None, index: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from tokenweir.encode import _core
+from tokenweir.encode.options import check_flags
 
 
 class StopStep(Struct, frozen=True, gc=False):
@@ -47,10 +48,11 @@ class StopStrings(_core.StopStrings):
 
         Raises:
             TextError: A stop has a lone surrogate, which no text has.
-            TypeError: A stop is not a string.
+            TypeError: A stop is not a string, or `include` no bool.
             ValueError: A stop is empty.
 
         """
+        check_flags(include=include)
         super().__init__(stop_list(stops), include)
 
     def step(self, text: str, *, ignore: int = 0) -> StopStep:

@@ -183,6 +183,8 @@ def _check(
     """Refuse what cannot be before anything is begun."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
+    if not isinstance(sampling.n, int):
+        raise TypeError(f"sampling.n={sampling.n!r} is no integer")
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
     check_tokenizer(tokenizer)

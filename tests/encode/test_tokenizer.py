@@ -490,6 +490,11 @@ def test_lists_of_tokens_and_ids(tok):
         (lambda tok: DecodeStream(tok).feed(None), "ids must be a sequence of int, not NoneType"),
         (lambda tok: DecodeStream(tok, prompt_ids=None), "prompt_ids must be a sequence of int, not NoneType"),
         (lambda tok: DecodeStream("path"), "tokenizer is a str, not a Tokenizer such as Tokenizer.from_file() gives"),
+        (
+            lambda tok: DecodeStream(tok, skip_special_tokens="no"),
+            "skip_special_tokens='no' is neither True nor False",
+        ),
+        (lambda tok: DecodeBatch(tok, skip_special_tokens=1), "skip_special_tokens=1 is neither True nor False"),
         (lambda tok: DecodeBatch(None), "tokenizer is a NoneType, not a Tokenizer such as Tokenizer.from_file() gives"),
         (lambda tok: tok.count(None), "text must be str, not NoneType"),
         (lambda tok: tok.encode_batch("text"), "texts must be several texts, not one str: write encode_batch([text])"),

@@ -122,6 +122,11 @@ def test_deep_nesting_is_refused():
     assert refusal(x=value).endswith("is nested more than 64 levels deep")
 
 
+def test_a_source_that_is_no_text_is_refused():
+    with pytest.raises(TypeError, match=r"^a template's source is a str, not bytes; from_file\(\) reads one$"):
+        ChatTemplate(b"{{ messages }}")
+
+
 def test_tools_that_are_refused():
     wanted = '{"type": "function", "function": {"name": "...", "parameters": {...}}}'
     assert refusal(tools={"type": "function"}) == f"tools must be a list, not dict: write [{wanted}]"

@@ -10,9 +10,11 @@ from functools import cache
 
 import pytest
 from jinja2.exceptions import TemplateError as JinjaError
+from jinja2.meta import find_undeclared_variables
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.environment import ChatEnvironment
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 CLOCK = datetime(2026, 11, 20, 9, 30)
@@ -195,6 +197,12 @@ def test_all_templates_are_tested(data, template_paths):
         f"{folder}/{path.name}" for folder in ("templates", "templates-more") for path in data(folder).glob("*.jinja")
     ]
     assert sorted(found) == sorted(template_paths)
+
+
+def test_variables_are_those_that_jinja_finds(source):
+    environment = ChatEnvironment()
+    found = find_undeclared_variables(environment.parse(source)) - {*environment.globals, "strftime_now"}
+    assert our_template(source, True).variables == found
 
 
 def test_renders_as_transformers(source, oracle):

@@ -65,7 +65,7 @@ std::shared_ptr<T> arrow_owned(T& from) {
   return owned;
 }
 
-// Refuses an array with nulls, of which the first has the number `before` where it came from.
+// Refuses an array with nulls. `before`: how many values stand before it in what `name` is; the error counts them.
 inline void check_no_nulls(const ArrowArray& array, const char* name, size_t before = 0) {
   const auto* valid = static_cast<const uint8_t*>(array.buffers[0]);
   if (!valid || array.null_count == 0) return;

@@ -67,7 +67,7 @@ class GrowingBuffer {
     capacity_ = bytes / sizeof(T);
   }
 
-  // The memory with `to` bytes, more than the `from` that it has, perhaps elsewhere. 0 of either: there is none.
+  // Makes memory of `from` bytes larger: `to` bytes, perhaps elsewhere. `from` 0: there is none yet; `to` 0: frees it.
   static void* resize(void* items, size_t from, size_t to) {
 #if defined(__linux__)
     const bool was_own = from >= kOwnPages;

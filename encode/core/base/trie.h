@@ -38,7 +38,7 @@ class Trie {
     prefixes(root_, p, end, found);
   }
 
-  // The same for what follows in keys that begin with those bytes of which `from` is the `below`.
+  // The same for the rest of the keys that begin with some bytes; `from` is what `below` gave for these bytes.
   template <class Found>
   void prefixes(uint32_t from, const uint8_t* p, const uint8_t* end, Found&& found) const {
     for (uint32_t base = from; p < end; p++) {
@@ -49,7 +49,7 @@ class Trie {
     }
   }
 
-  // The place behind `bytes`, of which nothing follows if no key begins with them.
+  // The base of the node behind `bytes`; 0, which has no children, if no key begins with them.
   uint32_t below(std::string_view bytes) const {
     uint32_t base = root_;
     for (const char c : bytes) {

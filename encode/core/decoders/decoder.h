@@ -124,7 +124,7 @@ class TokenBytes {
   // What the token stands for in mid-text.
   std::string_view content(size_t id) const { return contents_[id]; }
 
-  // A number that stands for what every id stands for.
+  // A digest of what all ids stand for, so that a saved state is not used with another vocabulary.
   uint64_t digest() const {
     uint64_t digest = 0xCBF29CE484222325;  // FNV-1a, by Fowler, Noll and Vo
     const auto take = [&digest](uint8_t byte) { digest = (digest ^ byte) * 0x100000001B3; };

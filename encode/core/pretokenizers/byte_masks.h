@@ -17,7 +17,7 @@
 #define TW_AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt")))
 #endif
 
-// For what is compiled anew for each instruction set: it has that of the function that calls it.
+// For functions that are compiled once for each instruction set: inlined, they get that of their caller.
 #if defined(__GNUC__) || defined(__clang__)
 #define TW_INLINE inline __attribute__((always_inline))
 #else
@@ -219,7 +219,7 @@ struct Avx512Bytes {
     return _mm512_cmpeq_epi8_mask(found, _mm512_set1_epi8(static_cast<char>(kind)));
   }
 
-  // Of 128 bytes those with the numbers.
+  // The bytes of a table of 128 that have these numbers.
   TW_AVX512 static TW_INLINE __m512i look_up(const uint8_t* table, __m512i numbers) {
     return _mm512_maskz_permutex2var_epi8(kAll, _mm512_loadu_si512(table), numbers, _mm512_loadu_si512(table + 64));
   }

@@ -157,7 +157,7 @@ inline std::optional<int64_t> integer(nb::handle value) {
   throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
 }
 
-// Of every id of a list, so what is rare stays out of the way.
+// Called for every id of a list, so errors are left to a function of their own.
 inline int64_t token_id(nb::handle value) {
   int overflow;
   const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);

@@ -180,7 +180,7 @@ class AnswerText {
     to.number(thinks_);
   }
 
-  // There are ids below `ids`.
+  // `ids`: how many ids the vocabulary has; a state with another id is refused.
   template <class MakeId>
   void load(Loader& from, size_t ids, MakeId&& id) {
     stops_->load(from);

@@ -31,7 +31,7 @@ class GgufStrings {
 
   uint64_t offset() const { return at_; }
 
-  // Of the string that `next` gave last, which turned out not to be UTF-8.
+  // Throws the error for the string that `next` gave last, which turned out not to be UTF-8.
   [[noreturn]] void not_utf8(std::string_view string) const {
     const auto begin = static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(string.data()) - data_) - 8;
     throw FileError("string " + std::to_string(index_ - 1) + " at byte " + std::to_string(begin) + " is not UTF-8");

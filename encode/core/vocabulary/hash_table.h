@@ -51,7 +51,7 @@ inline void prefetch(const void* p) {
 #endif
 }
 
-// Of the least power of two that is at least `slots`, and of one for a table of `entries` that is at most half full.
+// How many bits the number of a slot has: for at least so many slots, and for a table that `entries` fill by half at most.
 inline int bits_of(size_t slots) {
   int bits = 4;
   while ((size_t{1} << bits) < slots) bits++;

@@ -80,6 +80,8 @@ def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning
 class _OpenText:
     """A message or a stretch of thinking: one content part."""
 
+    __slots__ = ("_answer", "_delta", "_done", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
+
     whole = False
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Items of the Responses protocol as messages for a chat template."""
+"""What a request says, one thing after the other, as messages for a chat template."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import ProtocolError
@@ -39,6 +38,21 @@ class ResponseStream:
         output: The items that are done.
 
     """
+
+    __slots__ = (
+        "_item",
+        "_logprobs",
+        "_next",
+        "_prompt_ids",
+        "_reasoning_events",
+        "_response",
+        "_tokens",
+        "finished",
+        "id",
+        "output",
+        "previous_id",
+        "status",
+    )
 
     def __init__(
         self,
@@ -179,7 +193,7 @@ class ResponseStream:
         incomplete_details: ev.IncompleteDetails | None = None,
     ) -> ev.ResponseEvent:
         self.status, self.finished = status, True
-        response = msgspec.structs.replace(
+        response = replace(
             self._response,
             status=status,
             output=self.output,

@@ -115,6 +115,8 @@ def test_a_single_string_is_one_stop():
 def test_bad_stops_are_refused():
     with pytest.raises(ValueError, match=r"^stop string 1 of 2 is empty; it would end every text at once$"):
         StopStrings(["a", ""])
+    with pytest.raises(TypeError, match="^include='no' is neither True nor False$"):
+        StopStrings(["a"], include="no")
     with pytest.raises(TypeError, match=r"^stop string 0 is int 7, not a str$"):
         StopStrings([7])
     with pytest.raises(TextError, match=r"^stop string 1 has a lone surrogate U\+D800 at character 1$"):

@@ -203,6 +203,7 @@ async def test_greedy_needs_no_seed(engine, tok):
     assert await answer(engine, ids, top_p=1e-9, seed=4, max_tokens=40) == greedy
 
 
+@ONE_LOOP
 @pytest.mark.anyio
 async def test_limits(engine, tok):
     ids = prompt(tok, "Thank you.")

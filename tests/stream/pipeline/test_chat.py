@@ -694,6 +694,7 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
             TypeError,
             r"^template is a str, not a ChatTemplate such as ChatTemplate.from_file\(\) gives$",
         ),
+        ({"sampling": Sampling(n="2")}, TypeError, "^sampling.n='2' is no integer$"),
         ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
     ):
         options = {"messages": [{"role": "user", "content": "Hi"}], "engine": Blocking(), "tokenizer": tok} | wrong
