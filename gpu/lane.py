@@ -76,7 +76,7 @@ class Lane:
     def encode(self, texts: Texts, share: range, parse_special: bool) -> list[Part]:
         """Encode some documents part after part; while the device is at one, the next is copied to it."""
         with self.device.use():
-            limit = min(self._max_batch_bytes or MAX_BATCH_BYTES, MAX_BYTES)
+            limit = min(self._max_batch_bytes or MAX_BATCH_BYTES, MAX_BYTES - 1)  # a mode may put a space before it
             size = texts.offsets[share.stop] - texts.offsets[share.start]
             if self._max_batch_bytes is None and size > STEP_BYTES:  # to ask takes a while
                 limit = min(limit, self.device.free_bytes() // SCRATCH)

@@ -45,6 +45,27 @@ class Broadcast(Generic[T]):
 
     """
 
+    __slots__ = (
+        "_audience",
+        "_begun",
+        "_breath_due",
+        "_bytes",
+        "_closed",
+        "_emptied",
+        "_failure",
+        "_filled",
+        "_furthest",
+        "_had_readers",
+        "_listeners",
+        "_make",
+        "_max_ahead",
+        "_on_unwatched",
+        "_replay",
+        "_stall_timeout",
+        "_subscriptions",
+        "_waiting",
+    )
+
     def __init__(
         self,
         replay: ReplayBuffer[T],
@@ -214,6 +235,8 @@ class Subscription(Generic[T]):
 
     """
 
+    __slots__ = ("_broadcast", "_cut", "_listener", "_taken_at", "due", "interval", "position")
+
     def __init__(self, broadcast: Broadcast[T], start: int, interval: float) -> None:
         self.position = start
         self.interval = interval
@@ -338,6 +361,8 @@ class _Signal:
         event: What they wait for, if anybody does.
 
     """
+
+    __slots__ = ("event",)
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None

@@ -33,6 +33,8 @@ class ReplayBuffer(Generic[T]):
 
     """
 
+    __slots__ = ("_items", "_max_bytes", "_merge", "_size", "bytes", "first", "keeps", "next")
+
     def __init__(self, max_bytes: int, merge: Callable[[Iterable[T]], list[T]], size: Callable[[T], int]) -> None:
         self.first = self.next = 0
         self.bytes = 0

@@ -39,6 +39,20 @@ class Cancellable(AsyncIterator[Any]):
 
     """
 
+    __slots__ = (
+        "_breath_due",
+        "_cancelled",
+        "_cancelling",
+        "_interrupted",
+        "_items",
+        "_last",
+        "_loop",
+        "_pause",
+        "_source",
+        "_waiting",
+        "runs_ahead",
+    )
+
     def __init__(self, source: AsyncIterable[Any], last: Iterable[Any], *, runs_ahead: bool = False) -> None:
         self.runs_ahead = runs_ahead
         self._source = Owned(source)

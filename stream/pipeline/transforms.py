@@ -52,6 +52,8 @@ class Driven(Generic[T]):
 
     """
 
+    __slots__ = ("_part", "_translate", "ended", "failure")
+
     def __init__(self, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure) -> None:
         self.ended = False
         self.failure: Exception | None = None
@@ -183,6 +185,8 @@ class StopAt:
 
 class DecodeChat:
     """Turns ids into deltas."""
+
+    __slots__ = ("_decoder", "_reason", "finished")
 
     def __init__(self, decoder: ChatDecoder) -> None:
         self.finished = decoder.finished

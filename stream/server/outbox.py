@@ -32,6 +32,8 @@ class Outbox:
 
     """
 
+    __slots__ = ("_freed", "_left", "_send", "_waiting", "full", "stuck_since")
+
     def __init__(self, send: Callable[[bytes], Awaitable[None] | None]) -> None:
         self.full = False
         self.stuck_since = math.inf
@@ -88,6 +90,8 @@ class Sender:
         on_end: Called once, when all is sent, or with why nothing more can be.
 
     """
+
+    __slots__ = ("_blocked", "_ended", "_on_end", "_on_last", "_outbox", "_subscription")
 
     def __init__(
         self,

@@ -118,9 +118,8 @@ def test_what_goes_the_usual_way(watched):
         "bert-base-uncased/tokenizer.json",
     ],
 )
-def test_every_exact_mode(data, name):
-    tok = Tokenizer.from_file(data("tokenizers") / name)
-    watched = Watched(tok, ShimDevice(kernel_sources()))
+def test_every_exact_mode(data, kernels_on, name):
+    watched = Watched(Tokenizer.from_file(data("tokenizers") / name), kernels_on())
     for texts in BATCHES[:8]:
         watched.check(texts)
     assert set(watched.recordings()) == {(SMALL, True), (LARGE, True)}

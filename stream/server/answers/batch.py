@@ -35,6 +35,8 @@ class Batch:
 
     """
 
+    __slots__ = ("_answer", "_deltas", "_due", "_give", "_ids", "_meter", "_pacer", "_part", "_pauses", "_timed")
+
     def __init__(self, answer: Deltas, pacer: Pacer, meter: Meter, give: Callable[[Sequence[Delta]], object]) -> None:
         self._answer = answer
         self._part = answer.part

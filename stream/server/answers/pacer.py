@@ -13,8 +13,8 @@ LOOK = 0.05
 """Seconds between two looks at the load."""
 MEMORY = 1.0
 """Seconds over which the load is a mean: one look has a burst of frames in it, or a pause."""
-EASY = 0.5
-"""The load up to which events go as often as they may."""
+EASY = 0.45
+"""The load below which events go as often as they may again: less than what is left when the interval is longer."""
 STEADY = 0.6
 """The load from which on the interval is a few times the shortest one."""
 FULL = 0.8
@@ -26,10 +26,11 @@ FEW = 2.8
 class Pacer:
     """Says how long the events of a stream may wait, by the load of the event loop; and calls what is due.
 
-    The load is the share of its time in which the loop's thread works. Up to `EASY` the interval is the shortest one, from
-    `STEADY` to `FULL` it is `FEW` times that, and with no time left it is the longest. An interval that followed the load
-    all the way would swing, since the load follows it: longer intervals make fewer frames. A loop that is late for another
-    reason, since other processes have the core, counts as one that works.
+    The load is the share of its time in which the loop's thread works. At first the interval is the shortest one. Above
+    `STEADY` it is `FEW` times that, until the load falls below `EASY`; above `FULL` it grows, and with no time left it is
+    the longest. An interval that followed the load all the way would swing, since the load follows it: longer intervals
+    make fewer frames. And where it is about as long as the time between two tokens, some of them wait for two more. A loop
+    that is late for another reason, since other processes have the core, counts as one that works.
 
     It belongs to one event loop. A thousand streams need no thousand timers: calls may come a few milliseconds late.
 
@@ -50,6 +51,7 @@ class Pacer:
         self._most = max(least, most) if least else 0.0
         self._few = min(FEW * least, self._most)
         self._load = 0.0
+        self._steady = False
         self._ticks: dict[int, list[Callable[[], object]]] = {}
         self._looking: asyncio.TimerHandle | None = None
         self._looked = self._worked = 0.0
@@ -84,13 +86,14 @@ class Pacer:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-        self.interval, self.busy, self._load = self._least, False, 0.0
+        self.interval, self.busy, self._load, self._steady = self._least, False, 0.0, False
 
     def see(self, load: float, seconds: float = LOOK) -> None:
         """Take a look into account, and how long it was; `load` is above 1 if the loop was late as well."""
         self._load += min(1.0, seconds / MEMORY) * (min(1.0, load) - self._load)
-        steady, full = _part(self._load, EASY, STEADY), _part(self._load, FULL, 1.0)
-        self.interval = self._least + steady * (self._few - self._least) + full * (self._most - self._few)
+        self._steady = self._load > (EASY if self._steady else STEADY)
+        full = max(0.0, (self._load - FULL) / (1.0 - FULL))
+        self.interval = self._few + full * (self._most - self._few) if self._steady else self._least
         self.busy = self._load > FULL and self._most > self._few
 
     def _look(self) -> None:
@@ -101,11 +104,6 @@ class Pacer:
     def _look_later(self) -> None:
         self._looked, self._worked = monotonic(), thread_time()
         self._looking = asyncio.get_running_loop().call_later(LOOK, self._look)
-
-
-def _part(load: float, low: float, high: float) -> float:
-    """How far a load is from one bound to the other, from 0 to 1."""
-    return min(1.0, max(0.0, (load - low) / (high - low)))
 
 
 def _finish(future: asyncio.Future[None]) -> None:

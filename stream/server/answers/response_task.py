@@ -40,6 +40,8 @@ class ResponseTask:
 
     """
 
+    __slots__ = ("_service", "_store", "background", "client", "generation", "messages", "model", "stream")
+
     def __init__(
         self, service: Service, request: ResponseCreate, *, model: str, conversation: list[ChatMessage], client: str
     ) -> None:

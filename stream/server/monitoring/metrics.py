@@ -180,6 +180,8 @@ def _join(counts: dict[str, int], others: dict[str, int]) -> None:
 class Meter:
     """Counts one request."""
 
+    __slots__ = ("_begun", "_ended", "_finished", "_last", "_model", "_span", "_started")
+
     def __init__(self, model: _Model, span: AnswerSpan | None = None) -> None:
         self._model = model
         self._span = span

@@ -11,7 +11,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.server.tokens.generate import Candidate, Choice, Sampled
 from tokenweir.stream.server.wire.completions import completion_rows
 from tokenweir.stream.server.wire.errors import RequestError
-from tokenweir.stream.server.wire.items import NO_PROBABILITY
+from tokenweir.stream.server.wire.items import finite
 
 PLACEHOLDER = "token_id:"
 
@@ -80,4 +80,4 @@ def _token(tokenizer: Tokenizer, row: Candidate, field: str) -> tuple[str, list[
             f"{field}: token id {token_id} is outside the vocabulary (0 to {size - 1})", param=f"{field}.token_id"
         )
     data = tokenizer.token_bytes(token_id)
-    return data.decode("utf-8", "replace"), list(data), max(NO_PROBABILITY, row.logprob)
+    return data.decode("utf-8", "replace"), list(data), finite(row.logprob)

@@ -17,6 +17,11 @@ NO_PROBABILITY = -9999.0
 """The protocol's logarithm of 0, since JSON has no infinity."""
 
 
+def finite(logprob: float) -> float:
+    """The logarithm of a probability as the protocol has it."""
+    return max(NO_PROBABILITY, float(logprob))
+
+
 def new_id(prefix: str) -> str:
     """An id nobody can guess, in the protocol's form, such as `resp_6f1c...`."""
     return f"{prefix}_{secrets.token_hex(16)}"
@@ -79,6 +84,8 @@ def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning
 
 class _OpenText:
     """A message or a stretch of thinking: one content part."""
+
+    __slots__ = ("_answer", "_delta", "_done", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
 
     whole = False
 
@@ -199,7 +206,7 @@ def token_logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
     if alignment is None:
         return []
     return [
-        ev.Logprob(token.decode("utf-8", "replace"), max(NO_PROBABILITY, float(logprob)), list(token))
+        ev.Logprob(token.decode("utf-8", "replace"), finite(logprob), list(token))
         for token, logprob in zip(alignment.token_bytes, alignment.logprobs, strict=True)
         if logprob is not None
     ]

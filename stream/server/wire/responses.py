@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.server.wire import events as ev
-from tokenweir.stream.server.wire.items import NO_PROBABILITY, OpenItem, new_response_id, open_item
+from tokenweir.stream.server.wire.items import OpenItem, finite, new_response_id, open_item
 from tokenweir.stream.server.wire.requests import ResponseCreate
 
 
@@ -38,6 +38,21 @@ class ResponseStream:
         output: The items that are done.
 
     """
+
+    __slots__ = (
+        "_item",
+        "_logprobs",
+        "_next",
+        "_prompt_ids",
+        "_reasoning_events",
+        "_response",
+        "_tokens",
+        "finished",
+        "id",
+        "output",
+        "previous_id",
+        "status",
+    )
 
     def __init__(
         self,
@@ -217,7 +232,7 @@ class _Tokens:
 
 
 def _logprobs(delta: Delta) -> list[float | None]:
-    """A delta's logprobs, one a token; JSON has no infinity."""
+    """A delta's logprobs, one a token."""
     if delta.alignment is None:
         return [None] * len(delta.token_ids)
-    return [None if logprob is None else max(NO_PROBABILITY, float(logprob)) for logprob in delta.alignment.logprobs]
+    return [None if logprob is None else finite(logprob) for logprob in delta.alignment.logprobs]

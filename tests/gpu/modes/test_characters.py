@@ -26,7 +26,8 @@ from tokenweir.encode.spec import (
     WhitespaceSplit,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import GpuEncoder
+from tokenweir.gpu import GpuEncoder, lane
+from tokenweir.gpu.modes import batch
 from tokenweir.gpu.modes.characters import CharacterMode
 
 SIGN = "it has a U+2581"
@@ -283,3 +284,13 @@ def test_vocabularies_that_are_refused(device):
     merges = [("<", "0"), ("<0", "x"), ("<0x", "4"), ("<0x4", "1"), ("<0x41", ">")]
     with pytest.raises(UnsupportedTokenizerError, match="^exact mode: text that becomes a token of a byte$"):
         GpuEncoder(of_merges("<0x41>", merges), device=device)
+
+
+def test_the_longest_text_has_room_for_the_space_before_it(kernels_on, monkeypatch):
+    for module in (batch, lane):
+        monkeypatch.setattr(module, "MAX_BYTES", 64)
+    tok = of_merges("ab▁", **COMPONENTS["before each"])
+    gpu = GpuEncoder(tok, device=kernels_on())
+    for text in ("a" * 64, "b" * 63):
+        assert [ids.tolist() for ids in gpu.encode_batch([text]).to_host()] == [tok.encode(text)]
+    assert gpu.stats.on_cpu == {"longer than 63 bytes": 1}

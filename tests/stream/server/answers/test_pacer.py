@@ -61,12 +61,19 @@ def test_the_interval_is_steady_between_the_load_that_is_easy_and_the_one_that_i
     pacer = Pacer(0.01, 0.1)
     few = FEW * 0.01
     assert pacer.interval == 0.01
-    assert settled(pacer, 0.0) == pytest.approx(settled(pacer, EASY)) == pytest.approx(0.01)
-    assert settled(pacer, (EASY + STEADY) / 2) == pytest.approx((0.01 + few) / 2)
-    assert settled(pacer, STEADY) == pytest.approx(settled(pacer, FULL)) == pytest.approx(few)
+    assert settled(pacer, STEADY - 0.01) == 0.01
+    assert settled(pacer, STEADY + 0.01) == pytest.approx(settled(pacer, FULL)) == pytest.approx(few)
     assert settled(pacer, (FULL + 1) / 2) == pytest.approx((few + 0.1) / 2)
     assert settled(pacer, 3.0) == pytest.approx(0.1)
     assert settled(Pacer(0.05, 0.06), FULL) == pytest.approx(0.06)  # never longer than asked for
+
+
+def test_longer_frames_that_took_the_load_away_stay():
+    pacer = Pacer(0.01, 0.1)
+    settled(pacer, FULL)
+    assert settled(pacer, EASY + 0.01) == pytest.approx(FEW * 0.01)
+    assert settled(pacer, EASY - 0.01) == 0.01
+    assert settled(pacer, STEADY - 0.01) == 0.01
 
 
 def test_one_pause_changes_nothing_and_a_long_one_counts_for_its_length():
