@@ -58,7 +58,7 @@ DOCUMENTS: dict[str, list[str | bytes]] = {
     "blockbpe": [ENGLISH * 3, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20, ENGLISH * 8],
     "algorithm1": [ENGLISH, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20],
     "characters": [ENGLISH * 95, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "aa" * 60, "a" * 600, b"\xff\xfeab", " a"],
-    "unigram": [ENGLISH * 25, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "a" * 90, b"\xff\xfeab", "é " * 40],
+    "unigram": [ENGLISH * 25, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "a" * 900, b"\xff\xfeab", "é " * 40],
     "words": [ENGLISH * 95, "", f"{ENGLISH}<x>x<x><x>", CHINESE * 20, "a\u0301" * 90, b"\xff\xfeab"],
 }
 """Documents by what they exercise: a tile and its neighbours, merges by a warp, merges by a block, the paper's mode and its
@@ -106,7 +106,7 @@ def tokenizer_of(kind: str) -> Tokenizer:
                 model=SentencePiece(
                     algorithm="Unigram",
                     pieces=(found := list(dict.fromkeys(pieces))),
-                    scores=[-1.0 - len(piece) % 3 for piece in found],
+                    scores=[-1000.0 - 1000 * (len(piece) % 3) for piece in found],  # sums begin anew at 100,000
                     types=bytes([2, *(1 for _ in found[1:])]),
                     unk_id=0,
                 ),
