@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -135,7 +136,7 @@ def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) ->
         return RequestError(f"{missing[1]} is missing", code="missing_required_parameter", param=missing[1])
     param = path.removesuffix("`").removeprefix(".")
     value: Any = event
-    kinds = _alternatives(inspect.type_info(kind))
+    kinds = _alternatives(_type_info(kind))
     for key, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", param):
         if index == "...":  # some value of a mapping: msgspec does not say which
             break
@@ -145,6 +146,11 @@ def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) ->
     if choices and isinstance(value, str):
         return RequestError(f"{param}: {show(value)} is none of {', '.join(choices)}", param=param)
     return RequestError(f"{param}: {message}, got {show(value)}", param=param)
+
+
+@cache  # 2 or 3 ms for a request, and there are a few kinds of them
+def _type_info(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
 
 
 def _alternatives(kind: Any) -> Sequence[Any]:
