@@ -44,6 +44,10 @@ class Chunk(Struct, frozen=True, gc=False):
     malformed: str | None = None
 
 
+_NO_IDS = (str, bytes, bytearray, bool, float, set, frozenset, dict)
+"""What has items, or counts as a number, and is no ids all the same."""
+
+
 def id_list(item: Ids | EngineStep) -> list[int]:
     """Turn what an engine yields into a list of ids.
 
@@ -59,7 +63,7 @@ def id_list(item: Ids | EngineStep) -> list[int]:
     ids: Any = item.ids if isinstance(item, EngineStep) else item
     if hasattr(ids, "tolist"):  # NumPy, CuPy and PyTorch, from whatever device
         ids = ids.tolist()
-    if not isinstance(ids, str | bytes | bytearray | bool | float | set | frozenset | dict):
+    if not isinstance(ids, _NO_IDS):
         try:
             return [index(ids)] if hasattr(ids, "__index__") else [to_id(token_id) for token_id in ids]
         except TypeError:
