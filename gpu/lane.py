@@ -129,9 +129,7 @@ class Lane:
         if self._staging[turn].size < total:
             self._staging[turn] = self.device.pinned(-(-total // STAGING_STEP) * STAGING_STEP)
         staging = self._staging[turn]
-        texts.documents.copy(part.first, part.last, staging)
+        texts.copy(part, staging, staging[room:total].view(np.int64))
         staging[part.size : part.size + SLACK] = 0
-        own = texts.offsets[part.first : part.last + 1]
-        np.subtract(own, own[0], out=staging[room:total].view(np.int64))
         copied = self.device.to_device(staging[:total])
         return copied[: part.size + SLACK], copied[room:].view(np.int64)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokenweir.encode._core import Documents
+from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.modes.batch import TILE
@@ -62,11 +62,9 @@ class Replay:
         begin = partial(mode.begin, parse_special=parse_special, guards=None)
         self._recording = device.record(self._staging, lambda copy: begin(copy[:room], copy[room:].view(np.int64)))
 
-    def encode(self, documents: Documents, part: Part) -> Encoded:
+    def encode(self, texts: Texts, part: Part) -> Encoded:
         """Encode a part that the bucket holds."""
-        documents.copy(part.first, part.last, self._text)
-        own = documents.offsets[part.first : part.last]
-        np.subtract(own, own[0], out=self._offsets[: len(part)])
+        texts.copy(part, self._text, self._offsets[: len(part) + 1])
         self._pad(part.size, len(part))
         with self._recording.again() as batch:
             return batch.collect(REASONS, len(part))
@@ -88,11 +86,10 @@ class Replays:
 
     def encode(self, texts: Texts, part: Part, parse_special: bool) -> Encoded | None:
         """Encode a part; None if it is too large, lies on the device, or has guards, which the host looks up."""
-        documents = texts.documents
         bucket = next((bucket for bucket in BUCKETS if bucket.holds(part)), None)
-        if bucket is None or not isinstance(documents, Documents) or texts.guards_of(part) is not None:
+        if bucket is None or isinstance(texts.documents, DeviceDocuments) or texts.guards_of(part) is not None:
             return None
         key = bucket, parse_special
         if key not in self._replays:
             self._replays[key] = Replay(self._device, self._mode, *key)
-        return self._replays[key].encode(documents, part)
+        return self._replays[key].encode(texts, part)

@@ -134,6 +134,13 @@ class Texts:
             yield Part(first, last, int(self.offsets[last] - self.offsets[first]), refusal)
             first = last
 
+    def copy(self, part: Part, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        """Copy a part whose documents are the host's: their bytes, and where each begins and the last one ends."""
+        assert isinstance(self.documents, Documents)
+        self.documents.copy(part.first, part.last, text)
+        own = self.offsets[part.first : part.last + 1]
+        np.subtract(own, own[0], out=offsets)
+
     def guards_of(self, part: Part) -> NDArray[np.int64] | None:
         """Of a part, from its first byte on; None if there are none."""
         start = self.offsets[part.first]
