@@ -158,12 +158,13 @@ class Api:
                 events = self._response_events(subscription)
                 return EventStream(events, leave=leave, limits=self._limits, stalled=self._cut_off(task.model))
             last = await while_connected(request, _last_event(subscription))
-            if (failure := last.response.error) is not None:
-                raise RequestError(failure.message, code=failure.code, status=500)
-            return Response(msgspec.json.encode(last.response), media_type=JSON)
         except BaseException:
             _leave(task, subscription)
             raise
+        subscription.close()
+        if (failure := last.response.error) is not None:
+            raise RequestError(failure.message, code=failure.code, status=500)
+        return Response(msgspec.json.encode(last.response), media_type=JSON)
 
     async def compact(self, request: Request) -> Response:
         """`POST /v1/responses/compact`: a conversation made shorter, for the input of the next response."""
