@@ -79,6 +79,9 @@ class StateError(TokenweirError, ValueError):
     """A saved state that is damaged, or of another version, tokenizer or other options."""
 
 
+DeliveryOutcome = Literal["stalled", "too_far_behind", "abandoned", "closed"]
+
+
 class DeliveryError(TokenweirError, RuntimeError):
     """A reader of a stream that was cut off, or that asks for what is no longer kept.
 
@@ -88,7 +91,7 @@ class DeliveryError(TokenweirError, RuntimeError):
 
     """
 
-    def __init__(self, message: str, outcome: Literal["stalled", "too_far_behind", "abandoned", "closed"]) -> None:
+    def __init__(self, message: str, outcome: DeliveryOutcome) -> None:
         super().__init__(message)
         self.outcome = outcome
 

@@ -132,10 +132,21 @@ class CompiledTemplate:
             final = append_tag(conversation, field, self.source)
         try:
             with limits.budget():
-                text = template.render({**self._special_tokens, **variables, "messages": conversation})
+                text = _render(template, {**self._special_tokens, **variables, "messages": conversation})
         except Exception as error:  # a template can raise anything
             raise as_template_error(error, self.filename) from error
         return text if field is None else cut_at_tag(text, final)
+
+
+def _render(template: jinja2.Template, variables: Mapping[str, Any]) -> str:
+    """As the method of Jinja's, but a macro does not keep the variables, which it would until garbage is collected."""
+    context = template.new_context(dict(variables))
+    try:
+        return template.environment.concat(template.root_render_func(context))
+    except Exception:  # noqa: BLE001 - it is raised again, with the places in the template
+        template.environment.handle_exception()
+    finally:
+        context.vars.clear()
 
 
 @cache

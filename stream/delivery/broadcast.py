@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from tokenweir.encode.errors import DeliveryError
+from tokenweir.encode.errors import DeliveryError, DeliveryOutcome
 from tokenweir.stream.delivery.merge import merge, size_of
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
 from tokenweir.stream.events import Delta
@@ -31,6 +31,14 @@ T = TypeVar("T")
 BREATH = 0.0005
 """Seconds for which producers that never wait may keep the event loop, and so the readers, waiting. After a pause a delta
 goes at once."""
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _make_nothing(_: list[Delta]) -> tuple[()]:
+    return ()
 
 
 class Broadcast(Generic[T]):
@@ -73,7 +81,7 @@ class Broadcast(Generic[T]):
         *,
         max_ahead: int,
         stall_timeout: float = math.inf,
-        on_unwatched: Callable[[], object] = lambda: None,
+        on_unwatched: Callable[[], object] = _do_nothing,
     ) -> None:
         self._replay = replay
         self._make = make
@@ -159,7 +167,7 @@ class Broadcast(Generic[T]):
         if waiting.cancelled_caught:
             deadline = monotonic() - timeout
             for stalled in [each for each in self._subscriptions if each._taken_at <= deadline]:
-                stalled._cut_off(DeliveryError(f"stalled: nothing was taken for {timeout:g} s", "stalled"))
+                stalled._cut_off(f"stalled: nothing was taken for {timeout:g} s", "stalled")
 
     def seal(self) -> None:
         """Number what waits, so that nothing is merged into it any more."""
@@ -188,6 +196,13 @@ class Broadcast(Generic[T]):
             self._closed, self._failure = True, failure
             self._tell()
             self._audience.fire()
+
+    def detach(self) -> None:
+        """Call neither `make` nor `on_unwatched` any more, so that nobody whose methods they are is kept by this.
+
+        It is for one that is closed and gets no more readers.
+        """
+        self._make, self._on_unwatched = _make_nothing, _do_nothing
 
     def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[T]:
         """Add a reader.
@@ -244,7 +259,9 @@ class Subscription(Generic[T]):
         self._broadcast = broadcast
         self._listener: Callable[[], object] | None = None
         self._taken_at = monotonic()
-        self._cut: DeliveryError | None = None
+        self._cut: tuple[str, DeliveryOutcome] | None = (
+            None  # no error: one that is raised refers, by its traceback, to this
+        )
 
     async def take(self) -> list[T]:
         """Everything new, merged; waits for the first, and gives an empty list after the last.
@@ -293,7 +310,7 @@ class Subscription(Generic[T]):
         """Everything new, merged; an empty list if there is nothing. It asks for no `interval`; raises as `take`."""
         broadcast, replay = self._broadcast, self._broadcast._replay
         if self._cut is not None:
-            raise self._cut
+            raise DeliveryError(*self._cut)
         if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
             items: list[T] = []
             if waiting := broadcast._waiting:  # `_take_waiting`, written out, since this is done for every frame
@@ -307,7 +324,7 @@ class Subscription(Generic[T]):
             try:
                 items = replay.since(self.position)
             except DeliveryError as error:
-                self._cut_off(error)
+                self._cut_off(str(error), error.outcome)
                 raise
         if not items and broadcast._closed and broadcast._failure is not None:
             raise broadcast._failure
@@ -322,10 +339,10 @@ class Subscription(Generic[T]):
 
     def close(self) -> None:
         """Leave; what others read is not touched."""
-        self._cut_off(DeliveryError("this subscription is closed", "closed"))
+        self._cut_off("this subscription is closed", "closed")
 
-    def _cut_off(self, why: DeliveryError) -> None:
-        self._cut = self._cut or why
+    def _cut_off(self, why: str, outcome: DeliveryOutcome) -> None:
+        self._cut = self._cut or (why, outcome)
         if self in self._broadcast._subscriptions:
             self._broadcast._subscriptions.discard(self)
             self._broadcast._audience.fire()
@@ -334,6 +351,7 @@ class Subscription(Generic[T]):
                 others = (each for each in self._broadcast._listeners if each is not self._listener)
                 self._broadcast._listeners = tuple(others)
                 self._listener()
+                self._listener = None
             if not self._broadcast._subscriptions:
                 self._broadcast._on_unwatched()
 

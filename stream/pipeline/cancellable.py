@@ -126,24 +126,27 @@ class Cancellable(AsyncIterator[Any]):
         steps = anext(self._items).__await__()
         step, argument = steps.send, None
         suspended = False
-        while True:
-            try:
-                wanted = step(argument)
-            except StopIteration as end:
-                if suspended:
-                    self._breath_due = math.inf
-                elif self._breath_due == math.inf:
-                    self._breath_due = monotonic() + BREATH
-                return end.value
-            suspended = True
-            try:
-                if self._pause is None or wanted is None:  # which asks for a turn of the loop only
-                    argument = yield wanted
-                else:
-                    argument = yield from self._wait_paused(wanted)
-                step = steps.send
-            except BaseException as error:  # noqa: BLE001 - it is for those who wait
-                step, argument = steps.throw, error
+        try:
+            while True:
+                try:
+                    wanted = step(argument)
+                except StopIteration as end:
+                    if suspended:
+                        self._breath_due = math.inf
+                    elif self._breath_due == math.inf:
+                        self._breath_due = monotonic() + BREATH
+                    return end.value
+                suspended = True
+                try:
+                    if self._pause is None or wanted is None:  # which asks for a turn of the loop only
+                        argument = yield wanted
+                    else:
+                        argument = yield from self._wait_paused(wanted)
+                    step = steps.send
+                except BaseException as error:  # noqa: BLE001 - it is for those who wait
+                    step, argument = steps.throw, error
+        finally:
+            argument = None  # an error's traceback has this frame, which else would have the error
 
     def _wait_paused(self, wanted: asyncio.Future[Any]) -> Generator[Any, Any, Any]:
         """Await the pause, and then what the source waits for, unless that has come."""

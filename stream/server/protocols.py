@@ -98,6 +98,10 @@ class HttpProtocol(HttpToolsProtocol):
             self.headers[:] = [(name, uri.netloc if name == b"host" else value) for name, value in self.headers]
             self.url = (uri.path or b"/") + (b"?" + uri.query if uri.query else b"")
 
+    def handle_websocket_upgrade(self) -> None:
+        super().handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment]  # as when the connection is lost: each refers to the other
+
     def _expect_request(self) -> None:
         self._timer = self.loop.call_later(self.limits.request_timeout, self.transport.abort)
 
@@ -173,6 +177,10 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._over = True
         super().connection_lost(exc)
+        # What of its own methods it holds, it would hold itself by.
+        self.app = self._application
+        if self.handshake_initiated:
+            self.scope["extensions"] = {}
 
     def send_now(self, data: bytes) -> Awaitable[None] | None:
         """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.

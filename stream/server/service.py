@@ -145,7 +145,6 @@ class Service:
         replay: ReplayBuffer[T],
         make: Callable[[list[Delta]], Iterable[T]],
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
-        on_end: Callable[[], object] = lambda: None,
         grace: float = 0.0,
     ) -> Generation[T]:
         """Make an answer, which is to be started; arguments as for `Generation`.
@@ -158,12 +157,11 @@ class Service:
         free = self.admission.generate(client)
         meter = self.metrics.meter(job.model, AnswerSpan(answer_id, job) if INSTALLED else None)
 
-        def end() -> None:
+        def end(generation: Generation[T]) -> None:
             free()
             del self._running[generation]
             if not self._running:
                 self.pacer.stop()
-            on_end()
 
         generation = Generation(
             answer_id,

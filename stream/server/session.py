@@ -240,6 +240,8 @@ class Session:
     def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
         """All events of a response are sent, or no more can be."""
         subscription.close()
+        if self._subscription is subscription:
+            self._subscription = None
         self._idle_since = monotonic()
         if not self._running:
             return

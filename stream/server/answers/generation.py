@@ -43,7 +43,7 @@ class Generation(Generic[T]):
         pacer: Says when readers get what is new.
         ending: Makes the last items, if it ends without a `Finish`, of the failure; None stands for a cancelled one.
             Without it the failure is raised to the readers.
-        on_end: Called once, when the engine is stopped or abandoned.
+        on_end: Called once, with the generation, when the engine is stopped or abandoned.
         grace: Seconds for which it goes on without a reader.
         meter: Counts its tokens.
 
@@ -89,7 +89,7 @@ class Generation(Generic[T]):
         pacer: Pacer,
         meter: Meter,
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
-        on_end: Callable[[], object] = lambda: None,
+        on_end: Callable[[Generation[T]], object] = lambda _: None,
         grace: float = 0.0,
     ) -> None:
         self.id = answer_id
@@ -159,6 +159,7 @@ class Generation(Generic[T]):
                 self._stop()
             if self._task is not None:
                 self._task.cancel()
+        self._detach()
 
     async def wait_ended(self, seconds: float) -> None:
         """Wait until the engine has stopped; one that takes longer than this is abandoned."""
@@ -266,7 +267,14 @@ class Generation(Generic[T]):
             else:
                 self.started.set_result(None)
         self._meter.end(None if told is None else told.code)
-        self._on_end()
+        self._on_end(self)
+        self._detach()
+
+    def _detach(self) -> None:
+        """Once it has ended and nobody can read it, let go of all that refers to it: what it holds is freed at once then."""
+        if self.dropped and self.ended.is_set():
+            self._broadcast.detach()
+            self._batch = self._ending = None
 
 
 _abandoned: set[asyncio.Task[None] | None] = set()

@@ -52,7 +52,7 @@ class ResponseTask:
             max_output_tokens=request.max_output_tokens or limits.max_output_tokens,
             reasoning_events=service.reasoning_events,
             response_id=new_response_id(service.worker),
-            prompt_ids=lambda: self.generation.prompt_ids,
+            prompt_ids=lambda: generation.prompt_ids,
         )
         self.model = model
         self.messages = conversation
@@ -60,7 +60,7 @@ class ResponseTask:
         self.client = client
         self._service = service
         self._store = request.store is not False
-        self.generation = service.generate(
+        self.generation = generation = service.generate(
             self.stream.id,
             response_job(request, model, conversation),
             client,
@@ -69,7 +69,7 @@ class ResponseTask:
             ending=self._last_events,
             grace=limits.resume_grace if self.background else 0.0,
         )
-        self.generation.start(self.stream.start())
+        generation.start(self.stream.start())
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
         """Read its events from a sequence number on; raises as `Broadcast.subscribe`."""
