@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
-from tokenweir.encode.texts import refuse_one_text
+from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.analysis import ArgumentForm
 from tokenweir.templates.compiled_template import CompiledTemplate
@@ -91,17 +91,16 @@ class ChatTemplate:
 
         Raises:
             TemplateError: The source is too long or not valid.
-            TypeError: The source is no str, or `control_tokens` or `extra_roles` is one text in place of several.
+            TypeError: The source is no str, or `control_tokens` or `extra_roles` are not several texts.
 
         """
         if not isinstance(source, str):
             raise TypeError(f"a template's source is a str, not {type(source).__name__}; from_file() reads one")
-        refuse_one_text(control_tokens=control_tokens, extra_roles=extra_roles)
+        control_tokens = None if control_tokens is None else several_texts("control_tokens", control_tokens)
+        extra_roles = several_texts("extra_roles", extra_roles)
         self.source = source
         self.name = name
         self.special_tokens = dict(special_tokens or {})
-        control_tokens = None if control_tokens is None else tuple(control_tokens)
-        extra_roles = tuple(extra_roles)
         self._given = (
             ("control_tokens", control_tokens),
             ("guard", guard),

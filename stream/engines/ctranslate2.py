@@ -18,6 +18,7 @@ from threading import get_ident
 from typing import Any
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.protocol import EngineStep, Sampling, check_ranges, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 
@@ -60,6 +61,7 @@ class CTranslate2Engine:
             import ctranslate2
         except ModuleNotFoundError as error:
             raise EngineError("the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'") from error
+        check_flags(logprobs=logprobs)
         folder = Path(folder)
         self.tokens = read_vocabulary(folder)
         config = read_config(folder)
