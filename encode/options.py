@@ -58,6 +58,18 @@ def check_flags(**flags: object) -> None:
             raise TypeError(f"{name}={flag!r:.80} is neither True nor False")
 
 
+def refuse_texts(**truths: object) -> None:
+    """Refuse a text in place of a truth value: "no" and "False" are true.
+
+    Raises:
+        TypeError: One is a text; the message has its name.
+
+    """
+    for name, truth in truths.items():
+        if isinstance(truth, str):
+            raise TypeError(f"{name}={truth!r:.80} is neither True nor False")
+
+
 def check_integers(**numbers: object) -> None:
     """Refuse what is no integer, by the names of the options; True and False are none.
 
