@@ -10,6 +10,7 @@ import numpy as np
 from anyio import to_thread
 from numpy.typing import NDArray
 
+from tokenweir.encode.options import check_integers
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.pipeline.stages import Owned, Stage
 from tokenweir.templates.prompt import Prompt
@@ -36,6 +37,20 @@ class PromptEncoder(Protocol):
 Encoder = Tokenizer | BatchEncoder | PromptEncoder
 
 
+def check_encoder(encoder: object) -> None:
+    """Refuse what is no encoder, nor None.
+
+    Raises:
+        TypeError: It is neither.
+
+    """
+    if isinstance(encoder, type):
+        raise TypeError(f"encoder is the class {encoder.__name__} itself, not one of its objects")
+    if encoder is None or (isinstance(encoder, BatchEncoder | PromptEncoder) and not isinstance(encoder, str)):
+        return
+    raise TypeError(f"an encoder has encode_batch() or an async encode(), and {type(encoder).__name__} has neither")
+
+
 def encode_prompts(
     prompts: Iterable[str | Prompt] | AsyncIterable[str | Prompt], encoder: Encoder, *, batch_size: int = 64
 ) -> AsyncGenerator[NDArray[np.int32], None]:
@@ -51,7 +66,7 @@ def encode_prompts(
         batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.
 
     Raises:
-        TypeError: There is one prompt in place of several.
+        TypeError: There is one prompt in place of several, or an argument is of the wrong type.
         ValueError: `batch_size` is below 1.
         TextError: A text has no UTF-8 form. The batches before it have been given.
 
@@ -59,6 +74,9 @@ def encode_prompts(
     if isinstance(prompts, str | Prompt):
         kind = type(prompts).__name__
         raise TypeError(f"prompts must be several prompts, not one {kind}: write encode_prompts([prompt], encoder)")
+    if not isinstance(prompts, Iterable | AsyncIterable):
+        raise TypeError(f"prompts must be several prompts, not {type(prompts).__name__}")
+    check_integers(batch_size=batch_size)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size} is below 1")
     source = Owned(prompts if isinstance(prompts, AsyncIterable) else _each(prompts))
@@ -92,10 +110,9 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
         TypeError: The encoder can encode nothing.
 
     """
+    check_encoder(encoder)
     if isinstance(encoder, Tokenizer | BatchEncoder):
         return await to_thread.run_sync(encode_batch, prompts, encoder)
-    if not isinstance(encoder, PromptEncoder):
-        raise TypeError(f"an encoder has encode_batch() or an async encode(), and {type(encoder).__name__} has neither")
     results: list[Any] = [None] * len(prompts)
     failures: list[Exception] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+import numpy as np
 import pytest
 
 from tokenweir.encode.errors import EngineError
@@ -27,6 +28,35 @@ def test_given_is_what_differs_from_the_default():
     assert Sampling().given() == {}
     assert Sampling(temperature=0.0, n=1, stop=(), seed=0, logit_bias={}).given() == {"temperature": 0.0, "seed": 0}
     assert Sampling(**ASKED).given() == ASKED
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"temperature": "x"}, "temperature must be int or float, not 'x'"),
+        ({"top_p": True}, "top_p must be int or float, not True"),
+        ({"repetition_penalty": [1]}, r"repetition_penalty must be int or float, not \[1\]"),
+        ({"top_k": 2.5}, "top_k must be int, not 2.5"),
+        ({"seed": "x"}, "seed must be int, not 'x'"),
+        ({"max_tokens": "5"}, "max_tokens must be int, not '5'"),
+        ({"n": None}, "n must be int, not None"),
+        ({"min_tokens": None}, "min_tokens must be int, not None"),
+        ({"ignore_eos": 1}, "ignore_eos=1 is neither True nor False"),
+        ({"logit_bias": [1]}, "logit_bias must be dict, not list"),
+        ({"json_schema": "{}"}, "json_schema must be dict, not str"),
+        ({"grammar": 5}, "grammar must be str, not int"),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_refused_at_once(fields, message):
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        Sampling(**fields)
+
+
+def test_stops_that_can_be_read_once_become_tuples():
+    sampling = Sampling(stop=iter(["a", "b"]), stop_token_ids=np.array([1, 2]))
+    assert (sampling.stop, sampling.stop_token_ids) == (("a", "b"), (1, 2))
+    assert set(map(type, sampling.stop_token_ids)) == {int}
+    assert set(sampling.given()) == {"stop", "stop_token_ids"}
 
 
 @pytest.mark.parametrize("name", ASKED)
