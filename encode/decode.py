@@ -24,11 +24,11 @@ def check_byte_fallback(mode: str) -> None:
         raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")
 
 
-def check_tokenizer(tokenizer: object) -> None:
-    """Refuse what is no tokenizer."""
+def check_tokenizer(tokenizer: object, name: str = "tokenizer") -> None:
+    """Refuse what is no tokenizer; `name` is what it is called where it was given."""
     if not hasattr(tokenizer, "token_table"):
         kind = type(tokenizer).__name__
-        raise TypeError(f"tokenizer is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")
+        raise TypeError(f"{name} is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")
 
 
 class DecodeStream(_core.DecodeStream):

@@ -14,11 +14,15 @@ Ids = Sequence[int] | NDArray[np.integer[Any]]
 """The ids of one text."""
 
 
+_NO_IDS = (str, bytes, bytearray, set, frozenset, dict)
+"""What would pass for ids: an empty str for none, bytes for as many; sets and dictionaries have no order that is meant."""
+
+
 def as_sequence(ids: Ids) -> Sequence[int]:
     """What the core takes of ids; it refuses by a TypeError what are none, of which `not_ids` says more.
 
     Raises:
-        TypeError: An array is not one-dimensional or not of integers, or the ids are a text.
+        TypeError: An array is not one-dimensional or not of integers, or the ids are of a kind that holds none.
 
     """
     if isinstance(ids, np.ndarray):
@@ -26,7 +30,7 @@ def as_sequence(ids: Ids) -> Sequence[int]:
             raise not_ids(ids)
         plain: list[int] = ids.tolist()
         return plain
-    if isinstance(ids, str | bytes):  # an empty str would pass for no ids, and bytes for as many
+    if isinstance(ids, _NO_IDS):
         raise not_ids(ids)
     return ids
 
@@ -92,7 +96,7 @@ def no_sequence(given: object, name: str, of_many: str = "") -> TypeError:
         return TypeError(f"{name} must be a sequence of int, not one {type(given).__name__}: write [{given}]")
     if isinstance(given, np.ndarray):
         return TypeError(f"{name} must be one-dimensional integers, not {given.dtype} of shape {given.shape}")
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+    if isinstance(given, Iterable) and not isinstance(given, _NO_IDS):
         for place, token_id in enumerate(given):
             if not hasattr(token_id, "__index__"):
                 hint = of_many if isinstance(token_id, Sequence) else ""

@@ -56,3 +56,39 @@ def check_flags(**flags: object) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name}={flag!r:.80} is neither True nor False")
+
+
+def refuse_texts(**truths: object) -> None:
+    """Refuse a text in place of a truth value: "no" and "False" are true.
+
+    Raises:
+        TypeError: One is a text; the message has its name.
+
+    """
+    for name, truth in truths.items():
+        if isinstance(truth, str):
+            raise TypeError(f"{name}={truth!r:.80} is neither True nor False")
+
+
+def check_integers(**numbers: object) -> None:
+    """Refuse what is no integer, by the names of the options; True and False are none.
+
+    Raises:
+        TypeError: One is none.
+
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{name} must be int, not {number!r:.80}")
+
+
+def check_numbers(**numbers: object) -> None:
+    """Refuse what is no number, by the names of the options; True and False are none.
+
+    Raises:
+        TypeError: One is none.
+
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            raise TypeError(f"{name} must be int or float, not {number!r:.80}")

@@ -29,16 +29,22 @@ def is_arrow(texts: object) -> bool:
     return any(hasattr(texts, f"__arrow_c_{kind}__") for kind in ("array", "stream", "device_array"))
 
 
-def refuse_one_text(**options: object) -> None:
-    """Refuse options that are one text in place of several: its characters would count.
+def several_texts(option: str, texts: object) -> tuple[str, ...]:
+    """The texts of an option that takes several.
 
     Raises:
-        TypeError: One is; the message has its name.
+        TypeError: They are one text, whose characters would count, or no texts; the message has the option's name.
 
     """
-    for option, texts in options.items():
-        if isinstance(texts, str):
-            raise TypeError(f"{option} must be several texts, not one str: write {option}=[{texts!r}]")
+    if isinstance(texts, str):
+        raise TypeError(f"{option} must be several texts, not one str: write {option}=[{texts!r}]")
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+        raise TypeError(f"{option} must be several texts, not {type(texts).__name__}")
+    listed = tuple(texts)
+    for place, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise TypeError(f"{option}[{place}] must be str, not {type(text).__name__}")
+    return listed
 
 
 def for_core(texts: object) -> Any:

@@ -28,8 +28,8 @@ from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallb
 from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
-from tokenweir.encode.ids import Ids, as_sequence, in_place, not_ids
-from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options
+from tokenweir.encode.ids import Ids, as_sequence, in_place, no_sequence, not_ids
+from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options, refuse_texts
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.text_chunks import TextChunk
@@ -146,6 +146,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            TypeError: If an argument is of the wrong type.
             ValueError: If a pattern or special tokens are given for a file that has its own.
 
         """
@@ -153,6 +154,7 @@ class Tokenizer:
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
+        formats.check_given(pattern, special_tokens)
         files = Entry(Path(path), pattern, special_tokens)
         if cache and (kept := files.find(verify=verify)):
             tokenizer = cls(kept.spec, _tables=kept.tables)
@@ -201,6 +203,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            TypeError: If an argument is of the wrong type.
             ValueError: If there is no such format, or what is given besides is not for it.
 
         """
@@ -239,6 +242,8 @@ class Tokenizer:
             raise TypeError("tokens must be several tokens, not one str: write with_added_tokens([token])")
         by_content = {t.content: t for t in self.added_tokens}
         next_id = self.vocab_size
+        if not isinstance(tokens, Iterable):
+            raise TypeError(f"tokens must be several tokens, not {type(tokens).__name__}")
         for given in tokens:
             if not isinstance(given, str | AddedToken):
                 raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
@@ -463,6 +468,7 @@ class Tokenizer:
         self, *, parse_special: bool = True, **options: Unpack[AffixOptions]
     ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
         check_options(options, EncodeOptions.__optional_keys__, "encoding")
+        refuse_texts(parse_special=parse_special)
         return bool(parse_special), *self._affixes.ids(**options)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
@@ -491,6 +497,8 @@ class Tokenizer:
 
         """
         check_byte_fallback(byte_fallback)
+        if skip_special_tokens is not True:
+            refuse_texts(skip_special_tokens=skip_special_tokens)
         try:
             return self.token_table.decode(in_place(ids), bool(skip_special_tokens), byte_fallback == "huggingface")
         except TypeError:
@@ -510,6 +518,8 @@ class Tokenizer:
 
         """
         texts: list[str] = []
+        if not isinstance(rows, Iterable):
+            raise TypeError(f"rows must be several rows of ids, not {type(rows).__name__}")
         for ids in rows:
             try:
                 texts.append(self.decode(ids, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback))
@@ -615,9 +625,9 @@ class Tokenizer:
             raise TypeError("id_to_token() takes ids, not str; token_to_id() takes tokens")
         if not isinstance(token_id, int | np.integer):
             try:
-                return [self._names.get(each) for each in as_sequence(token_id)]
+                return [self._names.get(index(each)) for each in as_sequence(token_id)]
             except TypeError:
-                raise not_ids(token_id) from None
+                raise no_sequence(token_id, "ids") from None
         return self._names.get(token_id)
 
     @cached_property

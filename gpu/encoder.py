@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, Literal, NoReturn, TypedDict, Unpack
 
 from tokenweir.encode import _core
-from tokenweir.encode.options import AffixOptions
+from tokenweir.encode.options import AffixOptions, refuse_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.join import Affixes, join
@@ -182,6 +182,7 @@ class GpuEncoder:
             DeviceError: The device failed or has too little memory.
 
         """
+        refuse_texts(parse_special=parse_special)
         prefix, suffix = self.tokenizer.affixes(**options)
         with self.device.use():
             found = Texts(texts, self.tokenizer, self.devices)

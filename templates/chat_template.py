@@ -11,7 +11,8 @@ from typing import Any, Literal, Self
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
-from tokenweir.encode.texts import refuse_one_text
+from tokenweir.encode.options import refuse_texts
+from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.analysis import ArgumentForm
 from tokenweir.templates.compiled_template import CompiledTemplate
@@ -91,17 +92,20 @@ class ChatTemplate:
 
         Raises:
             TemplateError: The source is too long or not valid.
-            TypeError: The source is no str, or `control_tokens` or `extra_roles` is one text in place of several.
+            TypeError: The source is no str, `control_tokens` or `extra_roles` are not several texts, or another argument is
+                of the wrong type.
 
         """
         if not isinstance(source, str):
             raise TypeError(f"a template's source is a str, not {type(source).__name__}; from_file() reads one")
-        refuse_one_text(control_tokens=control_tokens, extra_roles=extra_roles)
+        control_tokens = None if control_tokens is None else several_texts("control_tokens", control_tokens)
+        extra_roles = several_texts("extra_roles", extra_roles)
+        refuse_texts(guard=guard)
+        if not callable(clock):
+            raise TypeError(f"clock must be a function, not {type(clock).__name__}")
         self.source = source
         self.name = name
-        self.special_tokens = dict(special_tokens or {})
-        control_tokens = None if control_tokens is None else tuple(control_tokens)
-        extra_roles = tuple(extra_roles)
+        self.special_tokens = _names_and_texts(special_tokens)
         self._given = (
             ("control_tokens", control_tokens),
             ("guard", guard),
@@ -339,3 +343,19 @@ def _choose(templates: Mapping[str, str], name: str, owner: str) -> str:
     if name not in templates:
         raise TemplateError(f"{owner} has no chat template {name!r}; it has {', '.join(sorted(templates))}")
     return templates[name]
+
+
+def _names_and_texts(special_tokens: object) -> dict[str, str]:
+    """A template's special tokens, as they were given.
+
+    Raises:
+        TypeError: They are no mapping of names to texts.
+
+    """
+    if not isinstance(special_tokens, Mapping | None):
+        raise TypeError(f"special_tokens must be a mapping of names to texts, not {type(special_tokens).__name__}")
+    found = dict(special_tokens or {})
+    for name, text in found.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"special_tokens must map names to texts, and has {name!r:.80}: {text!r:.80}")
+    return found

@@ -1,7 +1,7 @@
 """The environment in which marked text is rendered: a template does there what it does without the marks.
 
 Comparisons, tests, look-ups and the methods that look into a text or cut it see text without marks; what is cut from a
-text keeps its marks. A template that tells the marks all the same is found out, since the two renderings differ.
+text keeps its marks. A template that notices the marks all the same is found out, since the two renderings differ.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ def _key(mapping: Any, key: Any) -> Any:
 
 
 def _blind_test(function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
+    """A test that sees no marks: in texts, and if it is `deep`, in lists and mappings too."""
     first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @wraps(function)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.spec import (
     BertProcessing,
     ByteLevel,
@@ -80,9 +81,11 @@ class Affixes(NamedTuple):
         """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
 
         Raises:
+            TypeError: If an option is a text.
             ValueError: If a token is wanted that the tokenizer does not have.
 
         """
+        refuse_texts(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
         prefix: Ids = ()
         suffix: Ids = ()
         if add_special_tokens:

@@ -63,6 +63,10 @@ def read_bytes(
     data: bytes, format: Format, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> TokenizerSpec:
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        hint = "; from_file() takes a path" if isinstance(data, str) else ""
+        raise TypeError(f"data must be bytes, not {type(data).__name__}{hint}")
+    check_given(pattern, special_tokens)
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     given = _checked(format, {"pattern": pattern, "special_tokens": special_tokens})
@@ -77,6 +81,24 @@ def read_bytes(
             return gguf.read_bytes(data, **given)
         case _:
             return tiktoken.read(data, **given)
+
+
+def check_given(pattern: object, special_tokens: object) -> None:
+    """Refuse what can be no pattern, or no special tokens, of any file.
+
+    Raises:
+        TypeError: Says what it must be.
+
+    """
+    if not isinstance(pattern, str | None):
+        raise TypeError(f"pattern must be str, not {type(pattern).__name__}")
+    if special_tokens is None:
+        return
+    if not isinstance(special_tokens, Mapping):
+        raise TypeError(f"special_tokens must be a mapping of texts to ids, not {type(special_tokens).__name__}")
+    for text, token_id in special_tokens.items():
+        if not isinstance(text, str) or not hasattr(token_id, "__index__"):
+            raise TypeError(f"special_tokens must map texts to ids, and has {text!r:.80}: {token_id!r:.80}")
 
 
 def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ both ways give the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Unpack
 
@@ -214,7 +214,7 @@ class ChatDecoder:
             logprobs: One for each id, for the deltas' `alignment`.
 
         Raises:
-            EngineError: It is none of these, or an item of a list is no id; or there are not as many `logprobs`.
+            EngineError: It is none of these, or an item of a list is no id; or the `logprobs` are none, or not as many.
             TokenIdError: An id is outside the vocabulary. The ids before a bad one have been consumed, and what they
                 gave comes with the next call; the bad one and those after it have not.
 
@@ -258,8 +258,8 @@ class ChatDecoder:
 
     def _feed(self, ids: list[int], logprobs: Sequence[float | None] | None) -> list[Delta]:
         """Do as `feed` does, whatever the state."""
-        if logprobs is not None and len(logprobs) != len(ids):
-            raise EngineError(f"the engine gave {len(logprobs)} logprobs with {len(ids)} ids")
+        if logprobs is not None:
+            _check_logprobs(logprobs, len(ids))
         before = self._answer.count
         try:
             if self.finished:
@@ -408,3 +408,14 @@ class ChatDecoder:
         if len(out) > 1:
             out = merge(out)
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]
+
+
+def _check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
+    """Refuse what is not a logprob, or None, for each of so many ids."""
+    if isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__"):
+        raise EngineError(f"logprobs must be a sequence of float, not {type(logprobs).__name__} {logprobs!r:.80}")
+    if len(logprobs) != count:
+        raise EngineError(f"the engine gave {len(logprobs)} logprobs with {count} ids")
+    for place, logprob in enumerate(logprobs):
+        if logprob is not None and not hasattr(logprob, "__float__"):
+            raise EngineError(f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}")

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.ids import as_ids
-from tokenweir.encode.options import check_flags
+from tokenweir.encode.options import check_flags, check_integers
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
@@ -235,20 +235,20 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
     """Refuse numbers that cannot be.
 
     Raises:
-        TypeError: One is no integer.
+        TypeError: One is of the wrong type.
         ValueError: One is below what it may be, or the least is above the most.
 
     """
+    check_integers(min_tokens=min_tokens, index=index)
     for name, number, least in (
         ("min_tokens", min_tokens, 0),
         ("max_tokens", max_tokens, 0),
         ("thinking_budget", thinking_budget, 1),
         ("index", index, 0),
     ):
-        if number is None and name in ("max_tokens", "thinking_budget"):
+        if number is None:  # nobody set it
             continue
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"{name}={number!r} is no integer")
+        check_integers(**{name: number})
         if number < least:
             raise ValueError(f"{name}={number} is below {least}")
     if max_tokens is not None and min_tokens > max_tokens:

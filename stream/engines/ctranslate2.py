@@ -1,7 +1,7 @@
 """CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `ctranslate2`).
 
-CTranslate2 speaks token *strings*, and knows an unknown one as its `unk` without a word. Ids and strings are therefore
-translated here by the folder's own vocabulary, whose order gives the ids, and an id outside it is an error.
+CTranslate2 speaks token *strings*, and silently takes one that it does not know for its `unk`. Ids and strings are
+therefore translated here by the folder's own vocabulary, whose order gives the ids, and an id outside it is an error.
 
 Verified with ctranslate2 4.8.5. Its `async_generate_tokens` is asyncio only and polls, so its blocking
 `generate_tokens` runs in a thread instead.
@@ -18,6 +18,7 @@ from threading import get_ident
 from typing import Any
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.protocol import EngineStep, Sampling, check_ranges, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 
@@ -60,6 +61,7 @@ class CTranslate2Engine:
             import ctranslate2
         except ModuleNotFoundError as error:
             raise EngineError("the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'") from error
+        check_flags(logprobs=logprobs)
         folder = Path(folder)
         self.tokens = read_vocabulary(folder)
         config = read_config(folder)
@@ -192,7 +194,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read a model's `config.json`.
 
     Raises:
-        EngineError: There is none, or it is no JSON object.
+        EngineError: There is none, it is no JSON object, or it says no number of ids for the context.
 
     """
     path = folder / "config.json"
@@ -202,6 +204,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise EngineError(f"{path}: not a CTranslate2 configuration: {error}") from error
     if not isinstance(config, dict):
         raise EngineError(f"{path}: not a CTranslate2 configuration: no JSON object")
+    if not isinstance(size := config.get(CONTEXT_SIZE), int | None):
+        raise EngineError(f"{path}: {CONTEXT_SIZE} must be int, not {size!r:.80}")
     return config
 
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tokenweir.encode.errors import EngineError, EngineFailure
+from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
 
 if TYPE_CHECKING:
@@ -99,10 +100,18 @@ class EngineServer:
             read_timeout: Seconds without a byte, a long prompt's computation included.
 
         Raises:
-            EngineError: httpx is not installed, or the address is no HTTP address.
+            EngineError: httpx is not installed, the address is no HTTP address, or the key is none that a header can have.
+            TypeError: An argument is of the wrong type.
 
         """
         httpx = _httpx()
+        if not isinstance(url, str):
+            raise TypeError(f"url must be str, not {type(url).__name__}")
+        if not isinstance(api_key, str | None):
+            raise TypeError(f"api_key must be str, not {type(api_key).__name__}")
+        if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable()):
+            raise EngineError(f"the API key of {name} must be printable ASCII and not empty", kind="refused")
+        check_numbers(connect_timeout=connect_timeout, read_timeout=read_timeout)
         try:
             address = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:

@@ -15,7 +15,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
@@ -89,8 +91,11 @@ class LlamaServerEngine:
 
         Raises:
             EngineError: httpx is not installed, or the address is none.
+            TypeError: An argument is of the wrong type.
 
         """
+        check_tokenizer(tokenizer)
+        check_flags(logprobs=logprobs)
         self._server = llama_server(url, **options)
         self._tokenizer = tokenizer
         self._lost = LostIds(tokenizer)

@@ -11,6 +11,7 @@ import numpy as np
 from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
 from tokenweir.stream.engines.protocol import Sampling, check_ranges, refuse_several, refuse_unsupported
 
@@ -46,9 +47,13 @@ class NgramEngine:
             delay: Seconds before each id, for an answer that can be watched.
 
         Raises:
+            TypeError: An argument is of the wrong type.
             ValueError: `delay` is negative.
 
         """
+        if not isinstance(table, NgramTable | None):
+            raise TypeError(f"table must be an NgramTable, not {type(table).__name__}")
+        check_numbers(delay=delay)
         if not 0 <= delay < float("inf"):
             raise ValueError(f"delay={delay} is not a finite number of at least 0")
         self.table = default_table() if table is None else table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_integers
 from tokenweir.stream.engines.protocol import DEFAULTS, Sampling
 
 
@@ -22,11 +23,14 @@ class NoEngine:
         """Say how long the model's context is, if that is known.
 
         Raises:
+            TypeError: It is no int.
             ValueError: It is below 1.
 
         """
-        if context_size is not None and context_size < 1:
-            raise ValueError(f"context_size={context_size} is below 1")
+        if context_size is not None:
+            check_integers(context_size=context_size)
+            if context_size < 1:
+                raise ValueError(f"context_size={context_size} is below 1")
         self.context_size = context_size
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:

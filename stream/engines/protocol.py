@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags, check_integers, check_numbers
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
@@ -55,10 +56,44 @@ class Sampling(Struct, frozen=True, kw_only=True):
     grammar: str | None = None
     extra: dict[str, Any] = {}
 
+    def __post_init__(self) -> None:
+        """Refuse values of a wrong type; of the others an engine, or the decoder, says which it takes.
+
+        Raises:
+            TypeError: Names the field and its value.
+
+        """
+        check_flags(ignore_eos=self.ignore_eos)
+        check_integers(n=self.n, min_tokens=self.min_tokens)
+        for name, check in _CHECKED.items():
+            if (value := getattr(self, name)) is not None:
+                check(**{name: value})
+
     def given(self) -> dict[str, Any]:
         """The fields that are set to something else than their default."""
         return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
 
+
+def _check_text(**texts: object) -> None:
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be str, not {type(text).__name__}")
+
+
+def _check_mapping(**mappings: object) -> None:
+    for name, mapping in mappings.items():
+        if not isinstance(mapping, dict):
+            raise TypeError(f"{name} must be dict, not {type(mapping).__name__}")
+
+
+_CHECKED: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(("max_tokens", "top_k", "seed"), check_integers),
+    **dict.fromkeys(("temperature", "top_p", "min_p"), check_numbers),
+    **dict.fromkeys(("frequency_penalty", "presence_penalty", "repetition_penalty"), check_numbers),
+    **dict.fromkeys(("logit_bias", "json_schema", "extra"), _check_mapping),
+    "grammar": _check_text,
+}
+"""What checks a field of `Sampling`, unless it is None."""
 
 DEFAULTS = {name: getattr(Sampling(), name) for name in Sampling.__struct_fields__}
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, request_fields
 from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_several
 
@@ -76,8 +77,10 @@ class SglangEngine(ModelCardEngine):
 
         Raises:
             EngineError: httpx is not installed, or the address is none.
+            TypeError: An argument is of the wrong type.
 
         """
+        check_flags(logprobs=logprobs)
         super().__init__(EngineServer("SGLang", url, **options))
         self._logprobs = logprobs
 

@@ -13,6 +13,7 @@ from threading import Condition, Thread, current_thread
 import anyio
 from anyio import to_thread
 
+from tokenweir.encode.options import check_integers
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 
 Step = Sequence[int] | EngineStep
@@ -54,9 +55,13 @@ class SyncEngine:
             buffer: Most steps to hold for the reader.
 
         Raises:
+            TypeError: An argument is of the wrong type.
             ValueError: `max_concurrency` or `buffer` is below 1.
 
         """
+        if not callable(generate):
+            raise TypeError(f"generate must be a function, not {type(generate).__name__}")
+        check_integers(max_concurrency=max_concurrency, buffer=buffer)
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency={max_concurrency} is below 1")
         if buffer < 1:

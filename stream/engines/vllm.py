@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, ServerError, request_fields
 from tokenweir.stream.engines.protocol import EngineStep, Sampling
 
@@ -98,8 +99,10 @@ class VllmEngine(ModelCardEngine):
 
         Raises:
             EngineError: httpx is not installed, or the address is none.
+            TypeError: An argument is of the wrong type.
 
         """
+        check_flags(logprobs=logprobs, stream=stream)
         super().__init__(EngineServer("vLLM", url, **options))
         self._logprobs = logprobs
         self._stream = stream

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
-from tokenweir.encode.options import check_options
+from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import OutputOptions
@@ -94,11 +94,12 @@ async def chat(
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
         TokenIdError: The engine yielded an id outside the vocabulary; likewise.
+        TypeError: An argument is of the wrong type.
         ValueError: An option that cannot be.
 
     """
     sampling = Sampling() if sampling is None else sampling
-    _check(engine, tokenizer, template, sampling, options)
+    _check(engine, tokenizer, template, sampling, parallel_tool_calls, template_kwargs, options)
     template = template or own_template(tokenizer)
     heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
     tools, forced = heard.tools, heard.json_schema is not None
@@ -178,18 +179,30 @@ def check_template(template: object) -> None:
 
 
 def _check(
-    engine: Engine, tokenizer: Tokenizer, template: ChatTemplate | None, sampling: Sampling, options: OutputOptions
+    engine: Engine,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None,
+    sampling: Sampling,
+    parallel_tool_calls: bool | None,
+    template_kwargs: Mapping[str, Any] | None,
+    options: OutputOptions,
 ) -> None:
     """Refuse what cannot be before anything is begun."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
-    if not isinstance(sampling.n, int):
-        raise TypeError(f"sampling.n={sampling.n!r} is no integer")
     if sampling.n < 1:
         raise ValueError(f"sampling.n={sampling.n} is below 1")
     check_tokenizer(tokenizer)
     check_engine(engine)
     check_template(template)
+    if parallel_tool_calls is not None:
+        check_flags(parallel_tool_calls=parallel_tool_calls)
+    if not isinstance(template_kwargs, Mapping | None):
+        kind = type(template_kwargs).__name__
+        raise TypeError(f'template_kwargs must be a mapping, not {kind}: write {{"enable_thinking": False}}')
+    for name in template_kwargs or {}:
+        if not isinstance(name, str):
+            raise TypeError(f"template_kwargs must have names of variables, which are str, not {name!r:.80}")
     check_options(options, OutputOptions.__optional_keys__, "chat()", _OF_SAMPLING)
 
 

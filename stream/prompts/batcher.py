@@ -21,9 +21,11 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 from numpy.typing import NDArray
 
+from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.options import check_integers, check_numbers
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.calibrate import measure_crossover
-from tokenweir.stream.prompts.prompt_encoding import BatchEncoder, encode_batch
+from tokenweir.stream.prompts.prompt_encoding import BatchEncoder, check_encoder, encode_batch
 from tokenweir.templates.prompt import Prompt
 
 logger = logging.getLogger("tokenweir.batcher")
@@ -108,9 +110,17 @@ class PromptBatcher:
                 0 is for an encoder that is to have all batches.
 
         Raises:
+            TypeError: An argument is of the wrong type.
             ValueError: `max_batch` or `max_waiting` is below 1, or `max_delay` or `crossover` below 0.
 
         """
+        check_encoder(encoder)
+        if not isinstance(encoder, BatchEncoder):
+            raise TypeError(f"a PromptBatcher's encoder has encode_batch(), and {type(encoder).__name__} has none")
+        if cpu is not None:
+            check_tokenizer(cpu, "cpu")
+        check_integers(max_batch=max_batch, max_waiting=max_waiting)
+        check_numbers(max_delay=max_delay, crossover=0 if crossover is None else crossover)
         for name, value, least in (
             ("max_batch", max_batch, 1),
             ("max_waiting", max_waiting, 1),
@@ -119,7 +129,7 @@ class PromptBatcher:
         ):
             if not value >= least:
                 raise ValueError(f"{name}={value} is below {least}")
-        self._encoder = encoder
+        self._encoder: Tokenizer | BatchEncoder = encoder
         own = encoder if isinstance(encoder, Tokenizer) else getattr(encoder, "tokenizer", None)
         self._tokenizer = cpu if cpu is not None else own if isinstance(own, Tokenizer) else None
         self._max_batch = max_batch

@@ -36,6 +36,20 @@ class PromptEncoder(Protocol):
 Encoder = Tokenizer | BatchEncoder | PromptEncoder
 
 
+def check_encoder(encoder: object) -> None:
+    """Refuse what is no encoder, nor None.
+
+    Raises:
+        TypeError: It is neither.
+
+    """
+    if isinstance(encoder, type):
+        raise TypeError(f"encoder is the class {encoder.__name__} itself, not one of its objects")
+    if encoder is None or (isinstance(encoder, BatchEncoder | PromptEncoder) and not isinstance(encoder, str)):
+        return
+    raise TypeError(f"an encoder has encode_batch() or an async encode(), and {type(encoder).__name__} has neither")
+
+
 def encode_prompts(
     prompts: Iterable[str | Prompt] | AsyncIterable[str | Prompt], encoder: Encoder, *, batch_size: int = 64
 ) -> AsyncGenerator[NDArray[np.int32], None]:
@@ -92,10 +106,9 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
         TypeError: The encoder can encode nothing.
 
     """
+    check_encoder(encoder)
     if isinstance(encoder, Tokenizer | BatchEncoder):
         return await to_thread.run_sync(encode_batch, prompts, encoder)
-    if not isinstance(encoder, PromptEncoder):
-        raise TypeError(f"an encoder has encode_batch() or an async encode(), and {type(encoder).__name__} has neither")
     results: list[Any] = [None] * len(prompts)
     failures: list[Exception] = []
 

@@ -16,7 +16,7 @@ GET  /                       the chat page
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from starlette.routing import WebSocketRoute
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.pipeline.chat import check_template, own_template
-from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
 from tokenweir.stream.server.answers.job import Engines
 from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.entry.auth import KEY_SUBPROTOCOL, Gate
@@ -88,7 +88,7 @@ def asgi_app(
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        TypeError: `origins` or `hosts` is one text in place of several, or another argument is of the wrong type.
+        TypeError: An argument is of the wrong type, or `origins` or `hosts` is one text in place of several.
         ValueError: No engine, or an API key that is empty or not ASCII.
 
     """
@@ -128,7 +128,11 @@ class Application:
         check_template(template)
         if not isinstance(limits, Limits):
             raise TypeError(f"limits is a {type(limits).__name__}, not a Limits")
-        keys = [api_key] if isinstance(api_key, str) else list(api_key or ())
+        check_encoder(encoder)
+        if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
+            keys = list(api_key or ())
+        else:
+            keys = [api_key]
         gate = Gate(keys=keys, origins=origins, hosts=hosts, own_name=own_name)
         answering = Engines(
             engines,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from tokenweir.encode.options import check_integers, check_numbers
+
 _MAY_BE_ZERO = (
     "send_interval",
     "max_send_interval",
@@ -87,14 +89,13 @@ class Limits:
         """Refuse limits that nothing could meet.
 
         Raises:
-            TypeError: One is no number; names the limit and its value.
+            TypeError: One is of the wrong type; names the limit and its value.
             ValueError: One is too small; likewise.
 
         """
         for limit in fields(self):
             value, may_be_zero = getattr(self, limit.name), limit.name in _MAY_BE_ZERO
-            whole = isinstance(limit.default, int)
-            if not isinstance(value, int if whole else int | float) or isinstance(value, bool):
-                raise TypeError(f"{limit.name}={value!r:.80} is no {'integer' if whole else 'number'}")
+            check = check_integers if isinstance(limit.default, int) else check_numbers
+            check(**{limit.name: value})
             if not (value >= 0 if may_be_zero else value > 0):
                 raise ValueError(f"{limit.name}={value} must be {'at least' if may_be_zero else 'above'} 0")

@@ -15,6 +15,7 @@ from time import monotonic
 
 import uvicorn
 
+from tokenweir.encode.options import check_integers
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder
@@ -71,11 +72,12 @@ async def serve(
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        TypeError: `origins` or `hosts` is one text in place of several, or another argument is of the wrong type.
+        TypeError: An argument is of the wrong type, or `origins` or `hosts` is one text in place of several.
         ValueError: No engine, an API key that is empty or not ASCII, or a port that there is not.
         OSError: The port cannot be had.
 
     """
+    check_address(host, port)
     limits = limits or Limits()
     app = Application(
         engine, tokenizer, template, encoder, api_key, origins, hosts, limits, reasoning_events, own_name=host
@@ -105,11 +107,11 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
     Raises:
         OSError: The port cannot be had.
+        TypeError: The host is no str, or the port no int.
         ValueError: There is no such port.
 
     """
-    if not 0 <= port < 1 << 16:  # of which the system would take the last 16 bits
-        raise ValueError(f"port={port} is not between 0 and 65535")
+    check_address(host, port)
     listener = None
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -124,6 +126,21 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
             listener.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listener
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse where nobody can listen.
+
+    Raises:
+        TypeError: The host is no str, or the port no int.
+        ValueError: There is no such port.
+
+    """
+    if not isinstance(host, str):
+        raise TypeError(f"host must be str, not {type(host).__name__}")
+    check_integers(port=port)
+    if not 0 <= port < 1 << 16:  # of which the system would take the last 16 bits
+        raise ValueError(f"port={port} is not between 0 and 65535")
 
 
 def url_of(host: str, port: int) -> str:

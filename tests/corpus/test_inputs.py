@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from corpus_files import write_lines
 
 from tokenweir import CorpusError
 from tokenweir.corpus.documents import DocumentEncoder
-from tokenweir.corpus.inputs import Input
+from tokenweir.corpus.inputs import Input, plan
 from tokenweir.corpus.run import encode_files as run
 
 
@@ -28,6 +29,25 @@ def test_the_ending_is_refused_before_a_library_is_asked_for(tok, tmp_path, monk
         run([tmp_path / "a.md"], tmp_path / "out", encoder)
     with pytest.raises(CorpusError, match="Parquet and Arrow files need pyarrow"):
         run([tmp_path / "a.arrow"], tmp_path / "out", encoder, format="npy")
+
+
+def test_no_library_is_looked_for_where_none_is_needed(tok, tmp_path, monkeypatch):
+    def find(name):
+        raise AssertionError(f"{name} is not needed")
+
+    monkeypatch.setattr("tokenweir.corpus.run.find_spec", find)
+    path = write_lines(tmp_path / "a.txt", ["text"])
+    run([path], tmp_path / "out", DocumentEncoder(tok, "text"), format="npy", workers=1)
+
+
+def test_a_file_is_looked_at_once_to_be_cut(tmp_path, monkeypatch):
+    looks = []
+    stat = Path.stat
+    monkeypatch.setattr(Path, "stat", lambda path, **options: (looks.append(path), stat(path, **options))[1])
+    path = write_lines(tmp_path / "a.txt", ["text"])
+    looks.clear()
+    plan([path], 1 << 20)
+    assert looks == [path]
 
 
 def test_a_pipe_is_refused(tok, tmp_path):

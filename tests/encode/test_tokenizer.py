@@ -354,7 +354,7 @@ def test_names_and_ids(tok):
         (lambda tok: tok.id_to_token(1.0), "ids must be a sequence of int, not float"),
         (
             lambda tok: tok.id_to_token([[1]]),
-            "ids[0] must be int, not list; decode_batch() takes the ids of many texts",
+            "ids[0] must be int, not list",
         ),
     ],
 )
@@ -518,6 +518,18 @@ def test_lists_of_tokens_and_ids(tok):
         (lambda tok: tok.encode_batch(["a"])[0:1], "'slice' object cannot be interpreted as an integer"),
         (lambda tok: tok.decode(5), "ids must be a sequence of int, not one int: write [5]"),
         (lambda tok: tok.decode(b"\1"), "decode() takes token ids, not bytes; encode() takes text"),
+        (lambda tok: tok.decode({1, 2}), "ids must be a sequence of int, not set"),
+        (lambda tok: tok.decode({"input_ids": [1]}), "ids must be a sequence of int, not dict"),
+        (lambda tok: tok.decode_bytes(bytearray(b"a")), "ids must be a sequence of int, not bytearray"),
+        (lambda tok: tok.decode([1], skip_special_tokens="no"), "skip_special_tokens='no' is neither True nor False"),
+        (lambda tok: tok.encode("a", parse_special="no"), "parse_special='no' is neither True nor False"),
+        (lambda tok: tok.encode_batch(["a"], parse_special="no"), "parse_special='no' is neither True nor False"),
+        (lambda tok: tok.count("a", add_special_tokens="no"), "add_special_tokens='no' is neither True nor False"),
+        (lambda tok: tok.encode("a", add_bos="no"), "add_bos='no' is neither True nor False"),
+        (lambda tok: tok.decode_batch(None), "rows must be several rows of ids, not NoneType"),
+        (lambda tok: tok.id_to_token(["a"]), "ids[0] must be int, not str"),
+        (lambda tok: tok.id_to_token([1.0]), "ids[0] must be int, not float"),
+        (lambda tok: tok.id_to_token(b"a"), "ids must be a sequence of int, not bytes"),
         (lambda tok: tok.decode_batch([1, 2]), "rows[0]: ids must be a sequence of int, not one int: write [1]"),
         (
             lambda tok: tok.decode_batch([[1], ["a"]]),

@@ -284,6 +284,8 @@ def test_what_are_no_texts(make):
         gpu.encode_batch(["abc", 5])
     with pytest.raises(TypeError, match=r"^texts\[1\] must be str or bytes, not int$"):
         gpu.encode_batch([Prompt("abc"), 5])
+    with pytest.raises(TypeError, match="^parse_special='no' is neither True nor False$"):
+        gpu.encode_batch(["abc"], parse_special="no")
 
 
 def test_options_that_mean_nothing(make, tok, device):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import UserDict
 from datetime import datetime
 from enum import StrEnum
@@ -164,6 +165,24 @@ def test_other_roles_can_be_allowed():
 def test_one_text_in_place_of_several_is_refused(option):
     with pytest.raises(TypeError, match=rf"^{option} must be several texts, not one str: write {option}=\['ab'\]$"):
         ChatTemplate(CHATML, **{option: "ab"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"special_tokens": 5}, "special_tokens must be a mapping of names to texts, not int"),
+        ({"special_tokens": {"bos_token": 5}}, "special_tokens must map names to texts, and has 'bos_token': 5"),
+        ({"special_tokens": {5: "<s>"}}, "special_tokens must map names to texts, and has 5: '<s>'"),
+        ({"control_tokens": 5}, "control_tokens must be several texts, not int"),
+        ({"control_tokens": ["<s>", 5]}, "control_tokens[1] must be str, not int"),
+        ({"extra_roles": [None]}, "extra_roles[0] must be str, not NoneType"),
+        ({"guard": "no"}, "guard='no' is neither True nor False"),
+        ({"clock": 5}, "clock must be a function, not int"),
+    ],
+)
+def test_arguments_of_a_wrong_type(options, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        ChatTemplate(CHATML, **options)
 
 
 def test_other_kinds_of_mappings_sequences_and_strings():

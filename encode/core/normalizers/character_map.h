@@ -175,9 +175,9 @@ class CharacterMap : public NormalizerStep {
   std::array<uint16_t, kCharacters / kPage> page_;
   std::vector<uint16_t> values_;
   std::map<uint16_t, uint16_t> uniform_;  // value to its page
-  ByteSet kept_;                       // leads characters that stay
-  ByteSet copied_;                     // the same, and ASCII that becomes other ASCII,
-  std::array<char, 256> translation_;  // like this
+  ByteSet kept_;                       // bytes that lead only characters which stay
+  ByteSet copied_;                     // these, and ASCII characters that become other ones
+  std::array<char, 256> translation_;  // what each of `copied_` becomes
   bool translates_ = false;
   bool isolates_chinese_ = false;
 };

@@ -61,13 +61,14 @@ class Charsmap {
   // Whether a rule begins with this byte.
   bool starts(uint8_t byte) const { return starts_[byte]; }
 
-  // Whether one does that may match if no byte above ASCII follows. (Letters begin rules with the marks they take.)
+  // Whether a rule begins with this byte that can match where only ASCII follows. (Letters begin rules with the marks
+  // that they take, which are above ASCII.)
   bool starts_in_ascii(uint8_t byte) const { return starts_in_ascii_[byte]; }
 
-  // Whether a rule begins with two ASCII characters, none of them a carriage return.
+  // Whether a rule begins with two ASCII characters, neither of them a carriage return.
   bool joins_ascii() const { return joins_ascii_; }
 
-  // sentencepiece: the longest rule that `text` begins with, of the 32 shortest.
+  // The rule that sentencepiece applies: the longest that `text` begins with, of the 32 shortest.
   Rule longest(const uint8_t* text, size_t n) const {
     Rule found;
     size_t hits = 0, value = 0;
@@ -77,6 +78,16 @@ class Charsmap {
       return ++hits < kMaxHits;
     });
     if (hits) found.replacement = replacement(value);
+    return found;
+  }
+
+  // The rule that HuggingFace applies: the shortest that `text` begins with.
+  Rule shortest(const uint8_t* text, size_t n) const {
+    Rule found;
+    match(text, n, [&](size_t length, size_t at) {
+      found = {length, replacement(at)};
+      return false;
+    });
     return found;
   }
 
@@ -111,16 +122,6 @@ class Charsmap {
         seen[child] = true;
       }
     }
-  }
-
-  // HuggingFace: the shortest one.
-  Rule shortest(const uint8_t* text, size_t n) const {
-    Rule found;
-    match(text, n, [&](size_t length, size_t at) {
-      found = {length, replacement(at)};
-      return false;
-    });
-    return found;
   }
 
  private:

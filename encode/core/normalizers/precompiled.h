@@ -76,7 +76,8 @@ class Precompiled : public NormalizerStep {
  private:
   static constexpr int kWhole = 6;  // a cluster of fewer bytes may be replaced as a whole
 
-  // Whether the character at `p` certainly is a cluster: of two ASCII characters only a line break's are one.
+  // Whether the character at `p` certainly is a cluster by itself: two ASCII characters are one only as a carriage return
+  // and a line feed.
   static bool stands_alone(const uint8_t* p, const uint8_t* end) {
     return *p < 0x80 && *p != '\r' && (p + 1 == end || p[1] < 0x80);
   }
@@ -84,7 +85,8 @@ class Precompiled : public NormalizerStep {
   struct Alignment {
     normalization::Cursor cursor;
     std::vector<Span>* origin;
-    bool begun = false, too_many = false;  // there is a last character; it stands for nothing
+    bool begun = false;     // something has been put
+    bool too_many = false;  // the last character put stands for none of the text
 
     // `before` characters became `after`.
     void put(size_t before, size_t after) {
@@ -117,7 +119,7 @@ class Precompiled : public NormalizerStep {
   }
 
   Charsmap charsmap_;
-  ByteSet plain_;  // ASCII characters that stay as they are if no other character follows
+  ByteSet plain_;  // ASCII characters that stay as they are if no character above ASCII follows
 };
 
 }  // namespace tokenweir

@@ -190,9 +190,9 @@ class SentencePieceText : public NormalizerStep {
   Charsmap charsmap_;
   std::vector<std::string> user_defined_;  // sorted by their bytes, none twice
   SentencePieceRules rules_;
-  ByteSet plain_ascii_;          // characters but the space that stay as they are if no other ones follow
+  ByteSet plain_ascii_;          // ASCII characters but the space that stay as they are if none above ASCII follows
   ByteSet plain_others_;         // bytes that lead a character which stays as it is, and those inside of one
-  bool plain_space_ = false;     // the space stays if no other character follows
+  bool plain_space_ = false;     // so does the space
   bool begins_piece_[256] = {};  // bytes that lead a user-defined piece
 };
 

@@ -1,6 +1,7 @@
 // A pattern's tables (encode/pattern), checked and made ready to be walked.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,8 +68,8 @@ class CompiledPattern {
   // Whether no match begins with a character, whatever stands around it.
   bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
 
-  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it, but a
-  // gap may be several.
+  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it. It may
+  // give neighbouring gaps as one.
   template <class Use>
   void walk(const uint8_t* p, const uint8_t* end, Use&& use) const {
     if (context_) {

@@ -67,10 +67,19 @@ class Input(msgspec.Struct, frozen=True):
         """The file as it is now.
 
         Raises:
-            OSError: It cannot be looked at, or is a pipe or the like, which can be read once only.
+            OSError: It cannot be looked at, or as for `of`.
 
         """
-        found = path.stat()
+        return cls.of(path, path.stat())
+
+    @classmethod
+    def of(cls, path: Path, found: os.stat_result) -> Input:
+        """The file as it was found.
+
+        Raises:
+            OSError: It is a pipe or the like, which can be read once only.
+
+        """
         if not stat.S_ISREG(found.st_mode):
             raise OSError("is no file on a disk, which can be read in parts")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)
@@ -151,8 +160,8 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
     for path in paths:
         check_path(path)
         with naming(path):
-            file = Input.at(path)
             found = path.stat()
+            file = Input.of(path, found)
             if (identity := (found.st_dev, found.st_ino)) in seen:
                 other = seen[identity]
                 raise CorpusError(f"{path}: is there twice" + (f", also as {other}" if other != path else ""))

@@ -122,13 +122,12 @@ def encode_files(
 
 
 def _check_installed(paths: Sequence[Path], format: Format) -> None:
-    kinds = {kind_of(path) for path in paths}
-    if find_spec("pyarrow") is not None:
+    arrow_files = {kind_of(path) for path in paths} & {"parquet", "arrow"}
+    if not (arrow_files or format == "parquet") or find_spec("pyarrow") is not None:
         return
-    if kinds & {"parquet", "arrow"}:
+    if arrow_files:
         raise CorpusError("Parquet and Arrow files need pyarrow: pip install '.[arrow]'")
-    if format == "parquet":
-        raise CorpusError("the format parquet needs pyarrow: pip install '.[arrow]', or choose npy or megatron")
+    raise CorpusError("the format parquet needs pyarrow: pip install '.[arrow]', or choose npy or megatron")
 
 
 def _cores() -> int:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tokenweir.encode.texts import refuse_one_text
+from tokenweir.encode.texts import several_texts
 
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
 """What precedes the key in a websocket subprotocol: OpenAI's own way for browsers, which cannot set headers here."""
@@ -32,7 +32,7 @@ class Gate:
         own_name: The host name that the server was told to listen on.
 
     Raises:
-        TypeError: `origins` or `hosts` is one text in place of several.
+        TypeError: `origins` or `hosts` are not several texts, or a key is no str.
         ValueError: A key is empty or not ASCII.
 
     """
@@ -46,11 +46,14 @@ class Gate:
         own_name: str = "localhost",
     ) -> None:
         given = list(keys)
-        if not all(isinstance(key, str) and key and key.isascii() for key in given):
-            raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
-        refuse_one_text(origins=origins, hosts=hosts)
+        for key in given:
+            if not isinstance(key, str):
+                raise TypeError(f"api_key must be str, or several of them, not {type(key).__name__}")
+            if not key or not key.isascii():
+                raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
+        hosts = several_texts("hosts", hosts)
         self._keys = [key.encode() for key in given]
-        self._origins = frozenset(origins)
+        self._origins = frozenset(several_texts("origins", origins))
         self._names = frozenset(name.lower() for name in (*hosts, "localhost", own_name))
         self._any_host = "*" in hosts or bool(self._keys and not hosts)
 

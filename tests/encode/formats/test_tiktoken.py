@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 import tiktoken as reference
@@ -79,6 +80,30 @@ def test_openais_own_files_are_known_by_name():
         "<|fim_suffix|>": 100260,
         "<|endofprompt|>": 100276,
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pattern": 5}, "pattern must be str, not int"),
+        ({"special_tokens": 5}, "special_tokens must be a mapping of texts to ids, not int"),
+        ({"special_tokens": {"<s>": "1"}}, "special_tokens must map texts to ids, and has '<s>': '1'"),
+        ({"special_tokens": {1: 1}}, "special_tokens must map texts to ids, and has 1: 1"),
+    ],
+)
+def test_what_is_given_of_a_wrong_type(tmp_path, given, message):
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        Tokenizer.from_bytes(b"IQ== 0", "tiktoken", **given)
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        Tokenizer.from_file(tmp_path, **given)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"), [("a/file", "not str; from_file() takes a path"), (5, "not int"), (None, "not NoneType")]
+)
+def test_data_that_is_no_bytes(data, message):
+    with pytest.raises(TypeError, match=f"^data must be bytes, {re.escape(message)}$"):
+        Tokenizer.from_bytes(data, "tiktoken")
 
 
 def test_an_unknown_file_says_neither_pattern_nor_special_tokens():

@@ -95,6 +95,24 @@ def test_there_must_be_as_many_logprobs_as_ids(tok):
         assert decoder.finish()[-1].usage.completion_tokens == 0
 
 
+@pytest.mark.parametrize(
+    ("logprobs", "message"),
+    [
+        ("ab", "logprobs must be a sequence of float, not str 'ab'"),
+        (5, "logprobs must be a sequence of float, not int 5"),
+        ({1: -1.0, 2: -2.0}, "logprobs must be a sequence of float, not dict {1: -1.0, 2: -2.0}"),
+        ([-1.0, "x"], "logprobs[1] must be float, not str 'x'"),
+        ([[-1.0], [-2.0]], "logprobs[0] must be float, not list [-1.0]"),
+    ],
+)
+def test_what_are_no_logprobs(tok, logprobs, message):
+    for alignment in (True, False):
+        decoder = ChatDecoder(tok, alignment=alignment)
+        with pytest.raises(EngineError, match=f"^{re.escape(message)}$"):
+            decoder.feed([65, 66], logprobs)
+        assert decoder.finish()[-1].usage.completion_tokens == 0
+
+
 def test_logprobs_without_alignment_are_not_carried(tok):
     assert ChatDecoder(tok).feed([65], [-1.0]) == [TextDelta("A", [65])]
 

@@ -291,6 +291,34 @@ def test_an_address_that_is_none(name, tok, url):
         connect(name, url, tok)
 
 
+@pytest.mark.parametrize("name", REMOTE)
+@pytest.mark.parametrize("key", ["", "clé", "a\nb"])
+def test_a_key_that_no_header_can_have(name, tok, key):
+    with pytest.raises(EngineError, match="^the API key of .+ must be printable ASCII and not empty$") as failure:
+        connect(name, "http://localhost:8000", tok, api_key=key)
+    assert failure.value.kind == "refused"
+
+
+@pytest.mark.parametrize("name", REMOTE)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"api_key": 5}, "api_key must be str, not int"),
+        ({"read_timeout": "x"}, "read_timeout must be int or float, not 'x'"),
+        ({"logprobs": 5}, "logprobs=5 is neither True nor False"),
+    ],
+)
+def test_an_option_of_a_wrong_type(name, tok, options, message):
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        connect(name, "http://localhost:8000", tok, **options)
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_an_address_of_a_wrong_type(name, tok):
+    with pytest.raises(TypeError, match="^url must be str, not NoneType$"):
+        connect(name, None, tok)
+
+
 @STREAMING
 @pytest.mark.anyio
 async def test_logprobs_and_the_key(case, tok, request):

@@ -119,6 +119,14 @@ async def test_the_models_end_token_ends_unless_ignored(engine, tiny_model, tmp_
     assert await ids(ending, max_tokens=6, ignore_eos=True) == greedy
 
 
+def test_a_context_of_no_number_of_ids(tiny_model, tmp_path):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text()) | {"context_size": "2048"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(EngineError, match=r"config\.json: context_size must be int, not '2048'$"):
+        CTranslate2Engine(folder)
+
+
 @pytest.mark.anyio
 async def test_no_tokens_asked_none_given(engine):
     assert await steps(engine, max_tokens=0) == []

@@ -229,11 +229,13 @@ async def test_user_text_becomes_no_control_token_and_opens_no_thinking(tok):
     assert tok.token_to_id("<think>") not in engine.prompt_ids
 
 
-async def test_an_encoder_that_can_encode_nothing(tok):
+@pytest.mark.parametrize("encoder", [object(), "text"])  # a text has encode(), which encodes something else
+async def test_an_encoder_that_can_encode_nothing(tok, encoder):
+    kind = type(encoder).__name__
     with pytest.raises(
-        TypeError, match=r"^an encoder has encode_batch\(\) or an async encode\(\), and object has neither$"
+        TypeError, match=rf"^an encoder has encode_batch\(\) or an async encode\(\), and {kind} has neither$"
     ):
-        await answer(Engine([65]), tok, encoder=object())
+        await answer(Engine([65]), tok, encoder=encoder)
 
 
 async def test_an_encoder_in_the_tokenizers_place(tok):
@@ -694,7 +696,13 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
             TypeError,
             r"^template is a str, not a ChatTemplate such as ChatTemplate.from_file\(\) gives$",
         ),
-        ({"sampling": Sampling(n="2")}, TypeError, "^sampling.n='2' is no integer$"),
+        ({"parallel_tool_calls": "x"}, TypeError, "^parallel_tool_calls='x' is neither True nor False$"),
+        ({"template_kwargs": 5}, TypeError, '^template_kwargs must be a mapping, not int: write {"enable_thinking": '),
+        (
+            {"template_kwargs": {1: 2}},
+            TypeError,
+            "^template_kwargs must have names of variables, which are str, not 1$",
+        ),
         ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
     ):
         options = {"messages": [{"role": "user", "content": "Hi"}], "engine": Blocking(), "tokenizer": tok} | wrong

@@ -451,10 +451,10 @@ async def test_an_idle_session_drains_at_once():
         ({"heartbeat": -1}, "heartbeat=-1 must be above 0"),
         ({"send_interval": -0.5}, "send_interval=-0.5 must be at least 0"),
         ({"stall_timeout": math.nan}, "stall_timeout=nan must be above 0"),
-        ({"max_items": "a"}, "max_items='a' is no integer"),
-        ({"max_items": 2.5}, "max_items=2.5 is no integer"),
-        ({"heartbeat": "a"}, "heartbeat='a' is no number"),
-        ({"heartbeat": True}, "heartbeat=True is no number"),
+        ({"max_items": "a"}, "max_items must be int, not 'a'"),
+        ({"max_items": 2.5}, "max_items must be int, not 2.5"),
+        ({"heartbeat": "a"}, "heartbeat must be int or float, not 'a'"),
+        ({"heartbeat": True}, "heartbeat must be int or float, not True"),
     ],
 )
 async def test_limits_that_cannot_be(limits, text):

@@ -84,6 +84,15 @@ def test_one_text_in_place_of_several_is_refused(option):
         Gate(**{option: "*.example"})
 
 
+@pytest.mark.parametrize("option", ["origins", "hosts"])
+@pytest.mark.parametrize(
+    ("given", "message"), [(5, " must be several texts, not int"), (["a", 5], r"\[1\] must be str, not int")]
+)
+def test_what_is_no_text_is_refused(option, given, message):
+    with pytest.raises(TypeError, match=f"^{option}{message}$"):
+        Gate(**{option: given})
+
+
 @pytest.mark.parametrize("keys", [[""], ["clé"], ["good", ""]])
 def test_keys_that_cannot_be(keys):
     with pytest.raises(ValueError, match="^api_key must be ASCII and not empty"):
