@@ -29,6 +29,8 @@ def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, 
             raise ValueError(f'{name} must be "left" or "right", not {value!r}')
     if length is not None and index(length) < 0:
         raise ValueError(f"length must be at least 0, not {length}")
+    if not -(1 << 31) <= index(pad_id) < 1 << 31:
+        raise ValueError(f"pad_id must fit into int32, not {pad_id}")
     return index(pad_id), length
 
 
@@ -90,7 +92,7 @@ class Ragged:
 
         Raises:
             TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.
-            ValueError: `length` is below 0, or a side is neither "left" nor "right".
+            ValueError: `pad_id` is no int32, `length` is below 0, or a side is neither "left" nor "right".
 
         """
         pad_id, width = checked_padding(pad_id, length, side, truncation_side)

@@ -248,6 +248,8 @@ class Tokenizer:
             if not isinstance(given, str | AddedToken):
                 raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
             token = AddedToken(given) if isinstance(given, str) else given
+            if not isinstance(token.content, str):
+                raise TypeError(f"a token's content is a str, not {type(token.content).__name__}")
             if token.id is None and token.content in by_content:
                 token = replace(token, id=by_content[token.content].id)
             elif token.id is None and isinstance(self.spec.model, RankBPE):

@@ -24,6 +24,9 @@ from tokenweir.templates.styles.tools import tool_style_of
 
 StopScope = Literal["answer", "reasoning", "all"]
 
+MOST = (1 << 63) - 1
+"""Of ids that are counted: what the core's numbers hold."""
+
 SCOPES = {
     "answer": frozenset({Channel.ANSWER}),
     "reasoning": frozenset({Channel.REASONING}),
@@ -236,7 +239,7 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
 
     Raises:
         TypeError: One is of the wrong type.
-        ValueError: One is below what it may be, or the least is above the most.
+        ValueError: One is below or above what it may be, or the least is above the most.
 
     """
     check_integers(min_tokens=min_tokens, index=index)
@@ -251,6 +254,8 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
         check_integers(**{name: number})
         if number < least:
             raise ValueError(f"{name}={number} is below {least}")
+        if number > MOST:
+            raise ValueError(f"{name}={number} is above {MOST}; leave it out for no limit")
     if max_tokens is not None and min_tokens > max_tokens:
         raise ValueError(f"min_tokens={min_tokens} is above max_tokens={max_tokens}")
 

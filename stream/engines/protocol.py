@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags, check_integers, check_numbers
@@ -59,12 +60,21 @@ class Sampling(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse values of a wrong type; of the others an engine, or the decoder, says which it takes.
 
+        Iterators of stops become tuples, since the first of several answers would use them up; so do arrays, which cannot
+        be compared with a default.
+
         Raises:
             TypeError: Names the field and its value.
 
         """
         check_flags(ignore_eos=self.ignore_eos)
         check_integers(n=self.n, min_tokens=self.min_tokens)
+        for name in ("stop", "stop_token_ids"):
+            value = getattr(self, name)
+            if hasattr(value, "tolist"):
+                value = iter(value.tolist())
+            if isinstance(value, Iterator):
+                force_setattr(self, name, tuple(value))
         for name, check in _CHECKED.items():
             if (value := getattr(self, name)) is not None:
                 check(**{name: value})
@@ -113,7 +123,7 @@ def check_engine(engine: object, name: str = "engine") -> None:
     """
     if isinstance(engine, type):
         raise TypeError(f"{name} is the class {engine.__name__} itself, not one of its objects")
-    if not hasattr(engine, "generate"):
+    if not callable(getattr(engine, "generate", None)):
         raise TypeError(f"{name} must be an Engine, which has a method generate, not {type(engine).__name__}")
 
 

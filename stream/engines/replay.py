@@ -59,7 +59,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         try:
             return msgspec.json.decode(Path(path).read_bytes(), type=cls)
         except (OSError, msgspec.DecodeError) as error:
-            raise EngineError(f"{path}: not a recording: {error}") from error
+            why = getattr(error, "strerror", None) or error  # without the path that Python adds
+            raise EngineError(f"{path}: not a recording: {why}") from error
 
 
 def default_recordings() -> tuple[Recording, ...]:

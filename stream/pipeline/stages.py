@@ -53,8 +53,11 @@ def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[in
         ids: The source.
         eos_ids: The end tokens.
 
+    Raises:
+        TypeError: The end tokens are no ids.
+
     """
-    return drive(ids, UntilEos(eos_ids))
+    return drive(ids, UntilEos(as_ids(eos_ids, "eos_ids")))
 
 
 def detokenize(

@@ -10,6 +10,7 @@ import numpy as np
 from anyio import to_thread
 from numpy.typing import NDArray
 
+from tokenweir.encode.options import check_integers
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.pipeline.stages import Owned, Stage
 from tokenweir.templates.prompt import Prompt
@@ -65,7 +66,7 @@ def encode_prompts(
         batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.
 
     Raises:
-        TypeError: There is one prompt in place of several.
+        TypeError: There is one prompt in place of several, or an argument is of the wrong type.
         ValueError: `batch_size` is below 1.
         TextError: A text has no UTF-8 form. The batches before it have been given.
 
@@ -73,6 +74,9 @@ def encode_prompts(
     if isinstance(prompts, str | Prompt):
         kind = type(prompts).__name__
         raise TypeError(f"prompts must be several prompts, not one {kind}: write encode_prompts([prompt], encoder)")
+    if not isinstance(prompts, Iterable | AsyncIterable):
+        raise TypeError(f"prompts must be several prompts, not {type(prompts).__name__}")
+    check_integers(batch_size=batch_size)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size} is below 1")
     source = Owned(prompts if isinstance(prompts, AsyncIterable) else _each(prompts))

@@ -103,8 +103,13 @@ def test_a_real_engine(tiny_model):
 @pytest.mark.parametrize(
     ("args", "stdin", "code", "message"),
     [
-        (("--engine=ctranslate2:/nowhere",), "hi", 1, "tokenweir: error: /nowhere/vocabulary.json: not a CTranslate2"),
-        (("--engine=replay:/nowhere.json",), "hi", 1, "tokenweir: error: /nowhere.json: not a recording"),
+        (
+            ("--engine=ctranslate2:/nowhere",),
+            "hi",
+            1,
+            "/nowhere/vocabulary.json: not a CTranslate2 vocabulary: No such",
+        ),
+        (("--engine=replay:/nowhere.json",), "hi", 1, "tokenweir: error: /nowhere.json: not a recording: No such file"),
         (("--engine=replay:nobody",), "hi", 2, "no recording is named 'nobody'"),
         (("--engine=oracle",), "hi", 2, "unknown engine 'oracle'"),
         (("--stop=",), "hi", 2, "the empty text would end every answer"),

@@ -69,6 +69,13 @@ def test_broken_json_and_misuse():
     assert (result.exit_code, "<stdin>: not JSON: maximum recursion" in result.stderr) == (1, True)
 
 
+def test_json_in_place_of_a_files_name():
+    result = run(json.dumps(MESSAGES))
+    assert result.exit_code == 2
+    assert "MESSAGES is the name of a file, and JSON itself is read from stdin" in " ".join(result.stderr.split())
+    assert "stdin" not in run("messages.json").stderr
+
+
 @pytest.mark.parametrize("name", ["messages", "tools", "documents", "add_generation_prompt", "continue_final_message"])
 def test_what_is_not_the_templates_own_variable(name):
     result = run("--set", f"{name}=1", stdin=MESSAGES)

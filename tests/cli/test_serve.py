@@ -168,8 +168,8 @@ def test_a_key_that_cannot_be(key):
     ("limit", "text"),
     [
         ("max_cost=3", "no limit 'max_cost'; there are max_output_tokens, "),
-        ("heartbeat=soon", "'soon' is no number"),
-        ("max_items=1.5", "'1.5' is no number"),
+        ("heartbeat=soon", "'soon' is not a valid number"),
+        ("max_items=1.5", "'1.5' is not a valid integer"),
         ("max_connections=0", "max_connections=0 must be above 0"),
     ],
 )

@@ -68,6 +68,8 @@ def test_padded(rows, length, side, truncation_side):
 
 
 def test_rows_that_cannot_be(ragged):
+    with pytest.raises(ValueError, match="^pad_id must fit into int32, not 1000000000000$"):
+        ragged.padded(10**12)
     with pytest.raises(ValueError, match="^length must be at least 0, not -1$"):
         ragged.padded(0, -1)
     with pytest.raises(ValueError, match='^truncation_side must be "left" or "right", not \'middle\'$'):

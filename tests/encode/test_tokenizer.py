@@ -393,6 +393,10 @@ def test_one_token_is_not_several(tok):
         tok.with_added_tokens("<n>")
     with pytest.raises(TypeError, match=r"^a token is a str or an AddedToken, not int"):
         tok.with_added_tokens(["<n>", 5])
+    with pytest.raises(TypeError, match=r"^a token's content is a str, not int"):
+        tok.with_added_tokens([AddedToken(5)])
+    with pytest.raises(TypeError, match=r"^tokens must be several tokens, not int"):
+        tok.with_added_tokens(5)
 
 
 def test_more_added_tokens_do_not_move_those_that_play_a_role(small):

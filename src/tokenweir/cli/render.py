@@ -26,8 +26,20 @@ RENDER_ARGUMENTS = ("messages", "tools", "documents", "add_generation_prompt", "
 """What `ChatTemplate.render` takes by these names itself."""
 
 
+class _MessagesFile(click.File):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Open the file, or say where JSON goes that was given in its place."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+                raise
+            hint = "MESSAGES is the name of a file, and JSON itself is read from stdin"
+            raise click.BadParameter(f"{error.message}; {hint}", ctx, param) from error
+
+
 @click.command(context_settings=FROM_ENVIRONMENT)
-@click.argument("messages", type=click.File("rb"), default="-")
+@click.argument("messages", type=_MessagesFile("rb"), default="-")
 @tokenizer_option
 @template_option
 @click.option("--set", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own.")

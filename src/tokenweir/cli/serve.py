@@ -244,7 +244,8 @@ def _limits(given: tuple[str, ...]) -> Limits:
         try:
             values[name] = kinds[name](value)
         except ValueError:
-            raise click.UsageError(f"--limit {item}: {value!r} is no number") from None
+            kind = "integer" if kinds[name] is int else "number"
+            raise click.UsageError(f"--limit {item}: {value!r} is not a valid {kind}") from None
     try:
         return Limits(**values)
     except ValueError as error:

@@ -414,6 +414,8 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
             "a tool style is given by its name or as an object of its own, not as list [{}]",
         ),
         ({"max_tokens": -2}, ValueError, "max_tokens=-2 is below 0"),
+        ({"max_tokens": 1 << 64}, ValueError, "max_tokens=18446744073709551616 is above 9223372036854775807; leave it"),
+        ({"min_tokens": 1 << 64}, ValueError, "min_tokens=18446744073709551616 is above 9223372036854775807"),
         ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
         ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),
         ({"reasoning_style": "deep"}, ValueError, "unknown reasoning style 'deep'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+import numpy as np
 import pytest
 
 from tokenweir.encode.errors import EngineError
@@ -49,6 +50,13 @@ def test_given_is_what_differs_from_the_default():
 def test_a_field_of_a_wrong_type_is_refused_at_once(fields, message):
     with pytest.raises(TypeError, match=f"^{message}$"):
         Sampling(**fields)
+
+
+def test_stops_that_can_be_read_once_become_tuples():
+    sampling = Sampling(stop=iter(["a", "b"]), stop_token_ids=np.array([1, 2]))
+    assert (sampling.stop, sampling.stop_token_ids) == (("a", "b"), (1, 2))
+    assert set(map(type, sampling.stop_token_ids)) == {int}
+    assert set(sampling.given()) == {"stop", "stop_token_ids"}
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from contextlib import aclosing
 from itertools import pairwise
 
@@ -200,6 +201,12 @@ async def test_harmony_takes_one_stage(tok, stage):
         ReasoningDelta("a"),
         ToolCallDelta("f", "{}", complete=True),
     ]
+
+
+def test_end_tokens_that_are_no_ids():
+    for wrong, message in ((9, "not one int: write [9]"), ("9", "not str"), (["9"], "eos_ids[0] must be int, not str")):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            until_eos(Source([[9]]), wrong)
 
 
 @pytest.mark.anyio
