@@ -412,10 +412,12 @@ class ChatDecoder:
 
 def _check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
     """Refuse what is not a logprob, or None, for each of so many ids."""
-    if isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__"):
+    if type(logprobs) is not list and (
+        isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__")
+    ):
         raise EngineError(f"logprobs must be a sequence of float, not {type(logprobs).__name__} {logprobs!r:.80}")
     if len(logprobs) != count:
         raise EngineError(f"the engine gave {len(logprobs)} logprobs with {count} ids")
     for place, logprob in enumerate(logprobs):
-        if logprob is not None and not hasattr(logprob, "__float__"):
+        if type(logprob) is not float and logprob is not None and not hasattr(logprob, "__float__"):
             raise EngineError(f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}")

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "base/table_memory.h"
 
 namespace tokenweir {
 
@@ -22,7 +25,14 @@ class SharedArray {
   }
   SharedArray(T* data, size_t size, std::shared_ptr<const void> owner)
       : data_(data), size_(size), owner_(std::move(owner)) {}
-  SharedArray(size_t size, T value) : SharedArray(std::vector<T>(size, value)) {}
+
+  // All equal, for tables that are read at random places.
+  SharedArray(size_t size, const T& value) : size_(size) {
+    const std::shared_ptr<void> memory(table_memory(size * sizeof(T)), std::free);
+    data_ = static_cast<T*>(memory.get());
+    std::uninitialized_fill_n(data_, size, value);
+    owner_ = memory;
+  }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

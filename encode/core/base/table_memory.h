@@ -22,6 +22,18 @@ inline void* table_memory(size_t bytes) {
   return memory;
 }
 
+// For a `std::vector` in such memory.
+template <class T>
+struct TableAllocator {
+  using value_type = T;
+
+  T* allocate(size_t n) { return static_cast<T*>(table_memory(n * sizeof(T))); }
+  void deallocate(T* items, size_t) { std::free(items); }
+
+  bool operator==(const TableAllocator&) const { return true; }
+  bool operator!=(const TableAllocator&) const { return false; }
+};
+
 // A table to look at in a loop: a copy of where it is, which the loop's writes are known not to change.
 template <class Entry>
 struct TableView {

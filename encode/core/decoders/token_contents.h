@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/growing_buffer.h"
 #include "base/shared_array.h"
@@ -15,7 +16,7 @@ namespace tokenweir {
 class TokenContents {
  public:
   TokenContents() = default;
-  explicit TokenContents(size_t tokens) : slots_(tokens, Slot{}) {}
+  explicit TokenContents(size_t tokens) : slots_(std::vector<Slot>(tokens)) {}
 
   size_t size() const { return slots_.size(); }
 

@@ -21,10 +21,16 @@ struct WordKey {
 
   // `readable`: at least 16 bytes may be read from `p`.
   static WordKey of(const uint8_t* p, size_t n, bool readable) {
-    WordKey key{};
     if (readable) return from_16(p, n);
-    std::memcpy(&key, p, n);
-    key.high |= uint64_t{n} << 56;
+    WordKey key{0, uint64_t{n} << 56};
+    if (n > 8) {  // some of it twice, so that no loop goes byte by byte
+      key.low = word(p);
+      key.high |= word(p + n - 8) >> 8 * (16 - n);
+    } else if (n >= 4) {
+      key.low = half_word(p) | half_word(p + n - 4) << 8 * (n - 4);
+    } else if (n > 0) {
+      key.low = uint64_t{p[0]} | uint64_t{p[n / 2]} << 8 * (n / 2) | uint64_t{p[n - 1]} << 8 * (n - 1);
+    }
     return key;
   }
 
@@ -66,6 +72,12 @@ struct WordKey {
   static uint64_t word(const uint8_t* p) {
     uint64_t word;
     std::memcpy(&word, p, 8);
+    return word;
+  }
+
+  static uint64_t half_word(const uint8_t* p) {
+    uint32_t word;
+    std::memcpy(&word, p, 4);
     return word;
   }
 

@@ -27,13 +27,17 @@ class WordTable {
   explicit WordTable(size_t tokens) {
     size_t lines = 16;
     while (lines * 2 < tokens) lines *= 2;
-    const auto memory = std::make_shared<TableMemory<Line>>(lines);
-    lines_ = SharedArray<Line>(memory->begin(), lines, memory);
+    lines_ = {lines, Line{}};
+  }
+
+  // Asks for the memory that `insert` writes, unless the token is too long.
+  void expect(std::string_view token) const {
+    if (token.size() <= WordKey::kMaxBytes) prefetch(key_of(token).hash());
   }
 
   // The first of equal tokens holds.
   void insert(std::string_view token, uint32_t id) {
-    const WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false);
+    const WordKey key = key_of(token);
     Line& line = lines().at(key.hash());
     for (size_t i = 0; i < 3; i++) {
       if (line.keys[i] == key) return;
@@ -84,6 +88,10 @@ class WordTable {
   };
 
   static constexpr uint32_t kLeftOut = 1;
+
+  static WordKey key_of(std::string_view token) {
+    return WordKey::of(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false);
+  }
 
   TableView<Line> lines() const { return {lines_.data(), lines_.size() - 1}; }
 

@@ -23,6 +23,7 @@
 #include "models/model.h"
 #include "vocabulary/vocabulary.h"
 #include "models/premerged_chars.h"
+#include "vocabulary/token_splits.h"
 
 namespace tokenweir {
 
@@ -56,31 +57,21 @@ class Bpe : public Model {
   // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
   void set_ranks() {
     check_priority(tokens_.size());
-    std::vector<std::array<uint32_t, 3>> splits;
-    std::vector<TokenTable::Search> halves;
     uint64_t cost = 0;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
-      const std::string_view token = tokens_[id];
-      if (token.size() > kMaxRanked)
-        throw Unsupported("a ranked token of " + std::to_string(token.size()) + " bytes; at most " +
-                          std::to_string(kMaxRanked) + " are possible");
-      cost += uint64_t{token.size()} * token.size();
-      if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
-      halves.clear();
-      for (size_t cut = 1; cut < token.size(); cut++) {
-        halves.push_back(table_->search(token.substr(0, cut)));
-        halves.push_back(table_->search(token.substr(cut)));
-      }
-      for (const auto& half : halves) table_->approach(half);
-      for (size_t i = 0; i < halves.size(); i += 2) {
-        const uint32_t left = table_->finish(halves[i]);
-        if (left == kNone) continue;
-        const uint32_t right = table_->finish(halves[i + 1]);
-        if (right != kNone) splits.push_back({left, right, id});
-      }
+      const uint64_t size = tokens_[id].size();
+      if (size > kMaxRanked)
+        throw Unsupported("a ranked token of " + std::to_string(size) + " bytes; at most " + std::to_string(kMaxRanked) +
+                          " are possible");
+      cost += size * size;
     }
+    if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
+    const TokenSplits splits = token_splits(tokens_, *table_);
     pairs_ = std::make_unique<PairTable>(splits.size());
-    for (const auto& [left, right, id] : splits) pairs_->insert(left, right, id);
+    for (size_t i = 0; i < splits.size(); i++) {
+      if (i + kAhead < splits.size()) pairs_->expect(splits[i + kAhead].left, splits[i + kAhead].right);
+      pairs_->insert(splits[i].left, splits[i].right, splits[i].whole);
+    }
     std::vector<uint32_t> merged_ids(tokens_.size());
     std::iota(merged_ids.begin(), merged_ids.end(), 0);
     index_pairs(std::move(merged_ids));
@@ -111,6 +102,7 @@ class Bpe : public Model {
     words_ = std::make_unique<WordTable>(tokens_.size());
     parts_ = std::make_unique<ByteCuts>(tokens_.size());
     for (uint32_t id = 0; id < tokens_.size(); id++) {
+      if (id + kAhead < tokens_.size()) words_->expect(tokens_[id + kAhead]);
       const std::string_view token = tokens_[id];
       if (!vocabulary.reachable[id] || token.empty()) continue;
       parts_->join(token);
@@ -195,6 +187,9 @@ class Bpe : public Model {
   }
 
  private:
+  // So many entries of a table are asked for before they are written.
+  static constexpr uint32_t kAhead = 16;
+
   // The splits of a token take time in the square of its length: half a second for all. Real vocabularies need 1 << 26.
   static constexpr size_t kMaxRanked = 4096;
   static constexpr uint64_t kMaxRankedCost = uint64_t{1} << 32;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,11 +38,11 @@ class ByteCuts {
   void join(std::string_view token) {
     const auto *p = reinterpret_cast<const uint8_t*>(token.data()), *end = p + token.size();
     if (std::all_of(p, end, [](uint8_t byte) { return byte < 0x80; })) return;
-    const uint8_t* at = p;
-    while (at < end && utf8_continues(*at)) at++;
+    const uint8_t* at = std::find_if_not(p, end, utf8_continues);
     Side before{{token.data(), static_cast<size_t>(at - p)}, kNone};
     while (at < end) {
       const size_t length = std::min<size_t>(utf8_length(*at), static_cast<size_t>(end - at));
+      if (utf8_continues(*at) || !std::all_of(at + 1, at + length, utf8_continues)) return;  // no text contains the token
       uint32_t bytes;
       const Side side{{reinterpret_cast<const char*>(at), length},
                       length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
@@ -115,26 +116,25 @@ class ByteCuts {
 
     // Fills in the class of each character; returns the classes that have each side.
     std::vector<std::vector<uint16_t>> make(std::vector<uint16_t>& classes) {
-      std::vector<std::array<uint16_t, 3>> can_be(kCharacters);  // by how many bytes of the character: number + 1
+      std::vector<uint64_t> can_be(kCharacters);  // 16 bits for each number of bytes of the character: number + 1
       size_t next = 0;
       for (auto& [side, number] : numbers_) {
         number = next++;
         if (next > kMostSides) continue;
-        for_each_character(side, [&](uint32_t c, size_t bytes) { can_be[c][bytes - 1] = static_cast<uint16_t>(next); });
+        for_each_character(side, [&](uint32_t c, size_t bytes) { can_be[c] |= uint64_t{next} << 16 * (bytes - 1); });
       }
       std::vector<std::vector<uint16_t>> classes_of(next);
       if (next > kMostSides) {
         count_ = size_t{1} << 32;
         return classes_of;
       }
-      std::map<std::array<uint16_t, 3>, uint16_t> known{{{}, 0}};
+      std::unordered_map<uint64_t, uint16_t> known{{0, uint16_t{0}}};
       classes.assign(kCharacters, 0);
       for (uint32_t c = 0; c < kCharacters; c++) {
-        if (can_be[c] == std::array<uint16_t, 3>{}) continue;
-        const auto [found, is_new] = known.emplace(can_be[c], static_cast<uint16_t>(known.size()));
+        const auto [found, is_new] = known.try_emplace(can_be[c], static_cast<uint16_t>(known.size()));
         classes[c] = found->second;
-        for (const uint16_t side : can_be[c])
-          if (is_new && side) classes_of[side - 1u].push_back(found->second);
+        for (uint64_t sides = is_new ? can_be[c] : 0; sides != 0; sides >>= 16)
+          if (const uint16_t side = static_cast<uint16_t>(sides)) classes_of[side - 1u].push_back(found->second);
       }
       count_ = known.size();
       return classes_of;

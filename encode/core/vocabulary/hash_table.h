@@ -36,8 +36,13 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
   if (n >= 8) {
     last = word(p + n - 8);  // some of it twice, so that no loop goes byte by byte
     for (; n > 8; p += 8, n -= 8) h = join(h, word(p));
-  } else {
-    for (size_t i = 0; i < n; i++) last = last << 8 | p[i];
+  } else if (n >= 4) {
+    uint32_t first, second;
+    std::memcpy(&first, p, 4);
+    std::memcpy(&second, p + n - 4, 4);
+    last = uint64_t{first} << 32 | second;
+  } else if (n > 0) {
+    last = uint64_t{p[0]} << 16 | uint64_t{p[n / 2]} << 8 | p[n - 1];
   }
   h = mix(h ^ last);
   return mix(h ^ h >> 29);
@@ -125,6 +130,14 @@ class TokenTable {
     return {token, h};
   }
 
+  // The same, unless the filter turns the token away: then there is no such token, nor is memory asked for that is not near.
+  bool search(std::string_view token, Search& search) const {
+    search = {token, hash(token)};
+    if (!filter_.may_have(search.hash)) return false;
+    prefetch(&slots_[search.hash >> shift_]);
+    return true;
+  }
+
   void approach(const Search& search) const {
     const Slot& slot = slots_[search.hash >> shift_];
     if (slot.id != kNone) prefetch(tokens_[slot.id].data());
@@ -190,6 +203,9 @@ class PairTable {
     }
   }
 
+  // Asks for the memory that `insert` writes.
+  void expect(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
+
   // The pair's priority, or kNone.
   uint32_t find(uint32_t left, uint32_t right) const {
     const uint64_t key = pair_key(left, right);
@@ -234,10 +250,18 @@ class PairTable {
   // Calls `use(left, right, priority)` for every pair.
   template <class Use>
   void for_each(Use&& use) const {
-    for (const uint64_t slot : slots_)
-      if (slot != kEmpty)
-        use(static_cast<uint32_t>(slot >> 44), static_cast<uint32_t>(slot >> 24 & 0xFFFFF),
-            static_cast<uint32_t>(slot & 0xFFFFFF));
+    constexpr size_t kBlock = 16;
+    for (const uint64_t* block = slots_.begin(); block < slots_.end(); block += kBlock) {
+      uint64_t full[kBlock];
+      size_t n = 0;
+      for (size_t i = 0; i < kBlock; i++) {  // without a branch, since none could be foretold
+        full[n] = block[i];
+        n += block[i] != kEmpty;
+      }
+      for (size_t i = 0; i < n; i++)
+        use(static_cast<uint32_t>(full[i] >> 44), static_cast<uint32_t>(full[i] >> 24 & 0xFFFFF),
+            static_cast<uint32_t>(full[i] & 0xFFFFFF));
+    }
   }
 
  private:

@@ -66,6 +66,7 @@ class TokenIds {
     TokenList::Builder builder(data.size() / 16);
     builder.bytes().reserve(data.size() * 3 / 4);
     std::vector<int64_t> ids;
+    ids.reserve(data.size() / 16);
     std::vector<bool> seen;
     for (int64_t rank; !file.ended(); ids.push_back(rank)) {
       if (!file.line(builder.bytes(), rank) || rank > PairTable::kMaxId) return {};

@@ -43,18 +43,35 @@ def test_parts_have_the_ids_of_the_whole(name, data):
             assert tok.encode(text, add_special_tokens=False, parse_special=False) == expected, text
 
 
-def test_a_token_that_merging_never_makes_is_only_found_as_a_piece():
-    ranks = {bytes([i]): i for i in range(256)}
-    ranks |= {"漢".encode(): 256, "漢字".encode(): 257}  # 字 is no token, so no two tokens make 漢字
-    tok = Tokenizer.from_bytes(
-        b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in ranks.items()),
+def ranked(*tokens):
+    """A tokenizer of all bytes and then these tokens."""
+    ranks = [*(bytes([byte]) for byte in range(256)), *tokens]
+    return Tokenizer.from_bytes(
+        b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(ranks)),
         "tiktoken",
         pattern=r"\p{L}+|\P{L}+",
         special_tokens={},
     )
+
+
+def test_a_token_that_merging_never_makes_is_only_found_as_a_piece():
+    tok = ranked("漢".encode(), "漢字".encode())  # 字 is no token, so no two tokens make 漢字
     assert tok.encode("漢字") == [257]
     apart = tok.model.encode("漢字山")[0]
     assert 257 not in apart
     for _ in range(3):
         assert tok.encode("漢字山") == apart
         assert tok.encode("漢字") == [257]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"\xc3\xc1\xe5",  # C3 C1 has the bits of Á
+        b"\xc3\xa9\xe4\xf8",  # E4 F8 those of what 丁 begins with
+    ],
+)
+def test_a_token_that_no_text_contains_says_nothing_of_characters(broken):
+    tok = ranked("Á".encode(), b"\xe4\xb8", b"\xc3\x81\xe4\xb8", broken)
+    for _ in range(3):
+        assert tok.encode("ÁÁ丁") == [256, 258, 0x81]
