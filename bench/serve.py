@@ -1,15 +1,17 @@
 """One worker under load: many streams of 50 tokens a second, beside bare websockets and a Starlette server of SSE.
 
-    python bench/serve.py [--streams 10 100 400 1000] [--seconds 6] [--servers NAME ...] [--write]
+    python bench/serve.py [--streams 10 100 400 1000] [--short 100 200] [--seconds 6] [--servers NAME ...] [--write]
 
 Every server runs in a process of its own, and the clients in this one; on two cores or more each gets its own. All
 servers are fed by one step engine, whose one timer wakes every stream 50 times a second, each in a phase of its own, and
 all send the same events of the Responses protocol. The engine alone is the first row. A token is late by the time
 between its place in the schedule and the arrival of its frame; of a frame it is the oldest one that counts.
 
-A second table has what one connection costs: the Python functions that are called from the moment in which the engine gives
-an id until the transport writes its frame; a request of one token, from the first byte sent to the last received; and the
-memory of a connection that is open and asks for nothing. Prints both; --write puts them into bench/RESULTS.md.
+A second table has streams that end after a hundred tokens, each followed by another at once: what beginning and ending, and
+the garbage collector, do to the others. A third has what one connection costs: the Python functions that are called from
+the moment in which the engine gives an id until the transport writes its frame; a request of one token, from the first byte
+sent to the last received; and the memory of a connection that is open and asks for nothing. Prints them; --write puts them
+into bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -132,6 +134,50 @@ async def measure(name: str, streams: int, seconds: float) -> list[str]:
         return [str(streams), SERVERS[name].name, *row, f"{resident:.0f}"]
 
 
+SHORT = 100
+"""Tokens of a stream that is followed by another."""
+
+
+async def measure_turnover(name: str, streams: int, seconds: float) -> list[str]:
+    """One row of the table of streams that end."""
+    with running(name, 2 * streams, SHORT) as process:
+        port = number_from(process)
+        load = Load(turnover=True)
+        loop = asyncio.get_running_loop()
+
+        async def one_after_another(number: int) -> None:
+            await asyncio.sleep(number * SHORT / RATE / streams)
+            while True:
+                _, client = await loop.create_connection(
+                    lambda: Client(load, SERVERS[name].sse, SHORT), "127.0.0.1", port
+                )
+                try:
+                    await asyncio.shield(client.done)
+                except asyncio.CancelledError:
+                    client.leave()
+                    raise
+
+        tasks = [asyncio.create_task(one_after_another(number)) for number in range(streams)]
+        await asyncio.sleep(2 * SHORT / RATE + WARM_UP)
+        load.measuring, ended = True, load.ended
+        cpu, start = cpu_seconds(process.pid), time.monotonic()
+        await asyncio.sleep(seconds)
+        cpu, took = cpu_seconds(process.pid) - cpu, time.monotonic() - start
+        load.measuring, ended = False, load.ended - ended
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        late = sorted(load.late)
+        return [
+            str(streams),
+            SERVERS[name].name,
+            f"{ended / took:.0f}",
+            f"{100 * cpu / took:.0f} %",
+            f"{1e6 * cpu / max(1, load.tokens):.0f}",
+            *(f"{1e3 * late[int(len(late) * part)]:.1f}" if late else "–" for part in (0.5, 0.99, 0.999)),
+        ]
+
+
 IDLE = 400
 """Connections of which the memory is measured."""
 
@@ -154,12 +200,13 @@ async def measure_one(name: str, seconds: float) -> list[str]:
         load = Load()
         loop = asyncio.get_running_loop()
         tokens = round((seconds + 3) * RATE)
-        await loop.create_connection(lambda: Client(load, SERVERS[name].sse, tokens), "127.0.0.1", port)
+        _, client = await loop.create_connection(lambda: Client(load, SERVERS[name].sse, tokens), "127.0.0.1", port)
         await asyncio.sleep(1)
         process.send_signal(signal.SIGUSR2)
         await asyncio.sleep(seconds)
         process.send_signal(signal.SIGUSR2)
         calls = number_from(process)
+        client.leave()
         return [SERVERS[name].name, str(calls), f"{1e3 * statistics.median(requests):.2f}", f"{each:.0f}"]
 
 
@@ -175,12 +222,23 @@ HEADER = [
     "loop iterations a token",
     "RSS, MB",
 ]
+TURNOVER_HEADER = [
+    "streams",
+    "server",
+    "ended a second",
+    "CPU",
+    "µs a token",
+    "late p50, ms",
+    "late p99, ms",
+    "late p99.9, ms",
+]
 ONE_HEADER = ["server", "calls from an id to the socket", "request of one token, ms", "idle connection, KB"]
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--streams", type=int, nargs="+", default=[10, 100, 400, 1000])
+    parser.add_argument("--short", type=int, nargs="*", default=[100, 200], help="streams that end and begin again")
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS))
     parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
@@ -191,13 +249,21 @@ async def main() -> None:
             row = await measure(name, streams, options.seconds)
             print("  ".join(row), flush=True)
             rows.append(row)
+    short = []
+    for streams in options.short:
+        for name in options.servers:
+            if name != "engine":
+                short.append(await measure_turnover(name, streams, options.seconds))
+                print("  ".join(short[-1]), flush=True)
     ones = []
     for name in options.servers:
         if name != "engine":
             ones.append(await measure_one(name, options.seconds / 2))
             print("  ".join(ones[-1]), flush=True)
     load = f"load average {os.getloadavg()[0]:.1f}"
-    text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}\n\nOne connection:\n\n{table(ONE_HEADER, ones)}"
+    text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}\n\n"
+    text += f"Streams of {SHORT} tokens, each followed by another:\n\n{table(TURNOVER_HEADER, short)}\n\n"
+    text += f"One connection:\n\n{table(ONE_HEADER, ones)}"
     publish("serve", text, options.write)
 
 

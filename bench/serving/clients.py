@@ -24,6 +24,10 @@ class Load:
     Attributes:
         late: Of every frame in the measured time, how late its oldest token was, in seconds.
         tokens: Tokens that arrived in the measured time.
+        begun: Streams whose first token has come.
+        ended: Streams that are whole.
+        measuring: Whether it is the measured time, which ends with the first stream that does.
+        turnover: Whether it goes on then, since others begin.
 
     """
 
@@ -32,6 +36,7 @@ class Load:
     begun: int = 0
     ended: int = 0
     measuring: bool = False
+    turnover: bool = False
 
 
 class Client(asyncio.Protocol):
@@ -94,8 +99,13 @@ class Client(asyncio.Protocol):
         self._seen += count
         if self._seen >= self._tokens:
             self._load.ended += 1
-            self._load.measuring = False
+            self._load.measuring = self._load.measuring and self._load.turnover
             self._transport.abort()
+
+    def leave(self) -> None:
+        """Go before the end."""
+        self._tokens = 0
+        self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._seen < self._tokens:

@@ -280,10 +280,12 @@ class CallCounter:
 def be_server(name: str, streams: int, tokens: int) -> None:
     """Be one of the servers, until killed; a signal has it say how often its loop has turned, or count calls."""
     from tokenweir import Tokenizer
+    from tokenweir.cli.serve import COLLECT_AFTER
 
     tokenizer = Tokenizer.default()
     engine = StepEngine(tokens, lambda text: tokenizer.encode(text))
-    gc.freeze()
+    gc.freeze()  # as `tokenweir serve` does; the peers have it too
+    gc.set_threshold(COLLECT_AFTER)
     selector, calls = CountingSelector(), CallCounter()
 
     def count_calls() -> None:

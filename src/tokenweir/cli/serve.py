@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
+COLLECT_AFTER = 20_000
+"""Objects made and not freed between two rounds of the garbage collector, which are 700 otherwise. Answers leave it nothing to
+find, and each round stops all of them."""
+
 LAST_RESORT = 5.0
 """Seconds after the time to drain when the process ends, whatever an engine does."""
 
@@ -150,6 +154,7 @@ def serve(
     gpu = load_gpu_encoder(served.tokenizer, device)
 
     gc.freeze()  # what is loaded stays; else the collector would go through all of it while answers wait
+    gc.set_threshold(COLLECT_AFTER)
 
     async def run() -> None:
         async with (
