@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
-COLLECT_AFTER = 20_000
+COLLECT_AFTER = 100_000
 """Objects made and not freed between two rounds of the garbage collector, which are 700 otherwise. Answers leave it nothing to
 find, and each round stops all of them."""
 
