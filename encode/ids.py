@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,8 +15,9 @@ Ids = Sequence[int] | NDArray[np.integer[Any]]
 """The ids of one text."""
 
 
-_NO_IDS = (str, bytes, bytearray, set, frozenset, dict)
-"""What would pass for ids: an empty str for none, bytes for as many; sets and dictionaries have no order that is meant."""
+_NO_IDS = (str, bytes, bytearray, set, frozenset, dict, UserDict)
+"""What would pass for ids: an empty str for none, bytes for as many; sets and dictionaries have no order that is meant. What
+transformers' tokenizers return is a UserDict."""
 
 
 def as_sequence(ids: Ids) -> Sequence[int]:
@@ -30,7 +32,7 @@ def as_sequence(ids: Ids) -> Sequence[int]:
             raise not_ids(ids)
         plain: list[int] = ids.tolist()
         return plain
-    if isinstance(ids, _NO_IDS):
+    if type(ids) is not list and isinstance(ids, _NO_IDS):
         raise not_ids(ids)
     return ids
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import unicodedata
+from collections import UserDict
 
 import numpy as np
 import pytest
@@ -523,6 +524,7 @@ def test_lists_of_tokens_and_ids(tok):
         (lambda tok: tok.decode(5), "ids must be a sequence of int, not one int: write [5]"),
         (lambda tok: tok.decode(b"\1"), "decode() takes token ids, not bytes; encode() takes text"),
         (lambda tok: tok.decode({1, 2}), "ids must be a sequence of int, not set"),
+        (lambda tok: tok.decode(UserDict(input_ids=[1, 2])), "ids must be a sequence of int, not UserDict"),
         (lambda tok: tok.decode({"input_ids": [1]}), "ids must be a sequence of int, not dict"),
         (lambda tok: tok.decode_bytes(bytearray(b"a")), "ids must be a sequence of int, not bytearray"),
         (lambda tok: tok.decode([1], skip_special_tokens="no"), "skip_special_tokens='no' is neither True nor False"),
