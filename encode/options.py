@@ -70,6 +70,18 @@ def refuse_texts(**truths: object) -> None:
             raise TypeError(f"{name}={truth!r:.80} is neither True nor False")
 
 
+def check_texts(**texts: object) -> None:
+    """Refuse what is no text, by the names of the options.
+
+    Raises:
+        TypeError: One is none.
+
+    """
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be str, not {type(text).__name__}")
+
+
 def check_integers(**numbers: object) -> None:
     """Refuse what is no integer, by the names of the options; True and False are none.
 

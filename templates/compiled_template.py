@@ -138,9 +138,9 @@ class CompiledTemplate:
         return text if field is None else cut_at_tag(text, final)
 
 
-def _render(template: jinja2.Template, variables: Mapping[str, Any]) -> str:
+def _render(template: jinja2.Template, variables: dict[str, Any]) -> str:
     """As the method of Jinja's, but a macro does not keep the variables, which it would until garbage is collected."""
-    context = template.new_context(dict(variables))
+    context = template.new_context(variables)
     try:
         return template.environment.concat(template.root_render_func(context))
     except Exception:  # noqa: BLE001 - it is raised again, with the places in the template

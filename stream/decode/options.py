@@ -242,16 +242,16 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
         ValueError: One is below or above what it may be, or the least is above the most.
 
     """
-    check_integers(min_tokens=min_tokens, index=index)
     for name, number, least in (
         ("min_tokens", min_tokens, 0),
         ("max_tokens", max_tokens, 0),
         ("thinking_budget", thinking_budget, 1),
         ("index", index, 0),
     ):
-        if number is None:  # nobody set it
+        if number is None and name in ("max_tokens", "thinking_budget"):
             continue
         check_integers(**{name: number})
+        assert number is not None
         if number < least:
             raise ValueError(f"{name}={number} is below {least}")
         if number > MOST:

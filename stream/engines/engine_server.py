@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tokenweir.encode.errors import EngineError, EngineFailure
-from tokenweir.encode.options import check_numbers
+from tokenweir.encode.options import check_numbers, check_texts
 from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ class EngineServer:
 
         """
         httpx = _httpx()
-        if not isinstance(url, str):
-            raise TypeError(f"url must be str, not {type(url).__name__}")
-        if not isinstance(api_key, str | None):
-            raise TypeError(f"api_key must be str, not {type(api_key).__name__}")
+        check_texts(url=url, api_key="-" if api_key is None else api_key)
         if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable()):
             raise EngineError(f"the API key of {name} must be printable ASCII and not empty", kind="refused")
         check_numbers(connect_timeout=connect_timeout, read_timeout=read_timeout)

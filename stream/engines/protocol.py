@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_flags, check_integers, check_numbers
+from tokenweir.encode.options import check_flags, check_integers, check_numbers, check_texts
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
@@ -84,12 +84,6 @@ class Sampling(Struct, frozen=True, kw_only=True):
         return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
 
 
-def _check_text(**texts: object) -> None:
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise TypeError(f"{name} must be str, not {type(text).__name__}")
-
-
 def _check_mapping(**mappings: object) -> None:
     for name, mapping in mappings.items():
         if not isinstance(mapping, dict):
@@ -101,7 +95,7 @@ _CHECKED: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("temperature", "top_p", "min_p"), check_numbers),
     **dict.fromkeys(("frequency_penalty", "presence_penalty", "repetition_penalty"), check_numbers),
     **dict.fromkeys(("logit_bias", "json_schema", "extra"), _check_mapping),
-    "grammar": _check_text,
+    "grammar": check_texts,
 }
 """What checks a field of `Sampling`, unless it is None."""
 

@@ -15,7 +15,7 @@ from time import monotonic
 
 import uvicorn
 
-from tokenweir.encode.options import check_integers
+from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder
@@ -136,8 +136,7 @@ def check_address(host: str, port: int) -> None:
         ValueError: There is no such port.
 
     """
-    if not isinstance(host, str):
-        raise TypeError(f"host must be str, not {type(host).__name__}")
+    check_texts(host=host)
     check_integers(port=port)
     if not 0 <= port < 1 << 16:  # of which the system would take the last 16 bits
         raise ValueError(f"port={port} is not between 0 and 65535")
