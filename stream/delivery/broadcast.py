@@ -33,14 +33,6 @@ BREATH = 0.0005
 goes at once."""
 
 
-def _do_nothing() -> None:
-    pass
-
-
-def _make_nothing(_: list[Delta]) -> tuple[()]:
-    return ()
-
-
 class Broadcast(Generic[T]):
     """Deltas from producers to readers, under asyncio and trio.
 
@@ -81,7 +73,7 @@ class Broadcast(Generic[T]):
         *,
         max_ahead: int,
         stall_timeout: float = math.inf,
-        on_unwatched: Callable[[], object] = _do_nothing,
+        on_unwatched: Callable[[], object] = lambda: None,
     ) -> None:
         self._replay = replay
         self._make = make
@@ -202,7 +194,7 @@ class Broadcast(Generic[T]):
 
         It is for one that is closed and gets no more readers.
         """
-        self._make, self._on_unwatched = _make_nothing, _do_nothing
+        self._make, self._on_unwatched = lambda _: (), lambda: None
 
     def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[T]:
         """Add a reader.
@@ -259,9 +251,8 @@ class Subscription(Generic[T]):
         self._broadcast = broadcast
         self._listener: Callable[[], object] | None = None
         self._taken_at = monotonic()
-        self._cut: tuple[str, DeliveryOutcome] | None = (
-            None  # no error: one that is raised refers, by its traceback, to this
-        )
+        # No error itself, since one that is raised refers by its traceback to this.
+        self._cut: tuple[str, DeliveryOutcome] | None = None
 
     async def take(self) -> list[T]:
         """Everything new, merged; waits for the first, and gives an empty list after the last.

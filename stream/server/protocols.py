@@ -100,7 +100,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         super().handle_websocket_upgrade()
-        self.parser = None  # type: ignore[assignment]  # as when the connection is lost: each refers to the other
+        del self.parser  # which refers to this, as this does to it
 
     def _expect_request(self) -> None:
         self._timer = self.loop.call_later(self.limits.request_timeout, self.transport.abort)
