@@ -98,3 +98,8 @@ class DeliveryError(TokenweirError, RuntimeError):
 
 class DeviceError(TokenweirError, RuntimeError):
     """A GPU that is missing or that failed."""
+
+
+def without_path(error: Exception) -> str:
+    """What an error says, without the path that Python adds where a file cannot be read: the message has one already."""
+    return getattr(error, "strerror", None) or str(error)

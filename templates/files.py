@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode import formats
 from tokenweir.encode.components.added_tokens import own_control_texts
-from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.formats.gguf import chat_templates, is_gguf
 from tokenweir.encode.formats.gguf.metadata import Metadata
@@ -64,7 +64,7 @@ def read_template_files(path: Path) -> TemplateFiles:
     except TokenizerFileError:
         raise
     except OSError as error:
-        raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
+        raise TokenizerFileError(f"{path}: {without_path(error)}") from error
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
     return TemplateFiles(beside.chat_templates, beside.special_roles, control_texts(added) if added else None)

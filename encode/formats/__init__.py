@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
 from tokenweir.encode.formats.folder import check_class_beside, read_beside, recognise_beside
 from tokenweir.encode.spec import TokenizerSpec
@@ -56,7 +56,7 @@ def read_file(
     except (TokenizerFileError, UnsupportedTokenizerError) as error:
         raise type(error)(f"{path}: {error}") from error
     except OSError as error:
-        raise TokenizerFileError(f"{path}: {error.strerror or error}") from error
+        raise TokenizerFileError(f"{path}: {without_path(error)}") from error
 
 
 def read_bytes(

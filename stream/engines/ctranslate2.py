@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-from tokenweir.encode.errors import EngineError
+from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.protocol import EngineStep, Sampling, check_ranges, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
@@ -180,7 +180,7 @@ def read_vocabulary(folder: Path) -> list[str]:
     try:
         tokens = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise EngineError(f"{path}: not a CTranslate2 vocabulary: {_why(error)}") from error
+        raise EngineError(f"{path}: not a CTranslate2 vocabulary: {without_path(error)}") from error
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise EngineError(f"{path}: not a list of strings")
     first_id: dict[str, int] = {}
@@ -201,17 +201,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise EngineError(f"{path}: not a CTranslate2 configuration: {_why(error)}") from error
+        raise EngineError(f"{path}: not a CTranslate2 configuration: {without_path(error)}") from error
     if not isinstance(config, dict):
         raise EngineError(f"{path}: not a CTranslate2 configuration: no JSON object")
     if not isinstance(size := config.get(CONTEXT_SIZE), int | None):
         raise EngineError(f"{path}: {CONTEXT_SIZE} must be int, not {size!r:.80}")
     return config
-
-
-def _why(error: Exception) -> str:
-    """What an error says, without the path that Python adds to it."""
-    return getattr(error, "strerror", None) or str(error)
 
 
 def eos_ids(config: Mapping[str, Any], tokens: Sequence[str]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from tokenweir.encode.errors import EngineError
+from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.protocol import Sampling, check_ranges, refuse_several, refuse_unsupported
 
@@ -59,8 +59,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         try:
             return msgspec.json.decode(Path(path).read_bytes(), type=cls)
         except (OSError, msgspec.DecodeError) as error:
-            why = getattr(error, "strerror", None) or error  # without the path that Python adds
-            raise EngineError(f"{path}: not a recording: {why}") from error
+            raise EngineError(f"{path}: not a recording: {without_path(error)}") from error
 
 
 def default_recordings() -> tuple[Recording, ...]:

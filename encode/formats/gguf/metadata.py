@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
 
 MAX_BYTES = 1 << 27
 """Metadata that reaches further into a file is refused; the largest known has 40 MB."""
@@ -83,7 +83,7 @@ class Metadata:
             with path.open("rb") as file:
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # an empty file is a ValueError
-            raise TokenizerFileError(f"{getattr(error, 'strerror', None) or error}") from error
+            raise TokenizerFileError(without_path(error)) from error
         return cls(data)
 
     def __contains__(self, key: str) -> bool:

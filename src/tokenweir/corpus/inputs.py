@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tokenweir.encode.errors import CorpusError
+from tokenweir.encode.errors import CorpusError, without_path
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,7 +45,7 @@ def naming(path: str | Path) -> Iterator[None]:
     except CorpusError:  # which names one
         raise
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise CorpusError(f"{path}: {without_path(error)}") from error
 
 
 class Input(msgspec.Struct, frozen=True):
