@@ -30,6 +30,7 @@ LONG_WORKERS = 64
 """The most blocks that merge long pieces at once."""
 
 _CONSTANTS = constants("encode.cu")
+_WARPS = constants("merge.cu")["kWarps"]
 
 REASONS = {
     _CONSTANTS["kInvalidUtf8"]: "it is not UTF-8",
@@ -208,11 +209,13 @@ class PieceBatch(Batch):
         )
 
     def merge(self, bpe: Any, workers: int, far: Any) -> None:
-        """Merge the pieces that wait."""
-        for_long = min(workers, LONG_WORKERS)
+        """Merge the pieces that wait; a small batch cannot have work for all workers."""
+        medium, long_pieces = (pieces.size // 2 for pieces in self.scratch)  # at most
+        for_long = min(workers, LONG_WORKERS, long_pieces)
+        for_medium = min(workers, -(-medium // _WARPS))
         self.launch(
             "merge_pieces",
-            for_long + workers,
+            for_long + for_medium,
             bpe,
             self.text,
             *self.scratch,
