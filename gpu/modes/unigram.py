@@ -7,6 +7,7 @@ as one piece, whose sums go on from word to word; in HuggingFace's form each wor
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,7 +152,7 @@ class _Tables(SearchTables):
             raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before Unigram")
         check_added(self.form.prefix, [content for search in self.searches for content, _, _ in search.tokens])
         self.guards_pieces = bool(own_control_texts(tokenizer.spec.model, tokenizer.added_tokens))
-        entries = _core.device_characters(self.form.charsmap, self.form.huggingface)
+        entries = _entries(self.form.charsmap, self.form.huggingface)
         _check_user_defined(entries, self.form.user_defined)
         pages, index = paged(entries.reshape(-1, 256))
         self.characters = self._struct(fields("normalize.cu", "CharacterMap"), {"index": index, "pages": pages})
@@ -175,6 +176,14 @@ class _Tables(SearchTables):
                 "unknown": unknown,
             },
         )
+
+
+@lru_cache(maxsize=4)
+def _entries(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
+    """What becomes of each character. It takes a tenth of a second, which devices share."""
+    entries = _core.device_characters(charsmap, huggingface)
+    entries.flags.writeable = False
+    return entries
 
 
 def _check_user_defined(entries: NDArray[np.uint32], pieces: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ become several, and some marks may be moved: a document with one of these is lef
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.components.added_tokens import is_control
 from tokenweir.encode.components.normalize import normalizer_core
+from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, WordPiece
 from tokenweir.encode.tokenizer import Tokenizer
@@ -112,16 +114,22 @@ def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
         raise UnsupportedTokenizerError(f"exact mode: the pre-tokenizer {spec.pre_tokenizer!r:.200} before WordPiece")
     if tokenizer.core.normalized.tokens and spec.normalizer is not None:
         raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before WordPiece")
+    return _entries(spec.normalizer)
+
+
+@lru_cache(maxsize=4)
+def _entries(bert: BertNormalizer | None) -> NDArray[np.uint32]:
+    """The same by the normalizer: it takes half a second, which tokenizers and devices share."""
     every = np.delete(np.arange(CODE_POINTS, dtype=np.uint32), _SURROGATES)
     between = np.full(2 * len(every) + 1, ord("a"), np.uint32)  # which a mark is neither joined to nor moved across
     between[1::2] = every
-    normalizer = normalizer_core(spec.normalizer)
+    normalizer = normalizer_core(bert)
     normal, origin = normalizer.normalize_with_origin(between.tobytes().decode("utf-32-le"))
     made = np.frombuffer(normal.encode("utf-32-le"), np.uint32)
     own = origin[:, 0] % 2 == 1
     made, source = made[own], every[origin[own, 0] // 2]
 
-    kinds = _kinds(tokenizer)[made]
+    kinds = _kinds()[made]
     count = np.bincount(source, minlength=CODE_POINTS)
     solid = np.bincount(source, kinds != _SPACE, minlength=CODE_POINTS).astype(np.int64)
     first = np.zeros(CODE_POINTS, np.int64)
@@ -139,18 +147,19 @@ def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
     entries: NDArray[np.uint32] = (kind << _CONSTANTS["kKindShift"] | np.where(kind <= _ALONE, made[place], 0)).astype(
         np.uint32
     )
+    entries.flags.writeable = False
     return entries
 
 
-def _kinds(tokenizer: Tokenizer) -> NDArray[np.int64]:
+def _kinds() -> NDArray[np.int64]:
     """What the pre-tokenizer makes of each character, by a character of each class of its automaton."""
-    (automaton,) = tokenizer.core.pre_tokenizer.automata
+    core, (automaton,), *_ = pre_tokenizer_core(BertPreTokenizer(), takes_bytes=False)
     classes = automaton.class_pages[automaton.class_index].ravel()
     kinds = np.zeros(automaton.n_classes, np.int64)
     for number in range(automaton.n_classes):
         member = np.flatnonzero(np.delete(classes, _SURROGATES) == number)[0]
         member += (member >= _SURROGATES.start) * (_SURROGATES.stop - _SURROGATES.start)
-        pieces = tokenizer.core.pre_tokenizer.core.pieces(f"a{chr(member)}a")
+        pieces = core.pieces(f"a{chr(member)}a")
         kinds[number] = {1: _WORD, 2: _SPACE, 3: _ALONE}[len(pieces)]
     return kinds[classes]
 
