@@ -27,9 +27,12 @@ def random_merges(pick, letters, count):
     return merges
 
 
+ALPHABET = byte_alphabet()
+
+
 def spell(token):
     """A token in GPT-2's byte alphabet."""
-    return "".join(byte_alphabet()[byte] for byte in token)
+    return "".join(ALPHABET[byte] for byte in token)
 
 
 def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):

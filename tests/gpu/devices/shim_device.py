@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from random import Random
 from threading import Lock
 from typing import Any
 
 import numpy as np
+from noise import noise
 from numpy.typing import DTypeLike, NDArray
 
 from tokenweir.encode.errors import DeviceError
@@ -32,6 +34,7 @@ _FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall
 ARROW_TYPE = 12
 _one_kernel = Lock()  # at a time, on all devices: its shared memory is static
 _GUARD = 64  # bytes before and after an array
+_GUARDED = b"\xa5" * _GUARD
 
 
 class ShimError(RuntimeError):
@@ -103,7 +106,7 @@ class ShimDevice:
             name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
         }
         self._seed = seed + (int(os.environ.get("TOKENWEIR_SHIM_SEED", "0")) << 32)
-        self._random = np.random.default_rng(self._seed)
+        self._random = Random(self._seed)
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
 
     def record(self, host: NDArray[Any], work: Callable[[Any], Any]) -> ShimRecording:
@@ -127,8 +130,8 @@ class ShimDevice:
     def empty(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
         """An array of `n` elements, with random bytes."""
         size = int(n) * np.dtype(dtype).itemsize
-        block = np.full(size + 2 * _GUARD, 0xA5, np.uint8)
-        block[_GUARD : _GUARD + size] = self._random.integers(0, 256, size, np.uint8)
+        block = noise(size + 2 * _GUARD, self._random.getrandbits(32))
+        block[:_GUARD] = block[-_GUARD:] = _GUARDED[0]
         self._blocks.append(weakref.ref(block))
         array = block[_GUARD : _GUARD + size].view(dtype)
         if self.tape is not None:
@@ -237,7 +240,7 @@ class ShimDevice:
         alive = [(ref, block) for ref in self._blocks if (block := ref()) is not None]
         self._blocks = [ref for ref, _ in alive]
         for _, block in alive:
-            if (block[:_GUARD] != 0xA5).any() or (block[-_GUARD:] != 0xA5).any():
+            if block[:_GUARD].tobytes() != _GUARDED or block[-_GUARD:].tobytes() != _GUARDED:
                 raise ShimError(f"{kernel} wrote outside an array of {len(block) - 2 * _GUARD} bytes")
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from noise import noise
 
 _ALIGNMENT = 512  # of what CuPy's pools hand out
 
@@ -146,6 +147,6 @@ def take(size: int) -> np.ndarray:
 
 
 def _memory(size: int) -> np.ndarray:
-    memory = np.random.default_rng(size).integers(0, 256, size + _ALIGNMENT, np.uint8)
+    memory = noise(size + _ALIGNMENT, size)
     begin = -memory.ctypes.data % _ALIGNMENT
     return memory[begin : begin + size]
