@@ -14,6 +14,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -87,7 +88,7 @@ class ShimDevice:
     name = "shim"
 
     def __init__(self, sources: Iterable[Path], seed: int = 1, number: int = 0) -> None:
-        """Compile kernels, unless that has been done before.
+        """Take kernels; a file is compiled when the first of its kernels is launched, unless that has been done before.
 
         Args:
             sources: The .cu files. They may include headers of encode/core.
@@ -95,16 +96,11 @@ class ShimDevice:
                 environment makes it another.
             number: Of several.
 
-        Raises:
-            ShimError: They do not compile.
-
         """
         self.number = number
         self.launches: list[tuple[str, int, int]] = []
         self.tape: list[Callable[[], None]] | None = None
-        self._kernels = {
-            name: kernel for source in sources for name, kernel in _compiled(Path(source).resolve()).items()
-        }
+        self._source_of = {name: source for source in sources for name in _names(source)}
         self._seed = seed + (int(os.environ.get("TOKENWEIR_SHIM_SEED", "0")) << 32)
         self._random = Random(self._seed)
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
@@ -189,7 +185,7 @@ class ShimDevice:
             args: Arrays of this device, passed as pointers, and numpy scalars.
 
         Raises:
-            ShimError: It broke a rule.
+            ShimError: It broke a rule, or does not compile.
 
         """
         self.do(lambda: self._launch(kernel, grid, block, args))  # a recording keeps its arrays
@@ -207,7 +203,7 @@ class ShimDevice:
         self._check_guards(kernel)
 
     def _run_kernel(self, kernel: str, *args: Any) -> bytes:
-        error: bytes = self._kernels[kernel](*args)
+        error: bytes = _compiled(self._source_of[kernel].resolve())[kernel](*args)
         return error
 
     def synchronize(self) -> None:
@@ -250,6 +246,9 @@ def _scalar(value: np.generic) -> Any:
     return np.ctypeslib.as_ctypes_type(value.dtype)(value.item())
 
 
+_names = cache(kernel_names)
+
+
 @cache
 def _compiled(source: Path) -> dict[str, Any]:
     """The kernels of a file by name."""
@@ -266,30 +265,36 @@ def kernels_in(library: Path, source: Path) -> dict[str, Any]:
 
 
 def library_of(source: Path, *flags: str) -> Path:
-    """The library that a file is compiled to, with more flags for g++; it is kept by the hash of all that is compiled.
+    """The library that a file is compiled to, with more flags for g++; it is kept by the hash of all that may be in it.
 
     Raises:
         ShimError: It does not compile.
 
     """
     lines = ['#include "cuda.h"', f'#include "{source}"', *[f"TW_LAUNCHER({name})" for name in kernel_names(source)]]
-    options = [*_FLAGS, *flags]
-    headers = [f"-I{folder}" for folder in (SHIM, CORE, source.parent)]
-    compiler = [os.environ.get("CXX", "g++"), *options, *headers, "-x", "c++", "-"]
-    program = "\n".join(lines) + "\n"
-    expanded = _run([*compiler, "-E", "-P"], program)
-    folder = Path(tempfile.gettempdir()) / f"tokenweir-shim-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{hashlib.sha256(repr(options).encode() + expanded).hexdigest()[:32]}.so"
-    if not path.exists():
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        _run([*compiler, "-o", str(unfinished)], program)
-        unfinished.rename(path)
+    folders = (SHIM, CORE, source.parent)
+    compiler = [os.environ.get("CXX", "g++"), *_FLAGS, *flags]
+    key = [compiler, lines[2:], source.read_bytes(), *map(_headers, folders)]
+    kept = Path(tempfile.gettempdir()) / f"tokenweir-shim-{os.getuid()}"
+    kept.mkdir(mode=0o700, exist_ok=True)
+    path = kept / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.so"
+    with path.with_suffix(".lock").open("w") as lock:
+        flock(lock, LOCK_EX)  # several processes want it at once; one compiles
+        if not path.exists():
+            unfinished = path.with_suffix(".unfinished")
+            headers = [f"-I{folder}" for folder in folders]
+            _run([*compiler, *headers, "-x", "c++", "-o", str(unfinished), "-"], "\n".join(lines) + "\n")
+            unfinished.rename(path)
     return path
 
 
-def _run(command: list[str], program: str) -> bytes:
+@cache
+def _headers(folder: Path) -> list[tuple[str, bytes]]:
+    """The headers in a folder, used or not."""
+    return [(str(path.relative_to(folder)), path.read_bytes()) for path in sorted(folder.rglob("*.*h"))]
+
+
+def _run(command: list[str], program: str) -> None:
     done = subprocess.run(command, input=program.encode(), capture_output=True, check=False)
     if done.returncode:
         raise ShimError(f"{command[0]} failed:\n{done.stderr.decode()}")
-    return done.stdout

@@ -70,21 +70,23 @@ class ThreadsDevice(ShimDevice):
     """A device whose blocks run at once, each with a real thread for each CUDA thread."""
 
     def __init__(self, sources: Iterable[Path]) -> None:
-        super().__init__((), seed=1)
-        self._copies: list[dict[str, Any]] = [{} for _ in range(COPIES)]
+        super().__init__(sources, seed=1)
+        self._copies: dict[Path, list[dict[str, Any]]] = {}
         self._folder = tempfile.TemporaryDirectory()
         self._pool = ThreadPoolExecutor(COPIES)
-        for source in sources:
-            library = library_of(source.resolve(), *FLAGS)
-            for number, kernels in enumerate(self._copies):
-                copy = Path(self._folder.name) / f"{source.stem}.{number}.so"
-                shutil.copy(library, copy)
-                kernels |= kernels_in(copy, source)
-                ctypes.CDLL(str(copy)).share_blocks(number, COPIES)
 
     def _run_kernel(self, kernel: str, *args: Any) -> bytes:
-        running = [self._pool.submit(kernels[kernel], *args) for kernels in self._copies]
+        source = self._source_of[kernel].resolve()
+        if source not in self._copies:
+            self._copies[source] = [self._copy(source, number) for number in range(COPIES)]
+        running = [self._pool.submit(kernels[kernel], *args) for kernels in self._copies[source]]
         return next((error for error in [run.result() for run in running] if error), b"")
+
+    def _copy(self, source: Path, number: int) -> dict[str, Any]:
+        copy = Path(self._folder.name) / f"{source.stem}.{number}.so"
+        shutil.copy(library_of(source, *FLAGS), copy)
+        ctypes.CDLL(str(copy)).share_blocks(number, COPIES)
+        return kernels_in(copy, source)
 
 
 def tokenizer_of(kind: str) -> Tokenizer:

@@ -174,7 +174,7 @@ def test_a_kernel_that_does_not_compile_is_an_error(tmp_path):
     path = tmp_path / "wrong.cu"
     path.write_text('extern "C" __global__ void wrong() { nothing(); }')
     with pytest.raises(ShimError, match="nothing. was not declared"):
-        ShimDevice([path])
+        ShimDevice([path]).launch("wrong", 1, 1)
 
 
 def test_a_warp_may_be_late(sources):
