@@ -8,14 +8,23 @@ from __future__ import annotations
 import re
 
 import pytest
+from full_run import FULL
 
 from tokenweir.gpu.kernels import compile_source, kernel_names, kernel_sources
 
 _REPORT = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
-@pytest.mark.parametrize("source", kernel_sources(), ids=lambda source: source.stem)
+ARCHS = ("sm_80", "sm_90", "sm_100")
+CASES = [
+    pytest.param(source, arch, id=f"{source.stem}-{arch}")
+    for turn, source in enumerate(kernel_sources())
+    for arch in (ARCHS if FULL else (ARCHS[turn % len(ARCHS)],))
+]
+"""Every file for every device; where the run is no full one, for one of them, in turn."""
+
+
+@pytest.mark.parametrize(("source", "arch"), CASES)
 def test_every_kernel_compiles_and_spills_nothing(nvrtc, source, arch):
     cubin, log = compile_source(source, arch)
     assert cubin.startswith(b"\x7fELF")
