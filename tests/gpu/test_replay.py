@@ -37,6 +37,8 @@ BATCHES = [
     ["x", "生" * 3000],
     ["the quick brown fox"],
 ]
+FEW = {"workers": 2}
+"""A recording has the workers of its bucket. Each takes its time here, whether or not there is something to do."""
 
 
 class Watched:
@@ -62,7 +64,7 @@ class Watched:
 
 @pytest.fixture
 def watched(device):
-    return Watched(Tokenizer.default(), device)
+    return Watched(Tokenizer.default(), device, **FEW)
 
 
 @pytest.mark.parametrize("options", [{}, {"parse_special": False, "add_special_tokens": False}])
@@ -87,7 +89,7 @@ def test_each_bucket_is_recorded_once(watched):
 
 def test_memory_does_not_grow():
     device = ShimDevice(kernel_sources())
-    watched = Watched(Tokenizer.default(), device)
+    watched = Watched(Tokenizer.default(), device, **FEW)
     sizes = set()
     for i in range(1, 12):
         watched.check([f"the quick brown fox {i} " * i])
@@ -109,17 +111,17 @@ def test_what_goes_the_usual_way(watched):
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "options"),
     [
-        "qwen3/tokenizer.json",
-        "llama-2/tokenizer.json",
-        "llama-2/tokenizer.model",
-        "t5-small/tokenizer.json",
-        "bert-base-uncased/tokenizer.json",
+        ("qwen3/tokenizer.json", FEW),
+        ("llama-2/tokenizer.json", FEW),
+        ("llama-2/tokenizer.model", FEW),
+        ("t5-small/tokenizer.json", {}),
+        ("bert-base-uncased/tokenizer.json", {}),
     ],
 )
-def test_every_exact_mode(data, kernels_on, name):
-    watched = Watched(Tokenizer.from_file(data("tokenizers") / name), kernels_on())
+def test_every_exact_mode(data, kernels_on, name, options):
+    watched = Watched(Tokenizer.from_file(data("tokenizers") / name), kernels_on(), **options)
     for texts in BATCHES[:8]:
         watched.check(texts)
     assert set(watched.recordings()) == {(SMALL, True), (LARGE, True)}
@@ -149,7 +151,7 @@ def test_only_exact_mode_replays(device):
 
 
 def test_threads_take_turns(device):
-    watched = Watched(Tokenizer.default(), device)
+    watched = Watched(Tokenizer.default(), device, **FEW)
     wanted = {text: watched.tok.encode(text) for text in ("the quick brown fox", "jumps", "生活 🙂" * 30)}
     wrong = []
 
@@ -174,7 +176,7 @@ DRAWN = st.sampled_from([text for kind in strings(1000, seed="replay").values() 
 
 @cache
 def drawn_encoders():
-    return Watched(Tokenizer.default(), ShimDevice(kernel_sources()))
+    return Watched(Tokenizer.default(), ShimDevice(kernel_sources()), **FEW)
 
 
 @given(st.lists(st.lists(DRAWN, max_size=SMALL.documents + 2), min_size=1, max_size=3))

@@ -9,7 +9,7 @@ from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.batch import Batch
 
 
-def test_more_tiles_than_a_block_has_threads(device_of):
+def test_more_tiles_than_a_block_has_threads(kernels_on):
     n = (5 << 19) + 77
     pick = np.random.default_rng(1)
     tokens = np.zeros(n, np.bool_)
@@ -21,7 +21,7 @@ def test_more_tiles_than_a_block_has_threads(device_of):
     for document in refused:
         kept[offsets[document] : offsets[document + 1]] = False
     for seed in range(share(8)):
-        device = device_of(seed)
+        device = kernels_on(seed)
         batch = Batch(device, device.zeros(n + SLACK, np.uint8), device.to_device(offsets), 1)
         bits = np.packbits(tokens, bitorder="little")
         batch.tokens.view(np.uint8)[: len(bits)] = device.to_device(bits)

@@ -191,9 +191,10 @@ def reference_of(tok):
         return bytes(letters[ord(letter)] for letter in token) if all(ord(c) in letters for c in token) else None
 
     merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model.merges]
+    plain = {token: unspelled(token) for token in model.vocab}
     return BlockBpeReference(
-        {unspelled(token): i for token, i in model.vocab.items()},
-        [(unspelled(left), unspelled(right)) for left, right in merges],
+        {plain[token]: i for token, i in model.vocab.items()},
+        [(plain[left], plain[right]) for left, right in merges],
         special,
     )
 
