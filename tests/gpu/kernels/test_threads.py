@@ -43,7 +43,7 @@ def run(kind: str, *kernels: Path) -> subprocess.CompletedProcess[str]:
             **os.environ,
             "LD_PRELOAD": sanitizer(),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(PROGRAM.parent), os.environ.get("PYTHONPATH")))),
-            "TSAN_OPTIONS": "report_signal_unsafe=0 exitcode=0 history_size=4",
+            "TSAN_OPTIONS": "report_signal_unsafe=0 halt_on_error=1 exitcode=0 history_size=4",
         },
         capture_output=True,
         text=True,
