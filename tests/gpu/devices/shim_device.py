@@ -203,7 +203,7 @@ class ShimDevice:
         self._check_guards(kernel)
 
     def _run_kernel(self, kernel: str, *args: Any) -> bytes:
-        error: bytes = _compiled(self._source_of[kernel].resolve())[kernel](*args)
+        error: bytes = _compiled(self._source_of[kernel])[kernel](*args)
         return error
 
     def synchronize(self) -> None:

@@ -76,7 +76,7 @@ class ThreadsDevice(ShimDevice):
         self._pool = ThreadPoolExecutor(COPIES)
 
     def _run_kernel(self, kernel: str, *args: Any) -> bytes:
-        source = self._source_of[kernel].resolve()
+        source = self._source_of[kernel]
         if source not in self._copies:
             self._copies[source] = [self._copy(source, number) for number in range(COPIES)]
         running = [self._pool.submit(kernels[kernel], *args) for kernels in self._copies[source]]
