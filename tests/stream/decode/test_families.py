@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_tokenizers import real_tokenizer
 from sentencepiece_files import train
 
 from tokenweir.encode.decode import DecodeStream
@@ -129,9 +130,7 @@ def some_ids(tok):
 
 @pytest.fixture(scope="module", params=[*FAMILIES, *REAL])
 def tok(request, data):
-    return (
-        family(request.param) if request.param in FAMILIES else Tokenizer.from_file(data(f"tokenizers/{request.param}"))
-    )
+    return family(request.param) if request.param in FAMILIES else real_tokenizer(data(f"tokenizers/{request.param}"))
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
