@@ -197,7 +197,7 @@ def killed_after(left, call):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals of POSIX")
 @pytest.mark.parametrize("shard_format", READ)
 def test_killed_again_and_again_it_ends_with_the_same_shards(texts, tmp_path, shard_format):
-    times = 17 if FULL else 2
+    times = 17 if FULL else 2 if shard_format == "parquet" else 1
     path = write_jsonl(tmp_path / "a.jsonl", texts * 40)
     encoder = DocumentEncoder(Tokenizer.default(), "text")
     run([path], tmp_path / "whole", encoder, part_bytes=1 << 20, format=shard_format, workers=1)
