@@ -1014,7 +1014,7 @@ def ragged_to_arrow(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple
     """Lists of ids as capsules of Arrow's schema and array, which keep the arrays alive.
 
     Raises:
-        ValueError: The offsets lead past the ids.
+        ValueError: The offsets lead past the ids, or do not ascend.
 
     """
 

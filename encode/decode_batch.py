@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -53,10 +54,11 @@ class DecodeBatch(_core.DecodeBatch):
         """Begin a sequence in the state of another, as a beam that forks does; return its slot.
 
         Raises:
-            ValueError: The slot is not in use.
+            TypeError: The slot is no integer.
+            ValueError: It is not in use.
 
         """
-        return super().copy(slot)
+        return super().copy(index(slot))
 
     def step(self, slots: Sequence[int] | NDArray[Any], ids: Sequence[Any] | NDArray[Any]) -> list[str]:
         """Take the next ids of some sequences.
@@ -82,10 +84,11 @@ class DecodeBatch(_core.DecodeBatch):
         """End a sequence; return what was held of it.
 
         Raises:
-            ValueError: The slot is not in use.
+            TypeError: The slot is no integer.
+            ValueError: It is not in use.
 
         """
-        return super().remove(slot)
+        return super().remove(index(slot))
 
 
 def _as_list(items: Any) -> Any:

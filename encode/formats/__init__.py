@@ -34,6 +34,8 @@ def read_file(
         path = find_in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
     try:
+        if path.is_file() and path.stat().st_size == 0:
+            raise TokenizerFileError("the file is empty")
         if gguf.is_gguf(path):  # it says everything itself
             return gguf.read_file(path, **_checked("gguf", options))
         if (size := path.stat().st_size) > MAX_BYTES:

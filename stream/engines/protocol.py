@@ -60,21 +60,22 @@ class Sampling(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse values of a wrong type; of the others an engine, or the decoder, says which it takes.
 
-        Iterators of stops become tuples, since the first of several answers would use them up; so do arrays, which cannot
-        be compared with a default.
+        Iterators of stops become tuples, since the first of several answers would use them up. So do arrays, which cannot
+        be compared with a default, and numpy's numbers become Python's, which is what engines send on.
 
         Raises:
             TypeError: Names the field and its value.
 
         """
-        check_flags(ignore_eos=self.ignore_eos)
-        check_integers(n=self.n, min_tokens=self.min_tokens)
-        for name in ("stop", "stop_token_ids"):
+        for name in self.__struct_fields__:
             value = getattr(self, name)
             if hasattr(value, "tolist"):
-                value = iter(value.tolist())
-            if isinstance(value, Iterator):
+                plain = value.tolist()
+                force_setattr(self, name, tuple(plain) if isinstance(plain, list) else plain)
+            elif isinstance(value, Iterator) and name in ("stop", "stop_token_ids"):
                 force_setattr(self, name, tuple(value))
+        check_flags(ignore_eos=self.ignore_eos)
+        check_integers(n=self.n, min_tokens=self.min_tokens)
         for name, check in _CHECKED.items():
             if (value := getattr(self, name)) is not None:
                 check(**{name: value})

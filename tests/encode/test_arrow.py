@@ -153,6 +153,8 @@ def test_what_is_no_list_of_ids():
             Ragged.from_arrow(array)
     with pytest.raises(ValueError, match="lead past the ids"):
         Ragged(np.zeros(3, np.int32), np.array([0, 4])).to_arrow()
+    with pytest.raises(ValueError, match="do not ascend"):
+        Ragged(np.zeros(3, np.int32), np.array([0, 100, 3])).to_arrow()
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

@@ -120,6 +120,15 @@ def test_an_unknown_slot_is_named_and_changes_no_sequence(tok, slot):
     assert batch.step([0], [rest]) == ["é"]
 
 
+def test_a_slot_is_an_integer_of_any_library(tok):
+    batch = DecodeBatch(tok)
+    assert batch.copy(np.int64(batch.add())) == 1
+    assert batch.remove(np.int64(1)) == ""
+    for method in (batch.copy, batch.remove):
+        with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+            method("0")
+
+
 def test_as_many_slots_as_ids(tok):
     batch = DecodeBatch(tok)
     with pytest.raises(ValueError, match=re.escape("there are 1 slots and 2 ids or rows of ids")):

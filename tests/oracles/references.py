@@ -87,8 +87,8 @@ def _plain(
     tok: tokenizers.Tokenizer, file: dict[str, Any], control: AbstractSet[int], kept: AbstractSet[str | None]
 ) -> tokenizers.Tokenizer:
     """The tokenizer without added tokens, and without the tokens of the model that we do not find in plain text."""
-    names = {token for token, i in tok.get_vocab(with_added_tokens=False).items() if i in control} - kept
-    if names or isinstance(file["model"]["vocab"], list):
+    vocab = file["model"]["vocab"]
+    if isinstance(vocab, list) or {token for token, i in vocab.items() if i in control} - kept:
         changed = {"added_tokens": [], "post_processor": None, "model": _without(control, file["model"], kept)}
         return tokenizers.Tokenizer.from_str(json.dumps(file | changed | {"padding": None, "truncation": None}))
     plain = tokenizers.Tokenizer(tok.model)  # the same model, which takes seconds to read once more
@@ -119,6 +119,13 @@ def _makes(merge: str | list[str], names: AbstractSet[str], prefix: int) -> bool
     return left in names or right in names or left + right[prefix:] in names
 
 
+@cache
+def _ranks(path: Path) -> dict[bytes, int]:
+    """What a rank file says."""
+    lines = (line.split() for line in path.read_bytes().splitlines() if line)
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
 class OpenAI:
     """`tiktoken` with a rank file; it knows only where each token starts, in characters.
 
@@ -140,11 +147,9 @@ class OpenAI:
     @classmethod
     def from_file(cls, path: Path) -> OpenAI:
         """The library's own definition of the encoding that the file is named after, with the ranks of the file."""
-        lines = (line.split() for line in path.read_bytes().splitlines() if line)
-        ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
         name = "r50k_base" if path.stem == "gpt2" else path.stem  # one encoding under two names
         public = importlib.import_module("tiktoken_ext.openai_public")
-        with mock.patch.object(public, "load_tiktoken_bpe", lambda *_, **__: ranks):  # it would download them
+        with mock.patch.object(public, "load_tiktoken_bpe", lambda *_, **__: _ranks(path)):  # it would download them
             return cls(public.ENCODING_CONSTRUCTORS[name]())
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> Ids:  # it never adds any
@@ -259,7 +264,7 @@ class Original:
         self.byte_fallback = reference.byte_fallback
         self.ids = [i for i in reference.ids if i not in reference.added_ids]  # it may have more added tokens
         self.special_tokens = list(added)
-        self.special_ids = set(added.values())
+        self.common = set(self.ids).difference(added.values())
         self.known = reference.known
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[None]:
@@ -274,8 +279,7 @@ class Original:
         return [None] * len(texts)
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> Sequence[str | None]:
-        common = set(self.ids) - self.special_ids
-        known = [[i for i in ids if i in common] for ids in batch]
+        known = [[i for i in ids if i in self.common] for ids in batch]
         texts = self.reference.decode(known, skip_special_tokens=skip_special_tokens)
         return [text if len(i) == len(ids) else None for text, i, ids in zip(texts, known, batch, strict=True)]
 

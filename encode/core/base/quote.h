@@ -2,12 +2,11 @@
 // the file has: those that are none, and control characters, are escaped. What is long is cut.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "base/utf8.h"
+#include "base/utf8_replace.h"
 
 namespace tokenweir {
 
@@ -17,11 +16,11 @@ inline std::string quoted(std::string_view text) {
   std::string out = "\"";
   size_t at = 0;
   while (at < text.size() && at < kMost) {
-    const size_t length = std::min<size_t>(utf8_length(p[at]), text.size() - at);
+    const Utf8Start start = utf8_start(p + at, text.size() - at);
     const bool control = p[at] < 0x20 || p[at] == 0x7F;
-    if (!control && utf8_is_valid(p + at, length)) {
-      out.append(text, at, length);
-      at += length;
+    if (!control && start.kind == Utf8Start::kCharacter) {
+      out.append(text, at, start.length);
+      at += start.length;
     } else {
       const char* digits = "0123456789ABCDEF";
       out.append({'\\', 'x', digits[p[at] >> 4], digits[p[at] & 15]});

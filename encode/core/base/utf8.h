@@ -1,6 +1,6 @@
 // UTF-8 characters. Freestanding (no standard includes beyond <stdint.h>): kernels include it too.
 //
-// The text is valid UTF-8, since it comes from a Python str, but for what `utf8_is_valid` is asked about.
+// The text is valid UTF-8: it comes from a Python str, or `is_utf8` has said so.
 #pragma once
 
 #include <stddef.h>
@@ -58,29 +58,6 @@ TW_FN uint32_t utf8_encode_basic(uint32_t c, uint8_t* out) {
   if (length == 3) out[1] = static_cast<uint8_t>(0x80 | (c >> 6 & 0x3F));
   out[length - 1] = static_cast<uint8_t>(0x80 | (c & 0x3F));
   return length;
-}
-
-// The number of bytes of the character `c` at the beginning of `n` > 0 bytes from elsewhere, or 0 if they are not UTF-8:
-// overlong forms, surrogates and what is past U+10FFFF are not.
-TW_FN uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c) {
-  uint32_t length = utf8_length(p[0]);
-  if (utf8_continues(p[0]) || length > n) return 0;
-  for (uint32_t k = 1; k < length; k++)
-    if (!utf8_continues(p[k])) return 0;
-  c = utf8_decode(p, length);
-  if (p[0] >= 0xF8 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return 0;
-  return c < (length == 1 ? 0u : length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u) ? 0 : length;
-}
-
-// Whether bytes from a file are UTF-8.
-TW_FN bool utf8_is_valid(const uint8_t* p, size_t n) {
-  for (size_t i = 0; i < n;) {
-    uint32_t c;
-    const uint32_t length = utf8_checked(p + i, n - i, c);
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
 }
 
 // Unicode's White_Space property: 25 code points, unchanged since Unicode 6.3.

@@ -18,6 +18,7 @@
 
 #include "base/errors.h"
 #include "base/utf8.h"
+#include "base/utf8_replace.h"
 
 namespace tokenweir {
 
@@ -40,8 +41,7 @@ class Charsmap {
     units_.resize((bytes / sizeof(uint32_t) + 255) / 256 * 256, kUnused);
     std::memcpy(units_.data(), file.data() + sizeof bytes, bytes);
     replacements_ = file.substr(sizeof bytes + bytes);
-    if (!utf8_is_valid(reinterpret_cast<const uint8_t*>(replacements_.data()), replacements_.size()))
-      throw FileError("precompiled_charsmap: the replacements are not UTF-8");
+    if (!is_utf8(replacements_)) throw FileError("precompiled_charsmap: the replacements are not UTF-8");
     check();
     for (uint32_t c = 1; c < 256; c++) {
       const uint32_t node = base(0) ^ c;

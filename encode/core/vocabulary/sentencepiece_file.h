@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "base/utf8.h"
+#include "base/utf8_replace.h"
 
 namespace tokenweir {
 
@@ -130,8 +130,7 @@ struct SentencePieceFile {
     if (piece.size() >= kTooLong)
       ProtobufMessage::fail(path, "a piece of " + std::to_string(piece.size()) + " bytes", at);
     if (piece.find('\0') != std::string_view::npos) ProtobufMessage::fail(path, "a piece with a NUL character", at);
-    if (!utf8_is_valid(reinterpret_cast<const uint8_t*>(piece.data()), piece.size()))
-      ProtobufMessage::fail(path, "a piece that is not UTF-8", at);
+    if (!is_utf8(piece)) ProtobufMessage::fail(path, "a piece that is not UTF-8", at);
     if (std::isnan(score)) ProtobufMessage::fail(path, "a score that is no number", at);
     if (type < 1 || type > 6) ProtobufMessage::fail(path, "type " + std::to_string(type), at);
     pieces.push_back(piece);

@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="parquet: a row a document; npy: ids and offsets; megatron: .bin and .idx.",
 )
-@click.option("--column", metavar="NAME", help="The column or field. Default: text, or with --chat messages.")
+@click.option(
+    "--column",
+    metavar="NAME",
+    help="The column or field; a text file has none. Default: text, or with --chat messages.",
+)
 @click.option("--chat", is_flag=True, help="Documents are lists of messages; the chat template renders them.")
 @template_option
 @click.option(

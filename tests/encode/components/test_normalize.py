@@ -257,17 +257,17 @@ def test_a_change_at_every_position_of_a_register(filler):
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("\ufdfa" * 50_000, id="each becomes eighteen"),
-        pytest.param("\uac01" * 200_000, id="syllables"),
-        pytest.param("\u1100\u1161\u11a8" * 50_000, id="jamo"),
-        pytest.param("a" + "".join(random.Random(1).choices("\u0301\u0316\u0345", k=100_000)), id="marks"),
-        pytest.param("\u0130" * 100_000, id="each becomes two"),
-        pytest.param("\u4e2d" * 200_000, id="Chinese"),
-        pytest.param(" " * 1_000_000, id="spaces"),
-        pytest.param("A" * 1_000_000, id="capitals"),
-        pytest.param("\0" * 500_000, id="control characters"),
+        pytest.param("\ufdfa" * share(50_000), id="each becomes eighteen"),
+        pytest.param("\uac01" * share(200_000), id="syllables"),
+        pytest.param("\u1100\u1161\u11a8" * share(50_000), id="jamo"),
+        pytest.param("a" + "".join(random.Random(1).choices("\u0301\u0316\u0345", k=share(100_000))), id="marks"),
+        pytest.param("\u0130" * share(100_000), id="each becomes two"),
+        pytest.param("\u4e2d" * share(200_000), id="Chinese"),
+        pytest.param(" " * share(1_000_000), id="spaces"),
+        pytest.param("A" * share(1_000_000), id="capitals"),
+        pytest.param("\0" * share(500_000), id="control characters"),
         pytest.param(
-            "".join(random.Random(2).choices("a\u00e9\uac01\ufdfa\u0301\u1100\u1161\u2460", k=100_000)), id="all"
+            "".join(random.Random(2).choices("a\u00e9\uac01\ufdfa\u0301\u1100\u1161\u2460", k=share(100_000))), id="all"
         ),
     ],
 )

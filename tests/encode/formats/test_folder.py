@@ -205,6 +205,13 @@ def test_paths_that_lead_nowhere(tmp_path):
         Tokenizer.from_file(tmp_path / "missing.json")
 
 
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.model", "cl100k_base.tiktoken", "vocab.gguf"])
+def test_an_empty_file(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(TokenizerFileError, match=rf"{name}: the file is empty$"):
+        Tokenizer.from_file(tmp_path / name)
+
+
 def test_a_folder_with_two_rank_files_is_ambiguous(tmp_path):
     for name in ("b.tiktoken", "a.tiktoken"):
         (tmp_path / name).touch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -57,6 +58,14 @@ def test_stops_that_can_be_read_once_become_tuples():
     assert (sampling.stop, sampling.stop_token_ids) == (("a", "b"), (1, 2))
     assert set(map(type, sampling.stop_token_ids)) == {int}
     assert set(sampling.given()) == {"stop", "stop_token_ids"}
+
+
+def test_numbers_of_numpy_become_pythons():
+    sampling = Sampling(seed=np.int64(7), temperature=np.float32(0.5), n=np.int32(2), ignore_eos=np.True_)
+    assert sampling == Sampling(seed=7, temperature=0.5, n=2, ignore_eos=True)
+    assert msgspec.json.encode(sampling) == msgspec.json.encode(Sampling(seed=7, temperature=0.5, n=2, ignore_eos=True))
+    with pytest.raises(TypeError, match="^seed must be int, not 0.5$"):
+        Sampling(seed=np.float64(0.5))
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -1,6 +1,8 @@
 // Lists of ids as Arrow has them, and back; the ids are not copied.
 
 #include "python/bindings.h"
+
+#include <algorithm>
 #include <string>
 
 #include "python/arrays/arrow.h"
@@ -38,9 +40,10 @@ nb::capsule capsule_of(T* value, const char* name) {
 nb::tuple to_arrow(nb::object id_object, nb::object offset_object) {
   const auto ids = nb::cast<IdArray>(id_object);
   const auto offsets = nb::cast<OffsetArray>(offset_object);
-  if (offsets.size() == 0 || offsets.data()[0] < 0 ||
-      offsets.data()[offsets.size() - 1] > static_cast<int64_t>(ids.size()))
+  const int64_t *first = offsets.data(), *end = first + offsets.size();
+  if (first == end || *first < 0 || end[-1] > static_cast<int64_t>(ids.size()))
     throw nb::value_error("the offsets lead past the ids");
+  if (!std::is_sorted(first, end)) throw nb::value_error("the offsets do not ascend");
 
   auto* schema = new ArrowSchema{};
   schema->format = "+L";

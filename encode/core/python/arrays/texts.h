@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8_replace.h"
 #include "python/arrays/arrow.h"
 #include "python/interop.h"
 
@@ -59,8 +60,7 @@ struct Texts {
   void check_utf8() const {
     for (size_t i = 0; i < views.size(); i++) {
       const bool is_str = !objects.is_none() && PyUnicode_Check(PyTuple_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i)));
-      if (!is_str && !utf8_is_valid(reinterpret_cast<const uint8_t*>(views[i].data()), views[i].size()))
-        raise("TextError", "texts[" + std::to_string(i) + "] is not UTF-8");
+      if (!is_str && !is_utf8(views[i])) raise("TextError", "texts[" + std::to_string(i) + "] is not UTF-8");
     }
   }
 };

@@ -178,7 +178,7 @@ def test_many_new_words_at_once(spell, whole_first):
 @pytest.mark.parametrize("unit", ["a", "ab", "aab", "日", "ab" * 1792 + "b"])
 def test_long_runs_of_the_same(both, unit):
     """Longer than the window in which merging goes on; windows of the same symbols are merged once."""
-    for seed in range(5):
+    for seed in range(share(5)):
         pick = random.Random(seed)
         merges = [(a.decode(), b.decode()) for a, b in random_merges(pick, ["a", "b"], 12)]
         ours, theirs = both(merges=merges, pre_tokenizer=BYTE_LEVEL | {"use_regex": False})

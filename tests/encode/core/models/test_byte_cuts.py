@@ -7,6 +7,7 @@ import itertools
 import random
 
 import pytest
+from full_run import share
 
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -18,12 +19,16 @@ FILES = {
 }
 
 
-def texts(tok, rng, count):
-    """Runs of tokens that are not ASCII, of characters, and of both with ASCII between them."""
+def beyond_ascii(tok, rng):
+    """Tokens that are not ASCII, and characters."""
     contents = (tok.token_bytes(i) for i in range(tok.vocab_size))
     words = [text for c in contents if not c.isascii() and (text := c.decode(errors="ignore"))]
     words += [chr(rng.choice((rng.randrange(0x80, 0xD800), rng.randrange(0x4E00, 0x9FA6)))) for _ in range(2000)]
-    words += list("漢字かなカナ，。「」　é🙂𠮷")
+    return words + list("漢字かなカナ，。「」　é🙂𠮷")
+
+
+def texts(words, rng, count):
+    """Runs of such words, with ASCII between some of them."""
     for _ in range(count):
         some = rng.choices(words, k=rng.randrange(1, rng.choice((12, 12, 80))))
         if rng.random() < 0.3:
@@ -35,8 +40,9 @@ def texts(tok, rng, count):
 def test_parts_have_the_ids_of_the_whole(name, data):
     tok = Tokenizer.from_file(data(f"tokenizers/{FILES[name]}")) if name in FILES else Tokenizer.default()
     rng = random.Random(name)
-    many = (" ".join(texts(tok, rng, 60)) for _ in range(5))  # new parts of several pieces are merged together
-    for text in itertools.chain(many, texts(tok, rng, 3000)):
+    words = beyond_ascii(tok, rng)
+    many = (" ".join(texts(words, rng, 60)) for _ in range(5))  # new parts of several pieces are merged together
+    for text in itertools.chain(many, texts(words, rng, share(3000))):
         pieces = tok.core.pre_tokenizer.core.pieces(text)
         expected = [token_id for piece in pieces for token_id in tok.model.encode(piece.decode())[0]]
         for _ in range(3):  # unseen, met, kept
