@@ -112,7 +112,7 @@ class ChatTemplate:
             ("extra_roles", extra_roles),
             ("clock", clock),
         )
-        self._compiled = CompiledTemplate(source, f"chat template {name!r}", self.special_tokens)
+        self._compiled = CompiledTemplate(source, f"chat template {name!r}")
         self.variables = self._compiled.variables
         self.marks_generation = self._compiled.marks_generation
         characters: frozenset[str] = frozenset()
@@ -290,17 +290,18 @@ class ChatTemplate:
             "documents": read_mappings(documents, "documents", read),
         }
         trusted = {"add_generation_prompt": bool(add_generation_prompt), "strftime_now": self._clock().strftime}
+        given = {**self.special_tokens, **untrusted, **trusted}
 
         def prompt(text: str, guarded: tuple[int, ...] = ()) -> Prompt:
-            generated = self._compiled.generated(text, conversation, untrusted | trusted) if find_generated else ()
+            generated = self._compiled.generated(text, conversation, given) if find_generated else ()
             return Prompt(text, guarded, self.control_tokens, self._guard, generated)
 
         if self._guard is None or not self._guard.concerns(texts):
-            return prompt(self._compiled.render(conversation, untrusted | trusted, field))
+            return prompt(self._compiled.render(conversation, given, field))
         marked_conversation = [_mark_message(message, field, self._guard) for message in conversation]
-        marked_untrusted = {name: self._guard.mark(value) for name, value in untrusted.items()}
-        plain = self._compiled.render(conversation, untrusted | trusted, field)
-        marked = self._compiled.render_marked(marked_conversation, marked_untrusted | trusted, field)
+        marked_given = given | {name: self._guard.mark(value) for name, value in untrusted.items()} | trusted
+        plain = self._compiled.render(conversation, given, field)
+        marked = self._compiled.render_marked(marked_conversation, marked_given, field)
         guarded = self._guard.locate(marked, plain)
         if guarded is None:
             raise TemplateError(

@@ -41,13 +41,12 @@ class CompiledTemplate:
 
     """
 
-    def __init__(self, source: str, filename: str, special_tokens: Mapping[str, str]) -> None:
+    def __init__(self, source: str, filename: str) -> None:
         """Compile a source.
 
         Args:
             source: The Jinja source.
             filename: What errors call it.
-            special_tokens: Variables that every rendering has.
 
         Raises:
             TemplateError: The source is too long or not valid.
@@ -57,7 +56,6 @@ class CompiledTemplate:
             raise TemplateError(f"{filename} is longer than {limits.MAX_SOURCE} characters")
         self.source = source
         self.filename = filename
-        self._special_tokens = special_tokens
         try:
             tree = _environment().parse(source)
             parts = list(tree.find_all(nodes.Node))
@@ -132,7 +130,7 @@ class CompiledTemplate:
             final = append_tag(conversation, field, self.source)
         try:
             with limits.budget():
-                text = _render(template, {**self._special_tokens, **variables, "messages": conversation})
+                text = _render(template, {**variables, "messages": conversation})
         except Exception as error:  # a template can raise anything
             raise as_template_error(error, self.filename) from error
         return text if field is None else cut_at_tag(text, final)

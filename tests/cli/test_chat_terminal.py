@@ -155,15 +155,13 @@ def test_no_styles_where_they_are_not_wanted(recording, env):
         assert screen.end() == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["x\x1b]52;c;aGk=\x07\x1b[2Jy\rz\x9b2J", "&#x1b;[2J&#x202e;", "`\x1b[2J`", "```\n\x1b[2J\n```"]
-)
-def test_nothing_that_acts_reaches_the_terminal(recording, text):
-    with terminal(recording(text + "<|im_end|>")) as screen:
+def test_nothing_that_acts_reaches_the_terminal(recording):
+    texts = ("x\x1b]52;c;aGk=\x07\x1b[2Jy\rz\x9b2J", "&#x1b;[2J&#x202e;", "`span\x1b[2J`", "```\nfenced\x1b[2J\n```")
+    with terminal(recording("\n\n".join(texts) + "<|im_end|>")) as screen:
         screen.expect(PROMPT)
         screen.type("hi\r")
-        screen.expect("[2J" if "\x1b" in text else "&#x1b;[2J&#x202e;")
-        screen.expect("; stop]")
+        shown = screen.expect("; stop]")
+        assert all(words in shown for words in ("]52;c;aGk=", "&#x1b;[2J&#x202e;", "span", "fenced"))
         assert not re.search(r"\x1b\](?!0)|\x07|\x1b\[2J|\x9b|\u202e", screen.shown)
 
 

@@ -50,15 +50,18 @@ def ask(websocket, **request):
     websocket.send(json.dumps({"type": "response.create", "input": "hi", **request}))
 
 
-def test_an_access_log():
+def test_the_key_from_the_environment_and_an_access_log():
     with server("--engine=ngram", "--access-log", TOKENWEIR_API_KEY="secret") as (process, address):
+        with pytest.raises(urllib.error.HTTPError, match="401") as refusal:
+            get(address, "/v1/models")
+        refusal.value.close()
+        assert json.loads(process.stderr.readline())["status"] == 401
         get(address, "/v1/models", Authorization="Bearer secret")
         line = json.loads(process.stderr.readline())
         assert (line["client"], line["path"], line["status"]) == ("key 0", "/v1/models", 200)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_conversation_and_a_clean_end(number):
+def test_a_conversation_and_a_clean_end():
     with server("--engine=ngram", "--model=toy") as (process, address):
         assert json.loads(get(address, "/health"))["status"] == "ok"
         assert json.loads(get(address, "/v1/models"))["data"][0]["id"] == "toy"
@@ -69,7 +72,7 @@ def test_a_conversation_and_a_clean_end(number):
                 if event["type"] in ("response.completed", "response.incomplete"):
                     assert event["response"]["usage"]["output_tokens"] <= 5
                     break
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
         assert process.stderr.read() == ""
 
@@ -95,11 +98,6 @@ def test_without_the_small_model_two_toys_are_served_and_say_so(tmp_path):
             assert "response.reasoning_text.delta" in kinds
 
 
-def test_a_public_address_without_a_key_is_warned_of():
-    with server("--engine=ngram", "--host=0.0.0.0") as (process, _):
-        assert process.stderr.readline() == "Anyone who reaches this address can use it: no --api-key is set.\n"
-
-
 def test_an_answer_in_flight_may_end(tmp_path):
     ids = [71] * 100
     recording = {"name": "slow", "prompt": "?", "ids": ids, "waits_ms": [10] * len(ids)}
@@ -113,6 +111,7 @@ def test_an_answer_in_flight_may_end(tmp_path):
             last = next(event for event in events if event["type"] == "response.completed")
             assert last["response"]["usage"]["output_tokens"] == len(ids)
         assert process.wait(timeout=30) == 0
+        assert process.stderr.read() == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -130,24 +129,6 @@ def test_a_second_signal_cuts_an_answer_off(tmp_path, number):
             process.wait(timeout=0.5)
         process.send_signal(number)
         assert process.wait(timeout=20) == -number
-
-
-def test_the_key_from_the_environment():
-    with server("--engine=ngram", TOKENWEIR_API_KEY="secret") as (_, address):
-        with pytest.raises(urllib.error.HTTPError, match="401") as refusal:
-            get(address, "/v1/models")
-        refusal.value.close()
-        assert get(address, "/v1/models", Authorization="Bearer secret")
-
-
-def test_origins():
-    origin = "https://chat.example.org"
-    with (
-        server("--engine=ngram", f"--origin={origin}") as (_, address),
-        connect(f"ws://{address}/v1/responses", origin=origin) as websocket,
-    ):
-        ask(websocket, max_output_tokens=1)
-        assert json.loads(websocket.recv(timeout=30))["type"] == "response.created"
 
 
 def test_a_port_that_is_taken():
@@ -178,12 +159,17 @@ def test_limits_that_cannot_be(limit, text):
     assert (result.exit_code, text in result.stderr) == (2, True)
 
 
-def test_limits_and_names():
-    with server("--engine=ngram", "--limit=max_output_tokens=3", "--allow-host=api.example") as (_, address):
+def test_limits_names_origins_and_a_public_address():
+    origin = "https://chat.example.org"
+    options = ("--limit=max_output_tokens=3", "--allow-host=api.example", f"--origin={origin}", "--host=0.0.0.0")
+    with server("--engine=ngram", *options) as (process, address):
+        assert process.stderr.readline() == "Anyone who reaches this address can use it: no --api-key is set.\n"
         assert get(address, "/v1/models", Host="api.example")
-        with connect(f"ws://{address}/v1/responses") as websocket:
+        with connect(f"ws://{address}/v1/responses", origin=origin) as websocket:
             ask(websocket, model="default", max_output_tokens=4)
             assert "this server gives 3 at most" in websocket.recv(timeout=30)
+            ask(websocket, max_output_tokens=1)
+            assert json.loads(websocket.recv(timeout=30))["type"] == "response.created"
 
 
 STUCK = """

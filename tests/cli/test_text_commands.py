@@ -16,7 +16,7 @@ from pseudo_terminal import PseudoTerminal
 
 import tokenweir
 from tokenweir.cli import main
-from tokenweir.cli.encode import BATCH_CHARACTERS, WATCHABLE_BYTES
+from tokenweir.cli.encode import BATCH_CHARACTERS
 from tokenweir.encode.errors import DeviceError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 
@@ -219,13 +219,22 @@ def test_flags_over_environment(data):
     assert run("encode", "--tokenizer", gpt2, "Hello", env=env).exit_code == 0
 
 
+SOON_WATCHABLE = """
+from tokenweir.cli import encode, main
+encode.WATCHABLE_BYTES = 60_000
+main(prog_name="tokenweir")
+"""
+
+
 @pytest.mark.parametrize(
     ("size", "term", "shown"),
-    [(WATCHABLE_BYTES, "xterm", True), (1000, "xterm", False), (WATCHABLE_BYTES, "dumb", False)],
+    [(60_000, "xterm", True), (1000, "xterm", False), (60_000, "dumb", False)],
 )
 def test_a_progress_bar_for_who_watches(tmp_path, size, term, shown):
     (tmp_path / "text").write_text("a line of text\n" * (size // 15 + 1))
-    command = f"{sys.executable} -m tokenweir encode --lines -f {tmp_path}/text > {tmp_path}/ids; echo ready"
+    (tmp_path / "program.py").write_text(SOON_WATCHABLE)
+    program = f"{sys.executable} -P {tmp_path}/program.py"
+    command = f"{program} encode --lines -f {tmp_path}/text > {tmp_path}/ids; echo ready"
     with PseudoTerminal("sh", "-c", command, env=os.environ | {"TERM": term}) as screen:
         between = screen.expect("ready")
     assert ("encoding" in between and "100%" in between) is shown

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from websockets.sync.client import connect
 
+from tokenweir.cli import main
 from tokenweir.stream.server.wire.items import worker_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the workers' ids are read from /proc")
@@ -86,55 +88,64 @@ def start(websocket, **fields):
     return until(websocket, "response.created")["response"]["id"]
 
 
-def test_two_workers_are_one_server(slow):
+@pytest.fixture(scope="module")
+def running(slow):
+    """A server that several tests ask, and that ends well after all of them."""
     with server(slow) as (process, address):
-        answers = [respond(address)]
-        for _ in range(30):
-            answers.append(respond(address, previous_response_id=answers[-1]["id"]))
-        assert len({worker_of(answer["id"]) for answer in answers}) == 2
-        with urllib.request.urlopen(f"http://{address}/metrics") as answer:
-            counted = re.search(rb'request_success_total\{finished_reason="length".*\} (\d+)', answer.read())
-        assert int(counted[1]) == len(answers)
+        yield process, address
         with_group(process, signal.SIGTERM)  # as a service manager does it; the parent sends word to all as well
         assert process.wait(30) == 0
 
 
-def test_a_stream_outlives_its_worker_s_replacement_and_nobody_is_turned_away(slow):
-    with server(slow) as (process, address):
-        before, first = set(workers(process)), respond(address)
-        with connect(f"ws://{address}/v1/responses") as websocket:
-            name = start(websocket)
-            process.send_signal(signal.SIGHUP)
-            answers, deadline = [], time.monotonic() + 30
-            while not before.isdisjoint(workers(process)) or len(answers) < 5:  # new connections all the while
-                answers.append(respond(address))
-                if len(answers) == 5:
-                    last = until(websocket, "response.completed")
-                    assert last["response"]["id"] == name
-                    assert last["response"]["usage"]["output_tokens"] == len(IDS)
-                assert time.monotonic() < deadline
-        wait_for(process, "All workers are replaced")
-        assert all(answer["status"] == "incomplete" for answer in answers)  # by max_output_tokens
-        for earlier in (first["id"], name):  # whose workers are gone
-            assert respond(address, previous_response_id=earlier)["status"] == "incomplete"
-        process.terminate()
-        assert process.wait(30) == 0
+def answered(address):
+    """How many answers all workers together say that they have given, up to `max_output_tokens`."""
+    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+        counted = re.search(rb'request_success_total\{finished_reason="length".*\} (\d+)', answer.read())
+    return int(counted[1]) if counted else 0
 
 
-def test_a_worker_that_dies_is_started_again(slow):
-    with server(slow) as (process, address):
-        before = workers(process)
-        os.kill(before[0], signal.SIGKILL)
-        wait_for(process, "A worker has died, by exit code 9; another one takes its place.")
-        for _ in range(10):
-            assert respond(address)["status"] == "incomplete"
-        deadline = time.monotonic() + 30
-        while len(workers(process)) < 2:
+def test_two_workers_are_one_server(running):
+    _, address = running
+    before = answered(address)
+    answers = [respond(address)]
+    for _ in range(30):
+        answers.append(respond(address, previous_response_id=answers[-1]["id"]))
+    assert len({worker_of(answer["id"]) for answer in answers}) == 2
+    assert answered(address) - before == len(answers)
+
+
+def test_a_stream_outlives_its_worker_s_replacement_and_nobody_is_turned_away(running):
+    process, address = running
+    before, first = set(workers(process)), respond(address)
+    with connect(f"ws://{address}/v1/responses") as websocket:
+        name = start(websocket)
+        process.send_signal(signal.SIGHUP)
+        answers, deadline = [], time.monotonic() + 30
+        while not before.isdisjoint(workers(process)) or len(answers) < 5:  # new connections all the while
+            answers.append(respond(address))
+            if len(answers) == 5:
+                last = until(websocket, "response.completed")
+                assert last["response"]["id"] == name
+                assert last["response"]["usage"]["output_tokens"] == len(IDS)
             assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert before[0] not in workers(process) and before[1] in workers(process)
-        process.terminate()
-        assert process.wait(30) == 0
+    wait_for(process, "All workers are replaced")
+    assert all(answer["status"] == "incomplete" for answer in answers)  # by max_output_tokens
+    for earlier in (first["id"], name):  # whose workers are gone
+        assert respond(address, previous_response_id=earlier)["status"] == "incomplete"
+
+
+def test_a_worker_that_dies_is_started_again(running):
+    process, address = running
+    before = workers(process)
+    os.kill(before[0], signal.SIGKILL)
+    wait_for(process, "A worker has died, by exit code 9; another one takes its place.")
+    names, deadline = set(), time.monotonic() + 30
+    while len(names) < 2:  # until the new one answers, too
+        answer = respond(address)
+        assert answer["status"] == "incomplete"
+        names.add(worker_of(answer["id"]))
+        assert time.monotonic() < deadline
+    assert before[0] not in workers(process) and before[1] in workers(process)
 
 
 def test_workers_end_with_their_parent_and_let_answers_end(slow):
@@ -160,7 +171,6 @@ def test_the_second_signal_cuts_answers_off(slow):
     [
         (("--engine=vllm:http://127.0.0.1:1",), 1, "127.0.0.1:1"),
         (("--engine=nothing",), 2, "unknown engine 'nothing'"),
-        (("--host=256.0.0.1",), 1, "256.0.0.1"),
     ],
 )
 def test_what_cannot_start_says_so_once(args, code, text):
@@ -168,6 +178,12 @@ def test_what_cannot_start_says_so_once(args, code, text):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code
     assert done.stderr.count(text) == 1 and "Traceback" not in done.stderr
+
+
+def test_an_address_that_cannot_be_had_is_said_once():
+    found = CliRunner().invoke(main, ["serve", "--port=0", "--workers=2", "--engine=ngram", "--host=256.0.0.1"])
+    assert found.exit_code == 1
+    assert found.stderr.count("256.0.0.1") == 1 and "Traceback" not in found.stderr
 
 
 def test_a_worker_that_dies_before_it_answers_ends_the_server(tmp_path):

@@ -32,6 +32,7 @@ def anyio_backend(request):
 def no_certificates(tmp_path_factory):
     """Clients speak plain HTTP here; to read all certificates for each takes longer than most tests."""
     with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("SSL_CERT_FILE", raising=False)
         environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
         yield
 

@@ -12,6 +12,7 @@ from itertools import count
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from full_run import FULL
 
 LOOPS = {
     "asyncio": {"backend": "asyncio"},
@@ -118,9 +119,10 @@ async def by_asyncio_timeout(body, at):
 
 ANYWHERE = (by_scope, by_timeout, by_task_group)
 IN_ASYNCIO = (by_task, by_task_again, by_asyncio_timeout)
-INTERRUPTED = pytest.mark.parametrize(
-    ("loop", "way"), [(loop, way) for loop in LOOPS for way in ANYWHERE + IN_ASYNCIO * (loop != "trio")]
-)
+WAYS = dict.fromkeys(LOOPS, ANYWHERE + IN_ASYNCIO) | {"trio": ANYWHERE}
+if not FULL:
+    WAYS["uvloop"] = (by_scope, by_task)  # whose tasks are those of asyncio
+INTERRUPTED = pytest.mark.parametrize(("loop", "way"), [(loop, way) for loop in LOOPS for way in WAYS[loop]])
 SHORTLY = pytest.mark.parametrize(
     ("loop", "way"), [("asyncio", by_scope), ("asyncio", by_task_again), ("uvloop", by_task), ("trio", by_scope)]
 )

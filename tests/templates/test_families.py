@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 import pytest
+from real_tokenizers import real_tokenizer
 from references import huggingface
 
-from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 
 LLAMA_2 = (
@@ -66,17 +65,12 @@ def conversation(text):
     ]
 
 
-@cache
-def load(path):
-    return Tokenizer.from_file(path)
-
-
 @pytest.fixture(scope="module", params=FAMILIES)
 def family(request, data):
     """A tokenizer, its template, and a conversation with a text in the places of system and user."""
     name, source = FAMILIES[request.param]
     path = data(f"tokenizers/{name}")
-    tok = load(path)
+    tok = real_tokenizer(path)
     if source is None:
         template = ChatTemplate.from_tokenizer(tok)
     else:
@@ -153,7 +147,7 @@ def test_what_is_written_between_control_tokens_keeps_its_control_ids(family):
 def test_sentencepiece_begins_anew_behind_each_control_token(data, name):
     """A .model file says nothing of templates; between control tokens stands what the library gives, dummy space first."""
     sentencepiece = pytest.importorskip("sentencepiece")
-    tok = load(data(f"tokenizers/{name}"))
+    tok = real_tokenizer(data(f"tokenizers/{name}"))
     library = sentencepiece.SentencePieceProcessor(model_file=str(data("tokenizers/llama-2/tokenizer.model")))
     template = ChatTemplate(LLAMA_2, special_tokens=tok.spec.special_roles, control_tokens=tok.control_texts)
     prompt = template.render(conversation("Hi  there <"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from full_run import share
+from real_tokenizers import real_tokenizer
 
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenIdError
@@ -30,19 +31,17 @@ PIECES = (
 BYTES = ("gpt2", "qwen3", "openai/o200k_base.tiktoken", "mistral-common/tekken_240911.json")
 HARD = [*b"a \n", 0x80, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xC3, 0xE0, 0xE4, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF]
 
-loaded = cache(Tokenizer.from_file)
-
 
 @pytest.fixture(params=PIECES)
 def pieces(request, data):
     """A real tokenizer of SentencePiece's kind, with byte tokens."""
-    return loaded(data(f"tokenizers/{request.param}"))
+    return real_tokenizer(data(f"tokenizers/{request.param}"))
 
 
 @pytest.fixture(params=("default", *PIECES, *BYTES))
 def real(request, data):
     """A real tokenizer, whose text is pieces or bytes."""
-    return Tokenizer.default() if request.param == "default" else loaded(data(f"tokenizers/{request.param}"))
+    return Tokenizer.default() if request.param == "default" else real_tokenizer(data(f"tokenizers/{request.param}"))
 
 
 @cache
@@ -108,7 +107,7 @@ def test_lesson_4_a_bad_id_harms_one_stream_only(tok):  # vllm#21951
 
 
 def test_lesson_4_an_id_without_a_token_gives_no_text(data):  # vllm#21951
-    tok = loaded(data("tokenizers/openai/o200k_base.tiktoken"))
+    tok = real_tokenizer(data("tokenizers/openai/o200k_base.tiktoken"))
     gap = tok.token_to_id("<|endofprompt|>") - 1
     assert tok.id_to_token(gap) is None
     assert answer(tok, [*tok.encode("Hi"), gap, *tok.encode("!")]) == "Hi!"

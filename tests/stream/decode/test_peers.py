@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from real_tokenizers import real_tokenizer
 from references import huggingface
 from tokenizers.decoders import DecodeStream as Theirs
 
 from tokenweir.encode.decode import DecodeStream
-from tokenweir.encode.tokenizer import Tokenizer
 
 FILES = (
     *("bert-base-uncased", "deepseek-litellm", "gemma", "gpt2", "llama-2", "llama-3.1", "mistral-7b-v0.3"),
@@ -20,10 +20,10 @@ LINES = 14
 
 
 def both(path):
-    return Tokenizer.from_file(path), huggingface(path)
+    return real_tokenizer(path), huggingface(path)
 
 
-@pytest.fixture(params=FILES)
+@pytest.fixture(scope="module", params=FILES)
 def pair(request, data):
     return both(data(f"tokenizers/{request.param}/tokenizer.json"))
 

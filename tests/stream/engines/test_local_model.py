@@ -20,7 +20,7 @@ from tokenweir.stream.events import Finish, TextDelta
 from tokenweir.stream.pipeline.chat import chat
 
 MAX_TOKENS = 8
-MULTIBYTE = (1, 3, 7, 26, 29, 31, 34)  # prompts whose answers have characters of several bytes
+MULTIBYTE = (7, 29, 31, 34)  # prompts whose answers have characters of several bytes
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 
 
@@ -93,7 +93,7 @@ async def test_it_knows_the_capital_of_france(small_engine, tok):
 
 @pytest.mark.anyio
 async def test_two_at_once_do_not_mix(small_engine, tok):
-    asked = prompts(tok)[:2]
+    asked = prompts(tok)[25:27]
     alone = [await generated(small_engine, prompt_ids, max_tokens=4) for prompt_ids in asked]
     together = {}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 import pytest
+from full_run import FULL
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,8 +183,9 @@ def drawn(**sampling):
     ],
 )
 def test_draws_follow_the_options(sampling, expected):
-    np.testing.assert_allclose(drawn(**sampling), expected, atol=0.03)
-    assert (drawn(**sampling)[np.array(expected) == 0] == 0).all()
+    shares = drawn(**sampling)
+    np.testing.assert_allclose(shares, expected, atol=0.03)
+    assert (shares[np.array(expected) == 0] == 0).all()
 
 
 @ONE_LOOP
@@ -263,7 +265,8 @@ QUESTIONS = ("Hello", "Why is the sky blue?", "谢谢你", "🦦", "SELECT * FRO
 async def test_anything_gets_an_answer_of_the_right_form(engine, tok, question):
     opening, closing = tok.token_to_id("<think>"), tok.token_to_id("</think>")
     forms = Counter()
-    for seed in range(12):
+    seeds = 12 if FULL else 4
+    for seed in range(seeds):
         ids = await answer(engine, prompt(tok, question), seed=seed)
         control = [token_id for token_id in ids if token_id >= 8180]
         end = [ids[-1]] if tok.is_eos(ids[-1]) else []
@@ -276,15 +279,15 @@ async def test_anything_gets_an_answer_of_the_right_form(engine, tok, question):
         forms["ended"] += bool(end)
         if closing in ids or ids[0] != opening:
             assert tok.decode(ids).split("</think>")[-1].strip()
-    assert forms["ended"] >= 10
-    assert forms["thinking"] >= 6
+    assert forms["ended"] >= seeds * 5 // 6
+    assert forms["thinking"] >= seeds // 2
 
 
 @ONE_LOOP
 @pytest.mark.anyio
 async def test_no_thinking_after_a_closed_block_and_an_end_to_an_open_one(engine, tok):
     opening, closing = tok.token_to_id("<think>"), tok.token_to_id("</think>")
-    for seed in range(10):
+    for seed in range(10 if FULL else 3):
         closed = await answer(engine, prompt(tok, "Hi", "<think>\n\n</think>\n\n"), seed=seed)
         assert not {opening, closing} & set(closed)
         opened = await answer(engine, prompt(tok, "Hi", "<think>\n"), seed=seed)
@@ -302,12 +305,14 @@ async def test_it_says_what_it_is(engine, tok):
 @ONE_LOOP
 @pytest.mark.anyio
 async def test_the_answer_depends_on_the_question(engine, tok):
-    async def mentions(question, word):
-        return sum([word in tok.decode(await answer(engine, prompt(tok, question), seed=seed)) for seed in range(10)])
+    async def texts(question):
+        seeds = range(10 if FULL else 4)
+        return [tok.decode(await answer(engine, prompt(tok, question), seed=seed)) for seed in seeds]
 
-    assert await mentions("What is a websocket?", "websocket") >= 5
-    assert await mentions("Tell me a story.", "websocket") <= 2
-    assert await mentions("Tell me a story.", "river") >= 5
+    defined, story = await texts("What is a websocket?"), await texts("Tell me a story.")
+    assert sum("websocket" in text for text in defined) >= len(defined) / 2
+    assert sum("websocket" in text for text in story) <= len(story) / 5
+    assert sum("river" in text for text in story) >= len(story) / 2
 
 
 def test_the_last_turn():

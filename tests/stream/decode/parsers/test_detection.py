@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from real_tokenizers import real_tokenizer
 from splitting import run, told
 
 from tokenweir.encode.spec import AddedToken
@@ -97,7 +98,7 @@ def test_a_mention_of_tags_in_a_long_prompt_without_control_tokens_opens_nothing
 
 
 def test_the_first_token_ends_no_turn(data):
-    tok = Tokenizer.from_file(data("tokenizers/llama-2/tokenizer.json"))
+    tok = real_tokenizer(data("tokenizers/llama-2/tokenizer.json"))
     user = tok.encode("[INST] What does this mean?\n<think>\nHm. [/INST]")
     assert tok.id_to_token(user[0]) == "<s>"
     assert read_prompt(tok, user).inside is False
@@ -133,12 +134,12 @@ def test_only_special_tokens_need_to_be_shown(think_tok, mistral_tok):
 
 
 def test_real_vocabularies_show_their_style(data):
-    qwen3 = Tokenizer.from_file(data("tokenizers/qwen3/tokenizer.json"))
-    llama = Tokenizer.from_file(data("tokenizers/llama-3.1/tokenizer.json"))
+    qwen3 = real_tokenizer(data("tokenizers/qwen3/tokenizer.json"))
+    llama = real_tokenizer(data("tokenizers/llama-3.1/tokenizer.json"))
     assert read_prompt(qwen3) == (THINK, False)
     assert read_prompt(qwen3, qwen3.encode("<|im_start|>assistant\n<think>\n")) == (THINK, True)
     assert read_prompt(llama) == (None, False)
-    deepseek = Tokenizer.from_file(data("tokenizers/deepseek-litellm/tokenizer.json"))
+    deepseek = real_tokenizer(data("tokenizers/deepseek-litellm/tokenizer.json"))
     user = "<｜begin▁of▁sentence｜><｜User｜>Look:\n<think>\nfoo<｜Assistant｜>"  # its role tokens are not special
     assert read_prompt(deepseek, deepseek.encode(user, add_special_tokens=False, guarded=[user.find("<think>")])) == (
         THINK,
@@ -234,7 +235,7 @@ def texts(deltas):
     ids=["qwen3", "llama", "mistral", "deepseek"],
 )
 def test_calls_by_id_and_by_text_are_the_same_in_real_vocabularies(data, file, text, as_text):
-    tok = Tokenizer.from_file(data(f"tokenizers/{file}"))
+    tok = real_tokenizer(data(f"tokenizers/{file}"))
     by_id = tok.encode(text, add_special_tokens=False)
     assert {tok.token_to_id(token) for token in as_text} <= set(by_id)
     by_text = tok.encode(text, add_special_tokens=False, parse_special=False)
