@@ -448,3 +448,17 @@ def test_an_id_outside_the_vocabulary_is_named_in_arrays_too():
     for bad in (-1, tok.vocab_size):
         with pytest.raises(TokenIdError, match=f"token id {bad} is outside the vocabulary"):
             tok.decode(np.array([5, bad], np.int32))
+
+
+def test_an_id_that_decodes_while_it_is_asked_for_its_number(tok):
+    """The bytes of two calls of one thread are apart."""
+
+    class Id:
+        def __index__(self):
+            assert tok.decode(inner) == "some other text" * 10
+            return ids[1]
+
+    inner, ids = tok.encode("some other text" * 10), tok.encode("a longer text, and more of it")
+    for _ in range(2):
+        assert tok.decode([ids[0], Id(), *ids[2:]]) == "a longer text, and more of it"
+        assert tok.decode_bytes([ids[0], Id(), *ids[2:]]) == b"a longer text, and more of it"

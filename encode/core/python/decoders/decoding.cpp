@@ -10,6 +10,29 @@ namespace tokenweir {
 
 namespace {
 
+// A buffer whose memory the thread keeps for its next call, since fresh pages take long; one for each call where an id's
+// `__index__` decodes, too.
+struct KeptBuffer {
+  GrowingBuffer<char> bytes;
+
+  KeptBuffer() {
+    bytes.swap(of_thread());
+    bytes.clear();
+  }
+  KeptBuffer(const KeptBuffer&) = delete;
+  ~KeptBuffer() {
+    if (bytes.capacity() <= kMost) bytes.swap(of_thread());
+  }
+
+ private:
+  static constexpr size_t kMost = 4 << 20;
+
+  static GrowingBuffer<char>& of_thread() {
+    static thread_local GrowingBuffer<char> buffer;
+    return buffer;
+  }
+};
+
 class DecodeStream {
  public:
   DecodeStream(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs)
@@ -134,16 +157,19 @@ void bind_decoding(nb::module_& m) {
       .def(
           "join",
           [](const PyTokenBytes& self, nb::handle ids) {
-            const GrowingBuffer<char> bytes = self.join(ids, false);
-            return nb::bytes(bytes.data(), bytes.size());
+            KeptBuffer kept;
+            self.join(ids, false, kept.bytes);
+            return nb::bytes(kept.bytes.data(), kept.bytes.size());
           },
           "ids"_a)
       .def(
           "decode",
           [](const PyTokenBytes& self, nb::handle ids, bool skip_special, bool whole_runs) {
             if (self.table.joins()) {
-              const GrowingBuffer<char> bytes = self.join(ids, skip_special);
-              PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+              KeptBuffer kept;
+              self.join(ids, skip_special, kept.bytes);
+              PyObject* text =
+                  PyUnicode_DecodeUTF8(kept.bytes.data(), static_cast<Py_ssize_t>(kept.bytes.size()), "replace");
               if (!text) throw nb::python_error();
               return nb::steal<nb::object>(text);
             }

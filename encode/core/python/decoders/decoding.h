@@ -41,11 +41,9 @@ struct PyTokenBytes {
   template <class Id>
   using Array = nb::ndarray<const Id, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-  // What `ids` stand for, as bytes one after the other.
-  GrowingBuffer<char> join(nb::handle ids, bool skip_special) const {
-    GrowingBuffer<char> bytes;
+  // Appends what `ids` stand for, as bytes one after the other.
+  void join(nb::handle ids, bool skip_special, GrowingBuffer<char>& bytes) const {
     each(ids, [&](const auto* found, size_t n) { table.join(found, n, skip_special, bytes); });
-    return bytes;
   }
 
   std::vector<uint32_t> checked(nb::handle ids) const {
