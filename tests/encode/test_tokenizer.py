@@ -53,6 +53,14 @@ def test_every_method_finds_the_same_ids(tok, text, parse_special, add_bos, guar
     assert tok.decode(ids, skip_special_tokens=False) == tok.decode_bytes(ids).decode(errors="replace")
 
 
+@pytest.mark.parametrize("text", ["", "<s>", "ab <m> <s>", "e\u0301a<s>", "日本<s>ab<m>a", "日本<s>abc<m>ab", "z" * 15])
+def test_short_texts_are_known_again_by_their_options(tok, text):
+    ways = [{"parse_special": parse, "guarded": g} for parse in (True, False) for g in ([], [0], [len(text) - 1])]
+    expected = [tok.encode_with_offsets(text, **way).ids for way in ways if text or not way["guarded"]]
+    for _ in range(3):
+        assert [tok.encode(text, **way) for way in ways if text or not way["guarded"]] == expected
+
+
 @given(st.one_of(st.text(), texts))
 def test_decoding_gives_back_the_normalized_text(tok, text):
     assert tok.decode(tok.encode(text, parse_special=False)) == unicodedata.normalize("NFC", text)

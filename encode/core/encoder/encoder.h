@@ -53,6 +53,26 @@ class Encoder {
   // and what added tokens and unknown text are called to `w.called`.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
+    if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty()) return encode_text<Spans>(text, options, w);
+    encode_short(text, options, w);
+  }
+
+ private:
+  // A text that is no longer than a word is kept whole among the words, since all the stages take five times as long as
+  // finding it.
+  void encode_short(std::string_view text, const EncodeOptions& options, Workspace& w) const {
+    WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(text.data()), text.size(), false);
+    key.high |= options.parse_special ? WordKey::kText : WordKey::kText | WordKey::kGuarded;
+    const uint32_t hash = key.hash();
+    if (const size_t found = w.seen.words.find(key, hash, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+    const size_t first = w.ids.size();
+    encode_text<false>(text, options, w);
+    const size_t count = w.ids.size() - first;
+    if (count > 0 && count <= WordCache::kMaxIds) w.seen.words.insert(key, hash, w.ids.data() + first, count);
+  }
+
+  template <bool Spans>
+  void encode_text(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
     const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
     const auto token = [&](uint32_t id, size_t begin, size_t end) {
@@ -64,7 +84,6 @@ class Encoder {
       rest(0, text.size());
   }
 
- private:
   // How byte positions in a segment, normalized or not, lead back to the original text.
   struct Position {
     size_t shift;                    // where the segment begins in the original

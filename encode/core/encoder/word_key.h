@@ -16,6 +16,7 @@ struct WordKey {
   static constexpr uint64_t kGuarded = uint64_t{16} << 56;  // no control token is to be found
   static constexpr uint64_t kPart = uint64_t{32} << 56;     // part of a piece: merging alone decides
   static constexpr uint64_t kTooLong = uint64_t{64} << 56;  // no table has it
+  static constexpr uint64_t kText = uint64_t{128} << 56;    // a whole text, before anything is done with it
 
   uint64_t low, high;  // the top byte of `high` is the length
 
