@@ -104,7 +104,8 @@ def test_the_same_tokenizer_comes_back(name, data, cache):
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "with a pair listed twice"])
 def test_merges_come_back_as_they_were_listed(tmp_path, cache, young, small, tokenizer_json, again):
-    merges = [("a", "b"), ("c", "d"), ("ab", "cd"), *([("a", "b")] if again else [])]
+    merges = [("a", "b"), ("c", "d"), ("b", "c"), ("ab", "cd"), ("ab", "c"), ("a", "bc"), ("abc", "d")]  # two never met
+    merges += [("a", "b")] * again
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(tokenizer_json(merges=merges)))
     plain = Tokenizer.from_file(path)

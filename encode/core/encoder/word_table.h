@@ -2,7 +2,7 @@
 //
 // One table serves all threads. A line of the processor's cache holds three tokens; the rare fourth is left out, and the
 // model finds it. Whether merging a token's bytes gives that token is told when the table is made
-// (models/made_tokens.h), or else found when it is first asked; threads that find it at the same time write the same.
+// (models/live_pairs.h), or else found when it is first asked; threads that find it at the same time write the same.
 #pragma once
 
 #include <cstdint>

@@ -7,16 +7,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "vocabulary/hash_table.h"
 #include "base/id_buffer.h"
-#include "models/made_tokens.h"
+#include "models/live_pairs.h"
 #include "models/merge.h"
 #include "models/merge_words.h"
 #include "vocabulary/merge_ids.h"
@@ -43,19 +43,20 @@ class Bpe : public Model {
   // HuggingFace: merges in order of priority; a pair listed twice keeps its later place.
   void set_merges(const Vocabulary& vocabulary, const Merges& merges) {
     check_priority(merges.size());
-    pairs_ = std::make_unique<PairTable>(merges.size());
-    std::vector<uint32_t> merged_ids;
-    merged_ids.reserve(merges.size());
-    for (const auto& [left, right, merged] : merge_ids(merges, *vocabulary.ids.table())) {
-      if (tokens_[left].empty() || tokens_[right].empty()) continue;  // no text becomes the empty token
-      pairs_->insert(left, right, static_cast<uint32_t>(merged_ids.size()));
-      merged_ids.push_back(merged);
-    }
-    index_pairs(std::move(merged_ids));
+    std::vector<std::array<uint32_t, 3>> ids = merge_ids(merges, *vocabulary.ids.table());
+    const auto is_never_met = [&](const auto& merge) { return tokens_[merge[0]].empty() || tokens_[merge[1]].empty(); };
+    ids.erase(std::remove_if(ids.begin(), ids.end(), is_never_met), ids.end());
+    std::vector<uint32_t> merged_ids(ids.size());
+    std::transform(ids.begin(), ids.end(), merged_ids.begin(), [](const auto& merge) { return merge[2]; });
+    std::vector<OmittedMerge> omitted;
+    const auto merge = [&](size_t i) { return Merge{ids[i][0], ids[i][1], ids[i][2], static_cast<uint32_t>(i)}; };
+    const LivePairs live(tokens_.size(), symbols(), ids.size(), !may_make_control(merged_ids), merge, &omitted);
+    omitted_ = std::move(omitted);
+    index(vocabulary, live, std::move(merged_ids));
   }
 
   // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
-  void set_ranks() {
+  void set_ranks(const Vocabulary& vocabulary) {
     check_priority(tokens_.size());
     uint64_t cost = 0;
     for (uint32_t id = 0; id < tokens_.size(); id++) {
@@ -67,14 +68,10 @@ class Bpe : public Model {
     }
     if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
     const TokenSplits splits = token_splits(tokens_, *table_);
-    pairs_ = std::make_unique<PairTable>(splits.size());
-    for (size_t i = 0; i < splits.size(); i++) {
-      if (i + kAhead < splits.size()) pairs_->expect(splits[i + kAhead].left, splits[i + kAhead].right);
-      pairs_->insert(splits[i].left, splits[i].right, splits[i].whole);
-    }
     std::vector<uint32_t> merged_ids(tokens_.size());
     std::iota(merged_ids.begin(), merged_ids.end(), 0);
-    index_pairs(std::move(merged_ids));
+    const auto merge = [&](size_t i) { return Merge{splits[i].left, splits[i].right, splits[i].whole, splits[i].whole}; };
+    index(vocabulary, LivePairs(tokens_.size(), symbols(), splits.size(), !guards_, merge), std::move(merged_ids));
   }
 
   // From what was kept of another one; what is control does not go with it.
@@ -85,42 +82,15 @@ class Bpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, characters_, ascii_pairs_, words_, parts_);
+    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, parts_);
   }
 
-  // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them.
+  // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them. To be called before the merges
+  // are set.
   void set_control(const std::vector<uint32_t>& ids) {
     control_.assign(tokens_.size(), false);
     for (uint32_t id : ids)
       if (id < tokens_.size() && !tokens_[id].empty()) control_[id] = guards_ = true;
-  }
-
-  // What fast look-ups need; to be called last.
-  void index_words(const Vocabulary& vocabulary) {
-    std::optional<const MadeTokens> made;
-    if (!whole_first_) made.emplace(*pairs_, merged_, byte_ids_, tokens_);  // else few are ever asked for
-    words_ = std::make_unique<WordTable>(tokens_.size());
-    parts_ = std::make_unique<ByteCuts>(tokens_.size());
-    for (uint32_t id = 0; id < tokens_.size(); id++) {
-      if (id + kAhead < tokens_.size()) words_->expect(tokens_[id + kAhead]);
-      const std::string_view token = tokens_[id];
-      if (!vocabulary.reachable[id] || token.empty()) continue;
-      parts_->join(token);
-      if (token.size() > WordKey::kMaxBytes) continue;
-      const uint32_t found = token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])];
-      words_->insert(token, made && (*made)[found] ? found | WordTable::kMade : found);
-    }
-    if (!parts_->close()) parts_.reset();
-  }
-
-  // Tells of the words in one go what would be asked of one after the other, as far as their merges tell it.
-  void settle_words() const {
-    const MadeTokens made(*pairs_, merged_, byte_ids_, tokens_);
-    for (uint32_t id = 0; id < tokens_.size(); id++)
-      if (const std::string_view token = tokens_[id]; made[id] && token.size() <= WordKey::kMaxBytes) {
-        const WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false);
-        if (words_->find(key, key.hash()) == id) words_->settle(key, true);
-      }
   }
 
   bool guards() const override { return guards_; }
@@ -150,12 +120,13 @@ class Bpe : public Model {
   void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
     MergingWord words[kWordsAtOnce];
     for (size_t i = 0; i < n; i++) begin_word(parts[i], words[i]);
-    merge_words(*pairs_, merged_.data(), words, n);
+    merge_words(pairs_, merged_.data(), words, n);
     for (size_t i = 0; i < n; i++) counts[i] = words[i].finish(out[i]);
   }
 
   // For kernels, which merge by the same tables.
-  const PairTable& pairs() const { return *pairs_; }
+  const PairTable& pairs() const { return pairs_; }
+  const SharedArray<OmittedMerge>& omitted() const { return omitted_; }
   const SharedArray<uint32_t>& merged() const { return merged_; }
   const uint32_t* byte_ids() const { return byte_ids_; }
   const TokenList& tokens() const { return tokens_; }
@@ -163,7 +134,7 @@ class Bpe : public Model {
 
   // The priority of a pair, or kNone; with `guarded`, also kNone if it becomes a control token.
   uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
-    const uint32_t found = pairs_->find(left, right);
+    const uint32_t found = pairs_.find(left, right);
     return guarded && found != kNone && is_control(merged_[found]) ? kNone : found;
   }
 
@@ -217,13 +188,37 @@ class Bpe : public Model {
       throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
   }
 
+  // What merging begins with.
+  std::vector<uint32_t> symbols() const {
+    std::vector<uint32_t> ids;
+    std::copy_if(std::begin(byte_ids_), std::end(byte_ids_), std::back_inserter(ids), [](uint32_t id) { return id != kNone; });
+    return ids;
+  }
+
+  bool may_make_control(const std::vector<uint32_t>& merged_ids) const {
+    return std::any_of(merged_ids.begin(), merged_ids.end(), [this](uint32_t id) { return is_control(id); });
+  }
+
   // What both kinds of merges are followed by.
-  void index_pairs(std::vector<uint32_t> merged_ids) {
-    characters_ = PremergedChars(*pairs_, merged_ids, byte_ids_, tokens_);
+  void index(const Vocabulary& vocabulary, const LivePairs& live, std::vector<uint32_t> merged_ids) {
+    pairs_ = live.pairs();
+    characters_ = PremergedChars(pairs_, merged_ids, byte_ids_, tokens_);
     merged_ = std::move(merged_ids);
     ascii_pairs_ = {size_t{128} * 128, kNone};
     for (uint32_t a = 0; a < 128; a++)
-      for (uint32_t b = 0; b < 128; b++) ascii_pairs_[a << 7 | b] = pairs_->find(byte_ids_[a], byte_ids_[b]);
+      for (uint32_t b = 0; b < 128; b++) ascii_pairs_[a << 7 | b] = pairs_.find(byte_ids_[a], byte_ids_[b]);
+    words_ = std::make_unique<WordTable>(tokens_.size());
+    parts_ = std::make_unique<ByteCuts>(tokens_.size());
+    for (uint32_t id = 0; id < tokens_.size(); id++) {
+      if (id + kAhead < tokens_.size()) words_->expect(tokens_[id + kAhead]);
+      const std::string_view token = tokens_[id];
+      if (!vocabulary.reachable[id] || token.empty()) continue;
+      parts_->join(token);
+      if (token.size() > WordKey::kMaxBytes) continue;
+      const uint32_t found = token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])];
+      words_->insert(token, live.makes(found) ? found | WordTable::kMade : found);
+    }
+    if (!parts_->close()) parts_.reset();
   }
 
   struct Rules {
@@ -284,8 +279,9 @@ class Bpe : public Model {
   bool whole_first_ = false;
   std::shared_ptr<const TokenTable> table_;
   uint32_t byte_ids_[256];  // kNone for bytes without a token, which UTF-8 does not contain
-  std::unique_ptr<PairTable> pairs_;
-  SharedArray<uint32_t> merged_;  // priority -> id
+  PairTable pairs_;
+  SharedArray<uint32_t> merged_;        // priority -> id
+  SharedArray<OmittedMerge> omitted_;   // of a list of merges
   PremergedChars characters_;
   SharedArray<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
   std::vector<bool> control_;

@@ -22,6 +22,7 @@
 
 #include "vocabulary/character_ids.h"
 #include "vocabulary/hash_table.h"
+#include "models/live_pairs.h"
 #include "models/merge.h"
 #include "models/merge_words.h"
 #include "vocabulary/merge_ids.h"
@@ -47,7 +48,6 @@ class CharacterBpe : public Model {
                const CharacterBpeOptions& options, const std::vector<uint32_t>& control)
       : tokens_(vocabulary.ids.names()),
         table_(vocabulary.ids.table()),
-        pairs_(merges.size()),
         fuse_(options.fuse_unknown),
         whole_first_(options.whole_first),
         has_prefix_(!options.prefix.empty()),
@@ -57,14 +57,15 @@ class CharacterBpe : public Model {
                         std::to_string(PairTable::kMaxPriority) + " fit");
     find_characters(options);
     find_unknown(options);
-    std::vector<uint32_t> merged_ids;
-    merged_ids.reserve(merges.size());
-    for (const auto& [left, right, merged] : merge_ids(merges, *table_, options.prefix.size())) {
-      pairs_.insert(left, right, static_cast<uint32_t>(merged_ids.size()));
-      merged_ids.push_back(merged);
-    }
-    merged_ = std::move(merged_ids);
     set_control(control);
+    const std::vector<std::array<uint32_t, 3>> ids = merge_ids(merges, *table_, options.prefix.size());
+    std::vector<uint32_t> merged_ids(ids.size());
+    std::transform(ids.begin(), ids.end(), merged_ids.begin(), [](const auto& merge) { return merge[2]; });
+    std::vector<OmittedMerge> omitted;
+    const auto merge = [&](size_t i) { return Merge{ids[i][0], ids[i][1], ids[i][2], static_cast<uint32_t>(i)}; };
+    pairs_ = LivePairs(tokens_.size(), symbols(), ids.size(), may_omit(ids), merge, &omitted).pairs();
+    omitted_ = std::move(omitted);
+    merged_ = std::move(merged_ids);
     guards_ = can_reach_control();
     find_cuts();
   }
@@ -77,7 +78,7 @@ class CharacterBpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, fuse_, whole_first_, has_prefix_, has_suffix_,
+    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, whole_first_, has_prefix_, has_suffix_,
           guards_, cuts_);
   }
 
@@ -118,6 +119,7 @@ class CharacterBpe : public Model {
   // What kernels need.
   const TokenList& tokens() const { return tokens_; }
   const PairTable& pairs() const { return pairs_; }
+  const SharedArray<OmittedMerge>& omitted() const { return omitted_; }
   const SharedArray<uint32_t>& merged() const { return merged_; }
   uint32_t priority(uint32_t left, uint32_t right) const { return pairs_.find(left, right); }
   bool is_control(uint32_t id) const { return control_[id]; }
@@ -262,6 +264,27 @@ class CharacterBpe : public Model {
       throw Unsupported("model: BPE with the unk_token " + quoted(*options.unknown) + ", which the vocabulary lacks");
   }
 
+  // The characters that merging begins with, where there is no prefix or suffix.
+  std::vector<uint32_t> symbols() const {
+    std::vector<uint32_t> ids;
+    for (uint32_t id = 0; id < tokens_.size(); id++)
+      if (const uint32_t c = only_character(tokens_[id]); c != kNone && character(c) == id) ids.push_back(id);
+    return ids;
+  }
+
+  // Whether pairs that are never met may be told: a token's name says what it is made of, unless the token of a byte, whose
+  // name is no text, or the unknown one merges, or a symbol depends on its place.
+  bool may_omit(const std::vector<std::array<uint32_t, 3>>& merges) const {
+    if (has_prefix_ || has_suffix_) return false;
+    std::vector<bool> named(tokens_.size(), true);
+    for (const uint32_t id : bytes_)
+      if (id != kNone) named[id] = false;
+    if (unknown_ != kNone) named[unknown_] = false;
+    return std::all_of(merges.begin(), merges.end(), [&](const auto& merge) {
+      return named[merge[0]] && named[merge[1]] && !control_[merge[2]];
+    });
+  }
+
   // Whether plain text may become a control token.
   bool can_reach_control() const {
     const auto reached = [&](uint32_t id) { return id != kNone && control_[id]; };
@@ -327,7 +350,8 @@ class CharacterBpe : public Model {
   uint32_t bytes_[256];            // the tokens that spell bytes
   uint32_t unknown_ = kNone;
   PairTable pairs_;
-  SharedArray<uint32_t> merged_;  // priority -> id
+  SharedArray<uint32_t> merged_;       // priority -> id
+  SharedArray<OmittedMerge> omitted_;  // of the list of merges
   bool fuse_ = false, whole_first_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
   std::unique_ptr<SplitPoints> cuts_;
 };

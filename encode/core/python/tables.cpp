@@ -18,9 +18,11 @@ namespace {
 
 enum class Kind : uint8_t { kMerges, kRanks, kCharacters };
 
-size_t count(const PairTable& pairs) {
-  size_t n = 0;
-  pairs.for_each([&n](uint32_t, uint32_t, uint32_t) { n++; });
+// The merges that a model can tell.
+template <class Model>
+size_t count_merges(const Model& model) {
+  size_t n = model.omitted().size();
+  model.pairs().for_each([&n](uint32_t, uint32_t, uint32_t) { n++; });
   return n;
 }
 
@@ -44,8 +46,12 @@ class KeptTables {
   std::optional<Merges> merges() const {
     if (static_cast<Kind>(kind_) == Kind::kRanks) return {};
     if (lists_merges_) return merges_;
-    const PairTable& pairs = bpe_ ? bpe_->pairs() : characters_->pairs();
-    return Merges::later([pairs, names = ids_.names()] { return listed_merges(pairs, names); });
+    const auto later = [this](const auto& model) {
+      return Merges::later([pairs = model.pairs(), omitted = model.omitted(), names = ids_.names()] {
+        return listed_merges(pairs, omitted, names);
+      });
+    };
+    return bpe_ ? later(*bpe_) : later(*characters_);
   }
 
   std::shared_ptr<Model> model(const std::vector<uint32_t>& control) {
@@ -98,14 +104,11 @@ void bind_tables(nb::module_& m) {
         const bool ranks = nb::isinstance<RankIds>(ids);
         const TokenIds& names = ranks ? nb::cast<const RankIds&>(ids) : nb::cast<const TokenIds&>(ids);
         const auto write = [&](Kind kind, const auto& kept) {
-          const bool lists_merges = merges && merges->size() != count(kept.pairs());
+          const bool lists_merges = merges && merges->size() != count_merges(kept);
           writer(static_cast<uint8_t>(kind), names, lists_merges, lists_merges ? *merges : Merges(), kept, tokens.table);
           return to_numpy(writer.block());
         };
-        if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
-          bpe->settle_words();
-          return write(ranks ? Kind::kRanks : Kind::kMerges, *bpe);
-        }
+        if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) return write(ranks ? Kind::kRanks : Kind::kMerges, *bpe);
         if (const auto* bpe = dynamic_cast<const CharacterBpe*>(&model)) return write(Kind::kCharacters, *bpe);
         return {};
       },

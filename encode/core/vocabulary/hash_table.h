@@ -190,18 +190,21 @@ class PairTable {
         slots_(size_t{1} << (64 - shift_), kEmpty),
         filter_(slot_bits(capacity) + 2) {}
 
-  // A pair that is there already gets the new priority.
-  void insert(uint32_t left, uint32_t right, uint32_t priority) {
+  // A pair that is there already gets the new priority; returns whether it is new.
+  bool insert(uint32_t left, uint32_t right, uint32_t priority) {
     const uint64_t key = pair_key(left, right), h = mix(key);
     filter_.insert(h);
     for (size_t i = h >> shift_;; i++) {
       uint64_t& slot = slots_[i & (slots_.size() - 1)];
-      if (slot == kEmpty || slot >> 24 == key) {
+      if (const bool is_new = slot == kEmpty; is_new || slot >> 24 == key) {
         slot = key << 24 | priority;
-        return;
+        return is_new;
       }
     }
   }
+
+  // How many pairs there may be.
+  size_t capacity() const { return slots_.size() / 3 * 2; }
 
   // Asks for the memory that `insert` writes.
   void expect(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }

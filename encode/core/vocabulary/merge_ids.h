@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/shared_array.h"
 #include "vocabulary/hash_table.h"
 #include "base/quote.h"
 #include "vocabulary/merges.h"
@@ -48,13 +49,20 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
   return ids;
 }
 
-// The list that `pairs` was made from, if it has a pair for each merge; `names` as above, by id.
-inline Merges listed_merges(const PairTable& pairs, const TokenList& names) {
+// A merge that a table of pairs lacks.
+struct OmittedMerge {
+  uint32_t left, right, priority;
+};
+
+// The list that `pairs` was made from, if these and `omitted` have a pair for each merge; `names` as above, by id.
+inline Merges listed_merges(const PairTable& pairs, const SharedArray<OmittedMerge>& omitted, const TokenList& names) {
   std::vector<std::pair<uint32_t, uint32_t>> ids;
-  pairs.for_each([&](uint32_t left, uint32_t right, uint32_t priority) {
+  const auto list = [&](uint32_t left, uint32_t right, uint32_t priority) {
     if (priority >= ids.size()) ids.resize(priority + size_t{1});
     ids[priority] = {left, right};
-  });
+  };
+  pairs.for_each(list);
+  for (const auto& [left, right, priority] : omitted) list(left, right, priority);
   Merges::Builder merges;
   for (const auto& [left, right] : ids) merges.add(names[left], names[right]);
   return std::move(merges).made();

@@ -63,9 +63,8 @@ void bind_bpe(nb::module_& m) {
           [](const Vocabulary& vocabulary, nb::handle merges, bool whole_first, const std::vector<uint32_t>& control) {
             Merges made;
             auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
-            bpe->set_merges(vocabulary, merges_of(merges, made));
             bpe->set_control(control);
-            bpe->index_words(vocabulary);
+            bpe->set_merges(vocabulary, merges_of(merges, made));
             return bpe;
           },
           "vocabulary"_a, "merges"_a, "whole_first"_a, "control"_a)
@@ -73,9 +72,8 @@ void bind_bpe(nb::module_& m) {
           "ranks",
           [](const Vocabulary& vocabulary, bool whole_first, const std::vector<uint32_t>& control) {
             auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
-            bpe->set_ranks();
             bpe->set_control(control);
-            bpe->index_words(vocabulary);
+            bpe->set_ranks(vocabulary);
             return bpe;
           },
           "vocabulary"_a, "whole_first"_a, "control"_a)

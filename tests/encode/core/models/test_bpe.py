@@ -226,6 +226,28 @@ def test_text_that_is_plain_data_yields_no_control_token(spell, text, whole_firs
     assert set(tok.encode(text)) & control, "the cache of words keeps the two apart"
 
 
+def test_pairs_that_are_never_met_take_no_memory(spell):
+    """Of each token the pair that merging ends with is enough, unless a call may forbid a merge."""
+    merges = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
+    for control, kept, plain in ((), 3, [b"abc"]), ((AddedToken(spell(b"ab"), special=True),), 4, [b"abc"]):
+        tok = merging_tokenizer(spell, merges, added=control)
+        assert int((tok.model.pairs != 0xFFFFFFFFFFFFFFFF).sum()) == kept
+        assert tokens_of(tok, "abc", parse_special=False) == plain
+
+
+def test_guarded_merging_is_that_of_a_model_without_the_control_tokens(spell):
+    pick = random.Random(11)
+    for _ in range(share(150)):
+        letters = pick.sample(["a", "b", "c", "é", "日"], pick.randint(1, 3))
+        merges = random_merges(pick, letters, pick.randint(3, 40))
+        control = pick.sample(sorted({left + right for left, right in merges}), 1) if merges else []
+        tok = merging_tokenizer(spell, merges, added=tuple(AddedToken(spell(token), special=True) for token in control))
+        allowed = {pair: i for i, pair in enumerate(merges) if b"".join(pair) not in control}
+        for _ in range(40):
+            text = random_text(pick, letters, pick.choice([2, 4, 8, 30]))
+            assert tokens_of(tok, text, parse_special=False) == reference_bpe(text.encode(), allowed), (merges, control)
+
+
 def test_a_single_byte_that_is_a_control_token_stays(small):
     """Nothing else could stand for it."""
     tok = small(added=[{"content": "!", "special": True}])
