@@ -1,11 +1,12 @@
 """Speed of encoding beside the fastest libraries that load the same vocabularies. Prints tables; --write keeps them.
 
-    python bench/encode.py [throughput] [families] [messages] [batch] [decode] [load] [--only cl100k] [--rounds 1] [--write]
+    python bench/encode.py [throughput] [families] [messages] [runs] [batch] [decode] [load] [--only cl100k] [--rounds 1]
+        [--write]
 
 Each library has a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold), then
 other text of the same kind (unseen). What can be measured again, such as the first text (warm), is measured when the
 processes of all libraries are there: these take turns, so that all have the same minutes of a machine that changes its
-speed, and the best of nine turns counts. A number is the median of the rounds. Time is CPU time of the process; for
+speed, and the best of 25 turns counts. A number is the median of the rounds. Time is CPU time of the process; for
 `batch`, which is about threads, wall time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and
 ours divided by it; on a busy machine take no ratio within 15 % of 1 for a difference. A peer whose ids differ from ours is
 named. bench/encode_references.py compares with the reference libraries.
@@ -18,8 +19,10 @@ import gc
 import json
 import math
 import os
+import random
 import resource
 import statistics
+import string
 import sys
 import time
 import zlib
@@ -51,8 +54,10 @@ OTHERS = {
 KINDS = ("English", "code", "math", "Chinese", "Japanese")
 PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie")
 DOCUMENT = 20_000  # characters
-TURNS = 9
-LESS = ("messages", "load")  # the sections whose numbers are times, so that less is better
+TURNS = 25
+SLOW = 100.0  # ms for a short run, where a long one might take minutes
+HAN = "".join(map(chr, range(0x4E00, 0x9FA6)))
+LESS = ("messages", "runs", "load")  # the sections whose numbers are times, so that less is better
 
 
 class Job(NamedTuple):
@@ -115,7 +120,7 @@ def measure(job: Job) -> Measurements | None:
     if peer is None:
         return None
     gc.disable()
-    sections = {"throughput": _throughput, "messages": _messages, "batch": _batch, "decode": _decode}
+    sections = {"throughput": _throughput, "messages": _messages, "runs": _runs, "batch": _batch, "decode": _decode}
     return sections[job.section](peer, job)
 
 
@@ -152,6 +157,18 @@ def _messages(peer: Any, job: Job) -> Measurements:
             "1,319 questions, list": partial(each, peer.list, texts),
         },
     )
+
+
+def _runs(peer: Any, job: Job) -> Measurements:
+    pick = random.Random(1)
+    characters = {"a": "a", "spaces": " ", "random letters": string.ascii_lowercase, "random Han": HAN}
+
+    def each(some: str, length: int = 400_000) -> float:
+        text = "".join(pick.choices(some, k=length - pick.randrange(100)))  # new each time
+        return seconds(partial(peer.array, text)) * 1e3
+
+    ways = {name: partial(each, some) for name, some in characters.items() if each(some, 20_000) < SLOW}
+    return Measurements({"ids": checksum([peer.array("aaaa  日本")])}, ways)
 
 
 def _batch(peer: Any, job: Job) -> Measurements:
@@ -331,6 +348,16 @@ def messages(names: Sequence[str], rounds: int) -> str:
     return table(("", "ours", "best peer", "which", "ratio"), rows)
 
 
+def runs(names: Sequence[str], rounds: int) -> str:
+    """A text of 400,000 characters without a boundary, new each time: milliseconds of CPU time, the best of 25; the ratio is
+    of speeds. tokie is left out, which panics on some of these.
+    """
+    able = [who for who in libraries() if who != "tokie"]
+    found = measure_all([Job("runs", who, name) for name in names for who in able], rounds)
+    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "runs", name, "")]
+    return table(("", "ours", "best peer", "which", "ratio"), rows)
+
+
 def batch(names: Sequence[str], rounds: int) -> str:
     """Two threads, warm: MB/s of wall time, the best of several; other work on the machine shows. The text of 10 MB has all
     kinds one after the other.
@@ -377,8 +404,12 @@ def load(names: Sequence[str], rounds: int) -> str:
     return table(heads, rows)
 
 
-SECTIONS = {section.__name__: section for section in (throughput, families, messages, batch, decode, load)}
-OWN = {"families": [*OTHERS], "load": [*VOCABULARIES, "Gemma"]}  # the vocabularies of a section, if not VOCABULARIES
+SECTIONS = {section.__name__: section for section in (throughput, families, messages, runs, batch, decode, load)}
+OWN = {  # the vocabularies of a section, if not VOCABULARIES
+    "families": [*OTHERS],
+    "runs": [*VOCABULARIES, "Llama-2", "Gemma"],
+    "load": [*VOCABULARIES, "Gemma"],
+}
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ Ids = Any  # a list or an array, whichever the library gives
 
 @dataclass(frozen=True)
 class Peer:
-    """The ways of one loaded tokenizer; special tokens are neither matched nor added.
+    """The ways of one loaded tokenizer. Special tokens are not added; the texts have none that could be matched.
 
     Attributes:
         array: One text to an array of ids, or whatever flat thing the library is fastest with.
@@ -43,10 +43,11 @@ class Peer:
 
 def tokenweir(path: Path, threads: int, *, cache: bool = True) -> Peer:
     tok = Tokenizer.from_file(path, cache=cache)
+    adds = bool(tok.encode(""))  # a plain call needs no options, nor the function of Python that gives them
     return Peer(
-        lambda text: tok.encode_array(text, add_special_tokens=False, parse_special=False),
-        lambda text: tok.encode(text, add_special_tokens=False, parse_special=False),
-        lambda texts: tok.encode_batch(texts, threads=threads, add_special_tokens=False, parse_special=False),
+        (lambda text: tok.encode_array(text, add_special_tokens=False)) if adds else tok.encode_array,
+        (lambda text: tok.encode(text, add_special_tokens=False)) if adds else tok.encode,
+        lambda texts: tok.encode_batch(texts, threads=threads, add_special_tokens=False),
         tok.decode,
         tok.decode_bytes,
     )

@@ -110,16 +110,24 @@ NEUTRAL = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetitio
 
 
 def check_engine(engine: object, name: str = "engine") -> None:
-    """Refuse what is no engine; `name` is what it is called where it was given.
+    """Refuse what is no engine, or says what makes no sense of itself; `name` is what it is called where it was given.
 
     Raises:
-        TypeError: It is none.
+        TypeError: It is none, or one of its attributes is of the wrong type.
+        ValueError: Its context holds nothing.
 
     """
     if isinstance(engine, type):
         raise TypeError(f"{name} is the class {engine.__name__} itself, not one of its objects")
     if not callable(getattr(engine, "generate", None)):
         raise TypeError(f"{name} must be an Engine, which has a method generate, not {type(engine).__name__}")
+    supports, size = getattr(engine, "supports", None), getattr(engine, "context_size", None)
+    if isinstance(supports, str) or not isinstance(supports, Collection | None):
+        raise TypeError(f"{name}.supports must be several names of Sampling's fields, not {supports!r:.80}")
+    if not isinstance(size, int | None):
+        raise TypeError(f"{name}.context_size must be a number of ids or None, not {size!r:.80}")
+    if size is not None and size < 1:
+        raise ValueError(f"{name}.context_size={size} is below 1")
 
 
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:

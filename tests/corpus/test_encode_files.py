@@ -49,6 +49,15 @@ def test_one_of_a_kind_is_told_as_one(tmp_path):
     assert found.stdout == f"1 document, 1 token, 1 shard in {tmp_path / 'out'}\n"
 
 
+def test_text_files_have_no_column(tmp_path):
+    for name in ("one.txt", "two.jsonl"):
+        (tmp_path / name).write_text('{"a": "b"}')
+    found = command(tmp_path / "one.txt", "-o", tmp_path / "out", "--column", "a")
+    assert (found.exit_code, found.stderr.splitlines()[-1]) == (2, "Error: --column: text files have none")
+    both = command(tmp_path / "one.txt", tmp_path / "two.jsonl", "-o", tmp_path / "out", "--column", "a", "--workers", 1)
+    assert both.exit_code == 0, both.output
+
+
 @pytest.mark.parametrize("name", WRITE)
 @pytest.mark.parametrize("part_bytes", [1, 37, 1000, 10**6])
 def test_the_cut_changes_nothing(tok, texts, tmp_path, name, part_bytes, monkeypatch):

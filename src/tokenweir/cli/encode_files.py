@@ -80,6 +80,7 @@ def encode_files(
     A run that was stopped or killed goes on when the same command is given again, and ends with the same shards.
     """
     from tokenweir.corpus.documents import DocumentEncoder
+    from tokenweir.corpus.inputs import kind_of
     from tokenweir.corpus.run import encode_files as run
     from tokenweir.encode.options import EncodeOptions
 
@@ -89,6 +90,8 @@ def encode_files(
     for given, flag in ((plain, "--plain"), (no_special_tokens, "--no-special-tokens"), (add_eos, "--add-eos")):
         if given and chat:
             raise click.UsageError(f"{flag} does not go with --chat: the template writes all special tokens")
+    if column is not None and {kind_of(file) for file in files} == {"text"}:
+        raise click.UsageError("--column: text files have none")
     tok = load_tokenizer(tokenizer)
     if add_eos and not tok.eos_ids:
         raise click.UsageError("--add-eos: this tokenizer has no end token")

@@ -678,6 +678,11 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         def generate(self, prompt_ids, sampling):
             yield 65
 
+    class Telling(Engine):
+        def __init__(self, **said):
+            super().__init__()
+            vars(self).update(said)
+
     tok = make_tok(template=TEMPLATE)
     for wrong, error, message in (
         ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"),
@@ -691,6 +696,10 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
         ({"engine": None}, TypeError, "^engine must be an Engine, which has a method generate, not NoneType$"),
         ({"engine": "vllm"}, TypeError, "^engine must be an Engine, which has a method generate, not str$"),
+        ({"engine": Telling(supports="seed")}, TypeError, "^engine.supports must be several names of .*, not 'seed'$"),
+        ({"engine": Telling(supports=5)}, TypeError, "^engine.supports must be several names of .*, not 5$"),
+        ({"engine": Telling(context_size="8k")}, TypeError, "^engine.context_size must be a number of ids .*, not '8k'$"),
+        ({"engine": Telling(context_size=0)}, ValueError, "^engine.context_size=0 is below 1$"),
         (
             {"template": "path"},
             TypeError,
