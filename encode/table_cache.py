@@ -16,6 +16,7 @@ import os
 import stat
 import struct
 import time
+import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -279,7 +280,9 @@ def _decoder() -> msgspec.msgpack.Decoder[_Head]:
 
 @cache
 def _code() -> str:
-    """What stands for the code that reads and builds: its files' sizes and times, and the compiled core's."""
+    """What stands for the code that reads and builds: its files' sizes and times, the compiled core's, and Python's Unicode,
+    which has a say in what is a control token.
+    """
     states = []
     folders = [os.path.dirname(__file__)]
     for folder in folders:
@@ -291,7 +294,7 @@ def _code() -> str:
                     found = entry.stat()
                     states.append((entry.name, found.st_size, found.st_mtime_ns))
     states.sort()
-    return hashlib.sha256(json.dumps(states).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([unicodedata.unidata_version, states]).encode()).hexdigest()
 
 
 def _make_room(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The clients of `bench/serve.py`: they read as cheaply as they can, over a websocket or server-sent events."""
+"""The clients of `bench/serving/serve.py`: they read as cheaply as they can, over a websocket or server-sent events."""
 
 from __future__ import annotations
 

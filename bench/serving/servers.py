@@ -1,4 +1,4 @@
-"""The servers of `bench/serve.py`, and the engine that feeds them: each is a process of its own.
+"""The servers of `bench/serving/serve.py`, and the engine that feeds them: each is a process of its own.
 
 python bench/serving/servers.py NAME --streams N --tokens N
 """

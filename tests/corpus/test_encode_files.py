@@ -54,7 +54,9 @@ def test_text_files_have_no_column(tmp_path):
         (tmp_path / name).write_text('{"a": "b"}')
     found = command(tmp_path / "one.txt", "-o", tmp_path / "out", "--column", "a")
     assert (found.exit_code, found.stderr.splitlines()[-1]) == (2, "Error: --column: text files have none")
-    both = command(tmp_path / "one.txt", tmp_path / "two.jsonl", "-o", tmp_path / "out", "--column", "a", "--workers", 1)
+    both = command(
+        tmp_path / "one.txt", tmp_path / "two.jsonl", "-o", tmp_path / "out", "--column", "a", "--workers", 1
+    )
     assert both.exit_code == 0, both.output
 
 

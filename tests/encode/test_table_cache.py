@@ -204,6 +204,18 @@ def test_a_file_of_other_code(ranks, cache, monkeypatch):
     assert was_kept(load(ranks))
 
 
+def test_a_file_of_a_python_with_another_unicode(ranks, monkeypatch):
+    """What is a control token may be another there, and which pairs the tables have follows from it."""
+    load(ranks)
+    assert was_kept(load(ranks))
+    before = table_cache._code.__wrapped__()
+    monkeypatch.setattr(table_cache.unicodedata, "unidata_version", "1.1")
+    after = table_cache._code.__wrapped__()
+    assert after != before
+    monkeypatch.setattr(table_cache, "_code", lambda: after)
+    assert not was_kept(load(ranks))
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users of POSIX")
 def test_a_file_of_another_user_is_not_trusted(ranks, cache, monkeypatch):
     load(ranks)

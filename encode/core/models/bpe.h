@@ -71,10 +71,11 @@ class Bpe : public Model {
     std::vector<uint32_t> merged_ids(tokens_.size());
     std::iota(merged_ids.begin(), merged_ids.end(), 0);
     const auto merge = [&](size_t i) { return Merge{splits[i].left, splits[i].right, splits[i].whole, splits[i].whole}; };
-    index(vocabulary, LivePairs(tokens_.size(), symbols(), splits.size(), !guards_, merge), std::move(merged_ids));
+    const bool may_omit = !guards_;  // any token may be merged
+    index(vocabulary, LivePairs(tokens_.size(), symbols(), splits.size(), may_omit, merge), std::move(merged_ids));
   }
 
-  // From what was kept of another one; what is control does not go with it.
+  // From what was kept of another one; what is control does not go with it (`set_control`).
   template <class Reader>
   explicit Bpe(Reader& kept) {
     fields(kept);
@@ -86,7 +87,7 @@ class Bpe : public Model {
   }
 
   // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them. To be called before the merges
-  // are set.
+  // are set, since which pairs are left out depends on it; on what was kept, again with the same ids.
   void set_control(const std::vector<uint32_t>& ids) {
     control_.assign(tokens_.size(), false);
     for (uint32_t id : ids)

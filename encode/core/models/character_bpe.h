@@ -70,7 +70,7 @@ class CharacterBpe : public Model {
     find_cuts();
   }
 
-  // From what was kept of another one; what is control does not go with it.
+  // From what was kept of another one; what is control does not go with it, and has to be the same again.
   template <class Reader>
   explicit CharacterBpe(Reader& kept) {
     fields(kept);
@@ -272,8 +272,9 @@ class CharacterBpe : public Model {
     return ids;
   }
 
-  // Whether pairs that are never met may be told: a token's name says what it is made of, unless the token of a byte, whose
-  // name is no text, or the unknown one merges, or a symbol depends on its place.
+  // Whether the table may lack pairs that are never met. A token's name must say which symbols it is made of: so none depends
+  // on its place, and neither the unknown token merges nor one of a byte, whose name is no text. Nor may guarded text forbid a
+  // merge.
   bool may_omit(const std::vector<std::array<uint32_t, 3>>& merges) const {
     if (has_prefix_ || has_suffix_) return false;
     std::vector<bool> named(tokens_.size(), true);

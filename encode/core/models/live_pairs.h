@@ -31,7 +31,8 @@ struct Merge {
 
 class LivePairs {
  public:
-  // Of a list of `n` merges in order of priority, of which `merge(i)` is one; the later one of two with the same pair holds.
+  // Of a list of `n` merges in order of priority, of which `merge(i)` is one; the later one of two with the same pair holds,
+  // unless it is never met, when the earlier one may be in the table.
   // Merging begins with `symbols`. `may_omit`: the table need not have pairs that are never met, since a token is made of the
   // same symbols wherever it is made, and no call forbids a merge. What the table lacks is added to `omitted`, if it is given.
   template <class Read>
@@ -55,7 +56,8 @@ class LivePairs {
   const PairTable& pairs() const { return pairs_; }
 
  private:
-  static constexpr size_t kAhead = 16;  // so many merges are asked for before they are looked at
+  static constexpr size_t kAhead = 16;       // so many merges are asked for before they are looked at
+  static constexpr size_t kConsidered = 16;  // of a token: each may take as many steps as it has symbols
 
   struct Made {
     uint32_t left = kNone, right = kNone;
@@ -67,7 +69,8 @@ class LivePairs {
   bool tell(size_t n, bool may_omit, Read& merge, std::vector<OmittedMerge>* omitted) {
     size_t wholes = 1;
     for (size_t i = 1; i < n; i++) wholes += merge(i).merged != merge(i - 1).merged;
-    pairs_ = PairTable(may_omit ? wholes : n);
+    capacity_ = may_omit ? wholes + wholes / 8 : n;  // tokens of which nothing can be told have several pairs
+    pairs_ = PairTable(capacity_);
     for (size_t begin = 0, end; begin < n; begin = end) {  // merges of one token
       Merge likely = merge(begin);                         // the last one nine times in ten
       for (end = begin; end < n && merge(end).merged == likely.merged; end++) {
@@ -80,7 +83,7 @@ class LivePairs {
         if (token.time == kNone && is_undisturbed(one)) token = {one.left, one.right, one.priority + 1};
       };
       consider(likely);
-      for (size_t i = begin; i < end; i++) consider(merge(i));
+      for (size_t i = begin; i < std::min(end, begin + kConsidered); i++) consider(merge(i));
       for (size_t i = begin; i < end; i++) {
         const Merge one = merge(i);
         const bool may_meet = token.time == kNone || (one.left == token.left && one.right == token.right);
@@ -101,14 +104,16 @@ class LivePairs {
     pairs_.expect(merge.left, merge.right);
   }
 
-  // Returns whether the pair was not there yet.
+  // Makes room if need be; returns whether the pair was not there yet.
   bool insert(const Merge& one) {
-    if (size_++ == pairs_.capacity()) {
-      PairTable larger(size_ + 1);
+    if (size_ == capacity_) {
+      PairTable larger(capacity_ *= 2);
       pairs_.for_each([&](uint32_t left, uint32_t right, uint32_t priority) { larger.insert(left, right, priority); });
       pairs_ = larger;
     }
-    return pairs_.insert(one.left, one.right, one.priority);
+    const bool is_new = pairs_.insert(one.left, one.right, one.priority);
+    size_ += is_new;
+    return is_new;
   }
 
   // Whether merging the symbols of both sides ends with that pair. Goes back in time: of the two symbols at the border, the one
@@ -129,8 +134,8 @@ class LivePairs {
   }
 
   PairTable pairs_;
-  size_t size_ = 0;         // of the table
-  std::vector<Made> made_;  // by token
+  size_t size_ = 0, capacity_ = 0;  // of the table
+  std::vector<Made> made_;          // by token
 };
 
 }  // namespace tokenweir

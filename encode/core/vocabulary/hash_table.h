@@ -203,9 +203,6 @@ class PairTable {
     }
   }
 
-  // How many pairs there may be.
-  size_t capacity() const { return slots_.size() / 3 * 2; }
-
   // Asks for the memory that `insert` writes.
   void expect(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
 

@@ -698,7 +698,11 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
         ({"engine": "vllm"}, TypeError, "^engine must be an Engine, which has a method generate, not str$"),
         ({"engine": Telling(supports="seed")}, TypeError, "^engine.supports must be several names of .*, not 'seed'$"),
         ({"engine": Telling(supports=5)}, TypeError, "^engine.supports must be several names of .*, not 5$"),
-        ({"engine": Telling(context_size="8k")}, TypeError, "^engine.context_size must be a number of ids .*, not '8k'$"),
+        (
+            {"engine": Telling(context_size="8k")},
+            TypeError,
+            "^engine.context_size must be a number of ids .*, not '8k'$",
+        ),
         ({"engine": Telling(context_size=0)}, ValueError, "^engine.context_size=0 is below 1$"),
         (
             {"template": "path"},

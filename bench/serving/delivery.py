@@ -1,6 +1,6 @@
 """What it costs to hand deltas on: one reader, several, and one that never reads.
 
-    python bench/delivery.py [--deltas 50000] [--rounds 3] [--uvloop] [--write]
+    scripts/bench delivery [--deltas 50000] [--rounds 3] [--uvloop] [--write]
 
 Prints tables; --write puts them into bench/RESULTS.md.
 """

@@ -1,8 +1,8 @@
 """One worker under load by a clock that only its own work and its pauses move: for machines that do other work too.
 
-    python bench/serve_cpu.py [--streams 400 1000] [--seconds 4] [--rounds 3] [--servers NAME ...] [--write]
+    scripts/bench serve_cpu [--streams 400 1000] [--seconds 4] [--rounds 3] [--servers NAME ...] [--write]
 
-The servers of `bench/serve.py`, which says what they do and what is late. On a busy machine they would fall behind, and send
+The servers of `bench/serving/serve.py`, which says what they do and what is late. On a busy machine they would fall behind, and send
 fewer and longer frames than on a free one, so that neither costs nor delays could be compared. Here the clock of a server's
 process is the CPU time that its event loop has taken and the time for which it had nothing to do; while others have the
 core, it stands still. When a frame is late is seen at the transport, so the way to the client is left out. Servers take
@@ -85,8 +85,8 @@ CLOCK = Clock()
 if "--be" in sys.argv:
     time.monotonic, time.thread_time = CLOCK, CLOCK.worked  # before the packages take them
 
-from serve import WARM_UP
 from serving.clients import DELTA, Load, handshake, masked
+from serving.serve import WARM_UP
 from serving.servers import RATE, SERVERS, TOKEN, StepEngine
 from shared.report import machine, publish, table
 

@@ -1,6 +1,6 @@
 """One worker under load: many streams of 50 tokens a second, beside bare websockets and a Starlette server of SSE.
 
-    python bench/serve.py [--streams 10 100 400 1000] [--short 100 200] [--seconds 6] [--servers NAME ...] [--write]
+    scripts/bench serve [--streams 10 100 400 1000] [--short 100 200] [--seconds 6] [--servers NAME ...] [--write]
 
 Every server runs in a process of its own, and the clients in this one; on two cores or more each gets its own. All
 servers are fed by one step engine, whose one timer wakes every stream 50 times a second, each in a phase of its own, and

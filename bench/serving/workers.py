@@ -1,6 +1,6 @@
 """Several workers: what `tokenweir serve --workers N` answers in a second, by how many workers there are.
 
-    python bench/workers.py [--workers 1 2] [--seconds 5] [--write]
+    scripts/bench workers [--workers 1 2] [--seconds 5] [--write]
 
 The server is the command itself, with a recording as its engine, which waits for nothing. Its clients are one process that
 sends bytes which it made before, over connections that stay open, and reads no more of an answer than its length. Two kinds

@@ -1,8 +1,8 @@
 """What a stream notices of others who send a megabyte each: how late its tokens are.
 
-    python bench/large.py [--seconds 3] [--write]
+    scripts/bench large [--seconds 3] [--write]
 
-The server of `bench/serve.py` and its step engine; one stream of 50 tokens a second is measured, first alone, and then while
+The server of `bench/serving/serve.py` and its step engine; one stream of 50 tokens a second is measured, first alone, and then while
 20 clients send what is nearly the longest message at once, by websocket and as the body of a POST. Prints a table; --write
 puts it into bench/RESULTS.md.
 """
@@ -15,8 +15,8 @@ import json
 import os
 import time
 
-from serve import WARM_UP, number_from, running
 from serving.clients import Client, Load, handshake, masked, post
+from serving.serve import WARM_UP, number_from, running
 from serving.servers import RATE
 from shared.report import machine, publish, table
 

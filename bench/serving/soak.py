@@ -1,6 +1,6 @@
 """A server that is never left in peace: random requests, random faults, and what is left of them afterwards.
 
-    python bench/soak.py [--minutes 30] [--actions 10] [--seed 0] [--spans] [--write]
+    scripts/bench soak [--minutes 30] [--actions 10] [--seed 0] [--spans] [--write]
 
 The server runs in a process of its own, with small limits, so that every one of them is reached. Its engine draws for each
 request what it does: it answers, slowly or at once; fails, panics or gives ids that do not exist; swallows its

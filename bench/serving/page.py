@@ -1,6 +1,6 @@
 """How smoothly the chat page shows a long answer: the times between its frames, in headless Chromium.
 
-    python bench/page.py [--tokens 50000] [--rate 2500] [--write]
+    scripts/bench page [--tokens 50000] [--rate 2500] [--write]
 
 Needs Playwright and a Chromium, found on the PATH or named by CHROME. Prints a table; --write puts it into
 bench/RESULTS.md.

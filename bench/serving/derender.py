@@ -1,6 +1,6 @@
 """Derender: what a chunk of a stream costs, at the beginning of an answer and after 100,000 ids.
 
-    python bench/derender.py [--ids 100000] [--chunk 8] [--write]
+    scripts/bench derender [--ids 100000] [--chunk 8] [--write]
 
 An answer of qwen3's tokenizer with thinking, text and tool calls, in chunks of 8 ids, each chunk one
 `POST /v1/chat/completions/derender` through the whole ASGI application, without a socket: routing, JSON, the decoder made
