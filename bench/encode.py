@@ -6,7 +6,7 @@
 Each library has a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold), then
 other text of the same kind (unseen). What can be measured again, such as the first text (warm), is measured when the
 processes of all libraries are there: these take turns, so that all have the same minutes of a machine that changes its
-speed, and the best of 25 turns counts. A number is the median of the rounds. Time is CPU time of the process; for
+speed, and the best of 15 turns counts. A number is the median of the rounds. Time is CPU time of the process; for
 `batch`, which is about threads, wall time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and
 ours divided by it; on a busy machine take no ratio within 15 % of 1 for a difference. A peer whose ids differ from ours is
 named. bench/encode_references.py compares with the reference libraries.
@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
-from itertools import groupby
+from itertools import count, groupby
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ OTHERS = {
 KINDS = ("English", "code", "math", "Chinese", "Japanese")
 PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie")
 DOCUMENT = 20_000  # characters
-TURNS = 25
+TURNS = 15
 SLOW = 100.0  # ms for a short run, where a long one might take minutes
 HAN = "".join(map(chr, range(0x4E00, 0x9FA6)))
 LESS = ("messages", "runs", "load")  # the sections whose numbers are times, so that less is better
@@ -160,11 +160,11 @@ def _messages(peer: Any, job: Job) -> Measurements:
 
 
 def _runs(peer: Any, job: Job) -> Measurements:
-    pick = random.Random(1)
+    pick, shorter = random.Random(1), count()
     characters = {"a": "a", "spaces": " ", "random letters": string.ascii_lowercase, "random Han": HAN}
 
     def each(some: str, length: int = 400_000) -> float:
-        text = "".join(pick.choices(some, k=length - pick.randrange(100)))  # new each time
+        text = "".join(pick.choices(some, k=length - next(shorter)))  # new each time
         return seconds(partial(peer.array, text)) * 1e3
 
     ways = {name: partial(each, some) for name, some in characters.items() if each(some, 20_000) < SLOW}
@@ -349,7 +349,7 @@ def messages(names: Sequence[str], rounds: int) -> str:
 
 
 def runs(names: Sequence[str], rounds: int) -> str:
-    """A text of 400,000 characters without a boundary, new each time: milliseconds of CPU time, the best of 25; the ratio is
+    """A text of 400,000 characters without a boundary, new each time: milliseconds of CPU time, the best of 15; the ratio is
     of speeds. tokie is left out, which panics on some of these.
     """
     able = [who for who in libraries() if who != "tokie"]
@@ -407,7 +407,7 @@ def load(names: Sequence[str], rounds: int) -> str:
 SECTIONS = {section.__name__: section for section in (throughput, families, messages, runs, batch, decode, load)}
 OWN = {  # the vocabularies of a section, if not VOCABULARIES
     "families": [*OTHERS],
-    "runs": [*VOCABULARIES, "Llama-2", "Gemma"],
+    "runs": ["cl100k", "Qwen3", "Llama-2", "Gemma"],
     "load": [*VOCABULARIES, "Gemma"],
 }
 
