@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL
-from tokenweir.stream.events import Alignment, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Alignment, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
 _Sent = tuple[int, int, int]  # the number of the call; the characters and bytes that have gone out of it
 

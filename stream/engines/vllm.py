@@ -18,7 +18,8 @@ from msgspec import Struct, field
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, ServerError, request_fields
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 NAMES = {
     name: name

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.options import check_integers
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.pipeline.stages import Owned, Stage
+from tokenweir.stream.chat.stages import Owned, Stage
 from tokenweir.templates.prompt import Prompt
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.delivery.merge import merge
+from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, MUSE, STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
 

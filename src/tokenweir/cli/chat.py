@@ -76,7 +76,7 @@ def chat(
     """
     import asyncio
 
-    from tokenweir.stream.engines.protocol import Sampling
+    from tokenweir.stream.events.sampling import Sampling
 
     model = load_model(engine, tokenizer, template, engine_key=engine_key)
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)

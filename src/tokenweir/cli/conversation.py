@@ -23,7 +23,7 @@ from tokenweir.cli.view import View, view_of, window
 if TYPE_CHECKING:
     import asyncio
 
-    from tokenweir.stream.engines.protocol import Sampling
+    from tokenweir.stream.events.sampling import Sampling
     from tokenweir.stream.engines.replay import Recording
 
 COMMANDS = {
@@ -215,7 +215,7 @@ class Conversation:
         self.note(f"{len(messages)} messages are loaded.\n")
 
     def _demo(self, name: str, runner: asyncio.Runner) -> None:
-        from tokenweir.stream.engines.protocol import Sampling
+        from tokenweir.stream.events.sampling import Sampling
         from tokenweir.stream.engines.replay import ReplayEngine
 
         recording = next((recording for recording in recordings() if name in recording.name), None)
@@ -269,7 +269,7 @@ async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any
     """Show the answer to `messages` as it comes."""
     import asyncio
 
-    from tokenweir.stream.pipeline.chat import chat as stream
+    from tokenweir.stream.chat.chat import chat as stream
 
     drawing = asyncio.create_task(_draw(answer))
     try:
@@ -309,7 +309,7 @@ def recordings() -> tuple[Recording, ...]:
 
 def settings() -> list[str]:
     """The fields of the sampling that `/set` sets: a terminal shows one answer at a time."""
-    from tokenweir.stream.engines.protocol import DEFAULTS
+    from tokenweir.stream.events.sampling import DEFAULTS
 
     return [name for name in DEFAULTS if name != "n"]
 
@@ -321,7 +321,7 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
         msgspec.ValidationError: The field cannot have this value.
 
     """
-    from tokenweir.stream.engines.protocol import DEFAULTS, Sampling
+    from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
     fields = {**sampling.given(), name: DEFAULTS[name]}
     if value:

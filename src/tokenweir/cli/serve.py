@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tokenweir.stream.server.limits import Limits
+    from tokenweir.stream.serve.limits.limits import Limits
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -131,9 +131,9 @@ def serve(
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.prompts.batcher import PromptBatcher
-    from tokenweir.stream.server.answers.generation import abandoned
-    from tokenweir.stream.server.serve import serve as start
-    from tokenweir.stream.server.serve import url_of
+    from tokenweir.stream.serve.answers.generation import abandoned
+    from tokenweir.stream.serve.entry.server import serve as start
+    from tokenweir.stream.serve.entry.server import url_of
 
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
@@ -238,7 +238,7 @@ def _limits(given: tuple[str, ...]) -> Limits:
         click.UsageError: There is no such limit, or its value cannot be.
 
     """
-    from tokenweir.stream.server.limits import Limits
+    from tokenweir.stream.serve.limits.limits import Limits
 
     kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}
     values: dict[str, Any] = {}  # each of its field's kind

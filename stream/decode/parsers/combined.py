@@ -15,7 +15,7 @@ import msgspec
 from tokenweir.stream.decode.parsers.base import ANSWER, MAX_AT_ONCE, TOOL_CALL, Passage, Piece, in_parts
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 
 class ThinkingAndTools:

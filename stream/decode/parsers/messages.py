@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, Piece, Saved, check_channel, mark_at
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 
 class MessageParser(Saved, ABC):

@@ -15,9 +15,17 @@ from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.delivery.merge import merge
-from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
-from tokenweir.stream.pipeline.stages import detokenize
+from tokenweir.stream.events.merge import merge
+from tokenweir.stream.events.deltas import (
+    Channel,
+    Finish,
+    FinishReason,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from tokenweir.stream.chat.stages import detokenize
 
 TEXTS = [
     "<think>",

@@ -18,9 +18,9 @@ from tokenweir.encode.decode import DecodeStream
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
-from tokenweir.stream.delivery.merge import merge
-from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
-from tokenweir.stream.pipeline.stages import (
+from tokenweir.stream.events.merge import merge
+from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.chat.stages import (
     decode_chat,
     detokenize,
     split_reasoning,

@@ -19,8 +19,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.pipeline.stages import decode_chat
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.chat.stages import decode_chat
 from tokenweir.templates.styles.reasoning import STYLES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import StateError, TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC, read_state, write_state
-from tokenweir.stream.events import Delta
+from tokenweir.stream.events.deltas import Delta
 
 SHORT = {"stop": ["ox"], "reasoning": "think", "tool_style": "hermes"}
 CALL = '<think>hm</think>So <tool_call>{"name": "f", "arguments": {"a": [1, '

@@ -10,7 +10,8 @@ import pytest
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.engines.protocol import ENDS, NEUTRAL, Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import refuse_unsupported
+from tokenweir.stream.events.sampling import ENDS, NEUTRAL, Sampling
 from tokenweir.stream.engines.replay import ReplayEngine
 
 ASKED = {

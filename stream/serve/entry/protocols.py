@@ -1,0 +1,220 @@
+"""uvicorn's connections, with the bounds that it lacks.
+
+`websockets` itself would answer pings as long as memory lasts, and so does uvicorn; neither gives a client a time in which
+its request must have come. Both are seen at the transport only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable
+from struct import pack
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode
+
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
+
+UNSENT_BYTES = 1 << 14
+"""Bytes that the kernel takes before a write waits. Its own default holds megabytes, so that a reader would look awake
+long after it stalled."""
+TEXT_FRAME = 0x81
+"""The first byte of a whole, uncompressed text frame (RFC 6455, 5.2)."""
+MOST_HEAD = 1 << 16
+"""Bytes that a request may have before its body, which the parser would gather without end."""
+MOST_FRAMES = 1 << 12
+"""Frames of one message. Those without content would be kept without end, since `ws_max_size` counts bytes."""
+READ_BYTES = 1 << 14
+"""Bytes that are read at once. asyncio's 256 KB hold 40,000 of the smallest frames, which take a tenth of a second."""
+UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+SPARE_CONNECTIONS = 64
+"""Connections above the limit that are still told so."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """A connection that speaks HTTP, until it is upgraded."""
+
+    limits = Limits()
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        raw_socket = transport.get_extra_info("socket")
+        # asyncio sets this only where the listener names its protocol, which one made by `socket.socket()` does not. The
+        # second of two frames would wait 40 ms for the client to acknowledge the first.
+        raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
+            raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        if hasattr(transport, "max_size"):  # asyncio's own; other event loops have bounds of their own
+            transport.max_size = READ_BYTES
+        self._timer: asyncio.TimerHandle | None = None  # while the head of a request is to come
+        self._head_bytes = 0
+        if len(self.connections) > self.limits.max_connections + SPARE_CONNECTIONS:
+            transport.abort()
+        else:
+            self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._timer is None:
+            self._head_bytes = 0
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MOST_HEAD:
+            self.transport.write(TOO_LONG)
+            self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._timer is None:  # behind a body; nobody asks for these, and there may be any number of them
+            self.transport.abort()
+        else:
+            super().on_header(name, value)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast("dict[str, Any]", self.scope)["extensions"] = {"tokenweir.abort": self.transport.abort}
+        if self._timer is None:
+            self._expect_request()
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        if not self.url.startswith(b"/"):
+            self._take_host()
+        super().on_headers_complete()
+
+    def _take_host(self) -> None:
+        """Let the host of an absolute URI count in place of the Host header's, as RFC 9112, 3.2.2, has it."""
+        uri = urlsplit(self.url)
+        if uri.netloc:
+            self.headers[:] = [(name, uri.netloc if name == b"host" else value) for name, value in self.headers]
+            self.url = (uri.path or b"/") + (b"?" + uri.query if uri.query else b"")
+
+    def handle_websocket_upgrade(self) -> None:
+        super().handle_websocket_upgrade()
+        del self.parser  # which refers to this, as this does to it
+
+    def _expect_request(self) -> None:
+        self._timer = self.loop.call_later(self.limits.request_timeout, self.transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """A connection that speaks websocket."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._application = self.app
+        self.app = self._answer
+        # A close frame has come or gone, or the connection is lost; asking the transport costs a call.
+        self._over = False
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._application(scope, receive, send)
+        if self.initial_response is not None:  # a refused handshake, which uvicorn would log as one that was forgotten
+            self.handshake_complete = True
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions["tokenweir.abort"] = self.transport.abort
+            extensions["tokenweir.send"] = self.send_now
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # which tells nobody
+            self._over = True
+            self.transport.write(UNREADABLE)
+            self.transport.close()
+
+    def handle_cont(self, event: Any) -> None:
+        if self._over:
+            return
+        if len(self.frames) < MOST_FRAMES:
+            super().handle_cont(event)
+            return
+        self.frames.clear()
+        self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")
+        self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        """Say what is wrong, and read what still comes: a connection that is closed over unread bytes is reset.
+
+        That would lose the close frame for a client that is still sending. It has `CLOSE_TIMEOUT` to close.
+        """
+        if self.close_sent:
+            return
+        close = self.conn.close_sent
+        assert close is not None
+        self._over = self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        if self.transport.can_write_eof():  # not over TLS
+            self.transport.write_eof()
+        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+    def handle_close(self, event: Any) -> None:
+        self._over = True
+        super().handle_close(event)
+
+    def shutdown(self) -> None:
+        self._over = True
+        super().shutdown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over = True
+        super().connection_lost(exc)
+        # What of its own methods it holds, it would hold itself by.
+        self.app = self._application
+        if self.handshake_initiated:
+            self.scope["extensions"] = {}
+
+    def send_now(self, data: bytes) -> Awaitable[None] | None:
+        """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
+
+        Returns:
+            What to await before the next one, if the buffer is full.
+
+        """
+        if self.close_sent or self._over:
+            return None
+        size = len(data)
+        if size < 126:
+            head = bytes((TEXT_FRAME, size))
+        elif size < 1 << 16:
+            head = pack("!BBH", TEXT_FRAME, 126, size)
+        else:
+            head = pack("!BBQ", TEXT_FRAME, 127, size)
+        self.transport.write(head + data)
+        return None if self.writable.is_set() else self._writable()
+
+    async def _writable(self) -> None:
+        await self.writable.wait()
+
+    def handle_ping(self) -> None:
+        output = self.conn.data_to_send()
+        if self.writable.is_set():  # else the pongs before it are not read; the standard asks for the last one only
+            self.transport.write(b"".join(output))
+
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        super().on_task_complete(task)
+        # Closing waits without end for a reader that takes nothing.
+        self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+
+def protocols(limits: Limits) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
+    """The classes for a server with these limits."""
+    return type("HttpProtocol", (HttpProtocol,), {"limits": limits}), SocketProtocol
