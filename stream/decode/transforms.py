@@ -15,8 +15,8 @@ from tokenweir.stream.decode.chunk import Chunk, id_list
 from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
 from tokenweir.stream.decode.router import ChunkRouter
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.events.deltas import Channel, Delta, FinishReason
+from tokenweir.stream.events.step import EngineStep
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -17,10 +17,10 @@ from starlette.routing import Route
 from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.answers.job import Engines, Job
+from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.monitoring.metrics import CONTENT_TYPE
 from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
-from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
 from tokenweir.stream.serve.wire.checking import convert, count_items
 from tokenweir.stream.serve.wire.errors import RequestError

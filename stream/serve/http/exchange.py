@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.checking import parse_object
 from tokenweir.stream.serve.wire.errors import RequestError
 

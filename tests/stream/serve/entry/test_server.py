@@ -13,11 +13,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.engines.replay import ReplayEngine
+from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.entry.server import serve, url_of
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
 
 # --- the openai client ----------------------------------------------------------------------------------------------
