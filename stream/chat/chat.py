@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from functools import partial
 from typing import Any, Unpack
 
 from anyio import to_thread
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
+from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
 from tokenweir.stream.chat.multiplex import decode_answers, multiplex
+from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, own_template, plan_answer
 from tokenweir.stream.chat.stages import close, drive, engine_error
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.options import OutputOptions
-from tokenweir.stream.decode.parsers.detection import read_prompt
-from tokenweir.stream.decode.parsers.schemas import Tools
-from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.transforms import DecodeChat, Driven, PassOn
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.events.deltas import Delta, FinishReason
@@ -29,18 +26,7 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
-from tokenweir.templates.styles.shown import style_of_answer
-from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, honour_tool_choice
-
-CALL_LIST_OPTIONS: OutputOptions = {"reasoning": None, "tool_style": CALL_LIST}
-"""How an answer that the engine holds to a list of calls is decoded."""
-
-SHORT_PROMPT = 4000
-"""Characters of messages that are rendered and encoded at once."""
-
-own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
-"""The template that came with a tokenizer."""
+from tokenweir.templates.tool_choice import ToolChoice
 
 
 @asynccontextmanager
@@ -102,69 +88,23 @@ async def chat(
     """
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, template, sampling, parallel_tool_calls, template_kwargs, options)
-    template = template or own_template(tokenizer)
-    heard = honour_tool_choice(template, tools, tool_choice, parallel_tool_calls, forces=forces_json(engine))
-    tools, forced = heard.tools, heard.json_schema is not None
-    sampling = held_to(heard, sampling)
-    if forced:
-        options |= CALL_LIST_OPTIONS
-    elif options.get("tool_style", "auto") == "auto":
-        options["tool_style"] = style_of_answer(template.tool_style, tools)
-    prompt_ids = await prompt_of(
-        messages,
-        tokenizer=tokenizer,
-        template=template,
-        encoder=encoder,
-        tools=tools,
-        template_kwargs=heard.variables | dict(template_kwargs or {}),
-    )
-    if forced:
-        refuse_open_thinking(tokenizer, prompt_ids, template)
-    async with answer(
-        prompt_ids,
-        engine=engine,
-        tokenizer=tokenizer,
+    request = AnswerRequest(
+        messages=messages,
         sampling=sampling,
-        reasoning_style=template.reasoning,
-        tool_schemas=tools,
-        parallel_tool_calls=parallel_tool_calls is not False,
-        **options,
+        tools=tools,
+        tool_choice=tool_choice,
+        parallel_tool_calls=parallel_tool_calls,
+        template_kwargs=template_kwargs or {},
+        output=options,
+    )
+    plan = plan_answer(request, template or own_template(tokenizer), engine=engine)
+    prompt_ids = await encode_plan(plan, tokenizer, encoder)
+    plan.check_prompt(tokenizer, prompt_ids)
+    sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
+    async with answer(
+        prompt_ids, plan.decoder_options, engine=engine, tokenizer=tokenizer, sampling=sampling
     ) as deltas:
         yield deltas
-
-
-def forces_json(engine: Engine) -> bool:
-    """Tell whether an engine is known to hold an answer to a JSON schema."""
-    return "json_schema" in getattr(engine, "supports", ())
-
-
-def held_to(heard: HeardChoice, sampling: Sampling) -> Sampling:
-    """Ask for an answer that fits the schema of a choice of tools, if it has one.
-
-    Raises:
-        TemplateError: The sampling says already what the answer is to look like.
-
-    """
-    if heard.json_schema is None:
-        return sampling
-    if sampling.json_schema is not None or sampling.grammar is not None:
-        raise TemplateError("tool_choice asks for calls, and json_schema or grammar for an answer of another form")
-    return replace(sampling, json_schema=heard.json_schema)
-
-
-def refuse_open_thinking(tokenizer: Tokenizer, prompt_ids: Sequence[int], template: ChatTemplate) -> None:
-    """Refuse a prompt that opens thinking, where a schema leaves no room for it.
-
-    Raises:
-        TemplateError: It does.
-
-    """
-    style = None if template.reasoning is None else style_of(template.reasoning)
-    if read_prompt(tokenizer, prompt_ids, style).inside:
-        raise TemplateError(
-            f"tool_choice cannot be honoured: the chat template {template.name!r} opens thinking in this prompt, and an "
-            "answer that the engine holds to a list of calls has none"
-        )
 
 
 def check_template(template: object) -> None:
@@ -212,25 +152,24 @@ _OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Samplin
 """Options of another place, and what to write for them."""
 
 
-async def prompt_of(
-    messages: Sequence[Mapping[str, Any]],
-    *,
-    tokenizer: Tokenizer,
-    template: ChatTemplate,
-    encoder: Encoder | None = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
-    template_kwargs: Mapping[str, Any] | None = None,
-) -> Sequence[int]:
-    """Render messages and encode them: the first half of `chat()`, with its arguments and errors."""
-    if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
-        raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
-    if taken := _ARGUMENTS & (template_kwargs or {}).keys():
-        raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
-    # Both can take a quarter of a second for a megabyte, which no other stream should have to wait for. A short prompt
-    # takes less than a thread, which gets its turn after milliseconds where the event loop is busy.
-    short = not tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT
-    render = partial(template.render, messages, tools=tools, mend_calls=True, **(template_kwargs or {}))
-    prompt = render() if short else await to_thread.run_sync(render)
+async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder | None = None) -> Sequence[int]:
+    """Render the messages of a plan and encode them.
+
+    Long prompts go to a thread: rendering a megabyte takes long enough to hold up all other streams. A short prompt takes less
+    time than a thread does, which gets its turn after milliseconds on a busy event loop.
+
+    Args:
+        plan: The plan, of messages.
+        tokenizer: The tokenizer of the engine's model.
+        encoder: Encodes in the tokenizer's place, as for `chat()`.
+
+    Raises:
+        TemplateError: As `AnswerPlan.render`.
+        TextError: A message has a lone surrogate.
+
+    """
+    short = plan.is_short
+    prompt = plan.render() if short else await to_thread.run_sync(plan.render)
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
         return prompt.encode(own) if short else await to_thread.run_sync(prompt.encode, own)
@@ -239,60 +178,29 @@ async def prompt_of(
     return ids
 
 
-_ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
-"""Arguments of `ChatTemplate.render` that a prompt is given anyway."""
-
-
-def _length(message: Any) -> int:
-    """The characters of a message, as far as they are easily counted; any other, or what is none, counts as long."""
-    if isinstance(message, Mapping) and message.keys() <= {"role", "content"}:
-        content = message.get("content", "")
-        if isinstance(content, str):
-            return len(content)
-    return SHORT_PROMPT + 1
-
-
 @asynccontextmanager
 async def answer(
     prompt_ids: Sequence[int],
+    options: DecoderOptions,
     *,
     engine: Engine,
     tokenizer: Tokenizer,
     sampling: Sampling,
-    reasoning_style: str | ReasoningStyle | None = None,
-    tool_schemas: Tools | None = None,
-    parallel_tool_calls: bool = True,
-    **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
-    """Run an engine on a prompt's ids and decode what it gives: the second half of `chat()`, with its errors.
+    """Run an engine on a prompt's ids and decode its answer: the second half of `chat()`, with its errors.
 
     Args:
         prompt_ids: The prompt.
+        options: Options of each answer's decoder but for the prompt's ids, `max_tokens` and `index`.
         engine: As for `chat()`.
         tokenizer: As for `chat()`.
-        sampling: As for `chat()`.
-        reasoning_style: See `DecoderOptions`.
-        tool_schemas: See `DecoderOptions`.
-        parallel_tool_calls: See `DecoderOptions`.
-        options: See `OutputOptions`.
-
-    Raises:
-        ContextLengthError: Prompt and answer do not fit into the engine's context.
+        sampling: As `AnswerPlan.fit` returns it.
 
     """
-    sampling = fit_context(engine, len(prompt_ids), sampling)
     decoders = [
         DecodeChat(
             ChatDecoder(
-                tokenizer,
-                prompt_ids=prompt_ids,
-                max_tokens=sampling.max_tokens,
-                reasoning_style=reasoning_style,
-                tool_schemas=tool_schemas,
-                parallel_tool_calls=parallel_tool_calls,
-                index=index,
-                **ends_of(sampling),
-                **options,
+                tokenizer, prompt_ids=prompt_ids, **(options | {"max_tokens": sampling.max_tokens, "index": index})
             )
         )
         for index in range(sampling.n)
@@ -322,38 +230,6 @@ async def answer(
                 yield deltas
     finally:
         await close(*answers)
-
-
-def ends_of(sampling: Sampling) -> dict[str, Any]:
-    """What ends an answer, but for its length, as options of its decoder."""
-    return {
-        "stop": sampling.stop,
-        "stop_token_ids": sampling.stop_token_ids,
-        "min_tokens": sampling.min_tokens,
-        "ignore_eos": sampling.ignore_eos,
-    }
-
-
-def fit_context(engine: Engine, prompt_tokens: int, sampling: Sampling) -> Sampling:
-    """Refuse what is longer than the engine's context, if the engine tells it; fill in the `max_tokens` that is left.
-
-    Raises:
-        ContextLengthError: Says how long prompt and answer are, and the context.
-
-    """
-    size: int | None = getattr(engine, "context_size", None)
-    if size is None:
-        return sampling
-    if prompt_tokens >= size:
-        raise ContextLengthError(f"the prompt has {prompt_tokens} tokens, and the model's context holds {size} at most")
-    if sampling.max_tokens is None:
-        return replace(sampling, max_tokens=size - prompt_tokens)
-    if prompt_tokens + sampling.max_tokens > size:
-        raise ContextLengthError(
-            f"the prompt has {prompt_tokens} tokens and max_tokens is {sampling.max_tokens}: "
-            f"{prompt_tokens + sampling.max_tokens} together, and the model's context holds {size} at most"
-        )
-    return sampling
 
 
 def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:

@@ -6,25 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 from anyio import to_thread
-from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec import field, to_builtins
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.cancellable import Deltas
-from tokenweir.stream.chat.chat import (
-    CALL_LIST_OPTIONS,
-    answer,
-    fit_context,
-    forces_json,
-    held_to,
-    prompt_of,
-    refuse_open_thinking,
-)
+from tokenweir.stream.chat.chat import answer, encode_plan
+from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_encoding import Encoder
@@ -37,8 +29,6 @@ from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, ResponseCreate
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.styles.shown import style_of_answer
-from tokenweir.templates.tool_choice import ToolChoice, honour_tool_choice
 
 T = TypeVar("T")
 
@@ -46,40 +36,22 @@ MANY = 1000
 """Ids that are worked on in a thread."""
 
 
-class Job(Struct, frozen=True, kw_only=True):
-    """What an engine is asked for.
+class Job(AnswerRequest, frozen=True, kw_only=True):
+    """A request of a client, for one of the server's engines.
 
     Attributes:
         model: The engine's name.
-        sampling: How to generate; without `max_tokens`, as much as the server and the engine's context allow.
         most_tokens: The most ids of an answer whose sampling has no `max_tokens`.
-        messages: A conversation to answer; None if there is a prompt.
-        prompt: A text or its ids to go on with; thinking and calls stay in the answer's text.
-        template_kwargs: Variables for the template.
-        tools: Functions that the model may call.
-        tool_choice: Which of them it is to call, as `honour_tool_choice` takes it.
-        parallel_tool_calls: Whether it may make several calls.
-        forced: The engine is held to a list of calls; see `Engines.heard`.
         alignment: Whether deltas say how their ids go with their text.
-        decoding: More options of `ChatDecoder`.
-        names: What the request calls fields of `Sampling` that it has by other names.
+        names: The request's names of fields of `Sampling`, where they differ.
         generate: False ends the answer before it begins: the prompt is made, and no engine is asked.
 
     """
 
     model: str
-    sampling: Sampling
     most_tokens: int | None = None
-    messages: list[ChatMessage] | None = None
-    prompt: str | list[int] | None = None
-    template_kwargs: dict[str, Any] = {}
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: ToolChoice | None = None
-    parallel_tool_calls: bool | None = None
-    forced: bool = False
     alignment: bool = False
-    decoding: dict[str, Any] = {}
-    names: dict[str, str] = {}
+    names: dict[str, str] = field(default_factory=dict)
     generate: bool = True
 
 
@@ -94,7 +66,7 @@ def chat_job(asked: ChatRequest, model: str) -> Job:
         tool_choice=to_builtins(asked.tool_choice),
         parallel_tool_calls=asked.parallel_tool_calls,
         alignment=asked.logprobs,
-        decoding=asked.decoding(),
+        output=asked.decoding(),
         names={"json_schema": "response_format"},
     )
 
@@ -106,7 +78,7 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
         prompt=prompt,
         sampling=asked.sampling(),
         alignment=asked.logprobs is not None,
-        decoding=asked.decoding(),
+        output=asked.decoding(),
     )
 
 
@@ -176,121 +148,84 @@ class Engines:
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
         """Render, encode, generate and decode, as a context in which the deltas arrive; see `Answer`."""
-        engine, job = self._engines[job.model], self.heard(job)
+        engine, plan = self._engines[job.model], self.plan(job)
         if (supports := getattr(engine, "supports", None)) is not None:
             try:
-                refuse_unsupported(job.model, job.sampling, supports)
+                refuse_unsupported(job.model, plan.sampling, supports)
             except EngineError as error:
                 field = job.names.get(error.option or "", error.option)
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
-        prompt_ids = await self.prompt_ids(job)
-        sampling = self.limited(job, len(prompt_ids))
-        self._check(prompt_ids, sampling)
+        prompt_ids = await self.prompt_ids(plan)
+        if not prompt_ids:
+            raise RequestError("the prompt has no tokens", code="invalid_prompt")
+        sampling = self.fit(job, plan, len(prompt_ids))
         meter.start()
         async with answer(
             prompt_ids,
+            plan.decoder_options | {"alignment": job.alignment},
             engine=engine if job.generate else _Silent(),
             tokenizer=self.tokenizer,
             sampling=sampling,
-            alignment=job.alignment,
-            **self.decoding(job),
         ) as deltas:
             yield deltas
 
-    def heard(self, job: Job) -> Job:
-        """A job whose choice of tools is honoured, by its engine or the template.
+    def plan(self, job: Job) -> AnswerPlan:
+        """Resolve a job against the template and its engine.
 
         Raises:
-            RequestError: Neither hears it, or it cannot be.
+            RequestError: Neither honours the choice of tools, or it cannot be.
 
         """
-        choice = job.tool_choice, job.parallel_tool_calls
         try:
-            heard = honour_tool_choice(self.template, job.tools, *choice, forces=forces_json(self._engines[job.model]))
-            sampling = held_to(heard, job.sampling)
+            return plan_answer(job, self.template, engine=self._engines[job.model])
         except TemplateError as error:
-            raise _unheard(error) from error
-        return replace(
-            job,
-            sampling=sampling,
-            template_kwargs=heard.variables | job.template_kwargs,
-            tools=None if heard.tools is None else list(heard.tools),
-            tool_choice=None,
-            forced=heard.json_schema is not None,
-        )
+            raise _refused_choice(error) from error
 
-    def limited(self, job: Job, prompt_tokens: int) -> Sampling:
-        """A job's sampling, with as many tokens as server and engine allow where it does not say how many."""
-        sampling = job.sampling
-        if sampling.max_tokens is not None:
-            return sampling
-        limit, size = self._limits.max_output_tokens, self.context_size(job.model)
-        limit = limit if job.most_tokens is None else min(limit, job.most_tokens)
-        left = limit if size is None else min(limit, size - prompt_tokens)
-        return replace(sampling, max_tokens=max(1, left))
+    def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
+        """Return a plan's sampling within the limits of the server and the engine.
 
-    def _check(self, prompt_ids: Sequence[int], sampling: Sampling) -> None:
-        """Refuse what an engine or the decoder would stumble over, as the client's fault that it is."""
-        if not prompt_ids:
-            raise RequestError("the prompt has no tokens", code="invalid_prompt")
-        least, most = sampling.min_tokens, sampling.max_tokens
-        if most is not None and least > most:
-            raise RequestError(f"min_tokens is {least}, and max_tokens {most}", param="min_tokens")
+        Raises:
+            ContextLengthError: Prompt and answer are longer than the engine's context.
+            RequestError: `min_tokens` is above `max_tokens`, or an id is outside the vocabulary.
+
+        """
+        limit, own = self._limits.max_output_tokens, job.most_tokens
+        most = limit if own is None else min(limit, own)
+        sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)
+        if sampling.max_tokens is not None and sampling.min_tokens > sampling.max_tokens:
+            raise RequestError(
+                f"min_tokens is {sampling.min_tokens}, and max_tokens {sampling.max_tokens}", param="min_tokens"
+            )
         size = self.tokenizer.vocab_size
-        for field, ids in (("stop_token_ids", sampling.stop_token_ids), ("logit_bias", sampling.logit_bias)):
+        for name, ids in (("stop_token_ids", sampling.stop_token_ids), ("logit_bias", sampling.logit_bias)):
             if (bad := next((each for each in ids if not 0 <= each < size), None)) is not None:
-                raise RequestError(f"{field}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=field)
+                raise RequestError(f"{name}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=name)
+        return sampling
 
-    def fitted(self, job: Job, prompt_tokens: int) -> Sampling:
-        """As `limited`; refuses what is longer than the engine's context, as `fit_context`."""
-        return fit_context(self._engines[job.model], prompt_tokens, self.limited(job, prompt_tokens))
-
-    def decoding(self, job: Job) -> dict[str, Any]:
-        """Options of the decoder that a job's answer wants; a prompt's answer keeps thinking and calls in its text."""
-        if job.messages is None:
-            return {"reasoning": None, **job.decoding}
-        calls = {"tool_schemas": job.tools, "parallel_tool_calls": job.parallel_tool_calls is not False}
-        if job.forced:
-            return {**CALL_LIST_OPTIONS, **calls, **job.decoding}
-        return {
-            "reasoning_style": self.template.reasoning,
-            "tool_style": style_of_answer(self.template.tool_style, job.tools),
-            **calls,
-            **job.decoding,
-        }
-
-    async def prompt_ids(self, job: Job, *, add_special_tokens: bool = True) -> list[int]:
-        """The ids of a job's prompt; a few at a time, since rendering a megabyte takes a thread for a while.
+    async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
+        """Render and encode a plan's prompt, a few prompts at a time.
 
         Raises:
             RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
                 is held to calls.
 
         """
-        if isinstance(job.prompt, list):
+        if isinstance(plan.prompt, list):
             size = self.tokenizer.vocab_size
-            if (bad := max(job.prompt, default=0)) >= size:
+            if (bad := max(plan.prompt, default=0)) >= size:
                 raise RequestError(
                     f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
                 )
-            return job.prompt
+            return plan.prompt
         async with self._turn():
-            if isinstance(job.prompt, str):
-                encode = partial(self.tokenizer.encode, job.prompt, add_special_tokens=add_special_tokens)
+            if isinstance(plan.prompt, str):
+                encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
                 return await to_thread.run_sync(encode)
-            ids = await prompt_of(
-                job.messages or [],
-                tokenizer=self.tokenizer,
-                template=self.template,
-                encoder=self._encoder,
-                tools=job.tools,
-                template_kwargs=job.template_kwargs,
-            )
-            if job.forced:
-                try:
-                    refuse_open_thinking(self.tokenizer, ids, self.template)
-                except TemplateError as error:
-                    raise _unheard(error) from error
+            ids = await encode_plan(plan, self.tokenizer, self._encoder)
+            try:
+                plan.check_prompt(self.tokenizer, ids)
+            except TemplateError as error:
+                raise _refused_choice(error) from error
             return list(ids)
 
     async def work(self, work: Callable[[], T], ids: int) -> T:
@@ -339,7 +274,7 @@ def _overloaded(message: str) -> RequestError:
     return RequestError(message, code="server_overloaded", status=503, retry_after=1)
 
 
-def _unheard(error: TemplateError) -> RequestError:
+def _refused_choice(error: TemplateError) -> RequestError:
     return RequestError(str(error), code="unsupported_parameter", param="tool_choice")
 
 

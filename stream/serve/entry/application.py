@@ -27,7 +27,8 @@ from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat.chat import check_template, own_template
+from tokenweir.stream.chat.chat import check_template
+from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
 from tokenweir.stream.serve.answers.job import Engines

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.answers.job import Engines, Job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_object
@@ -143,14 +142,15 @@ class Endpoints:
             if asked.messages is not None:
                 job = Job(
                     model=model,
-                    sampling=Sampling(),
                     messages=chat_messages(asked.messages),
                     tools=asked.tools,
                     template_kwargs={**asked.chat_template_kwargs, **asked_for},
                 )
             else:
-                job = Job(model=model, sampling=Sampling(), prompt=asked.prompt)
-            ids = await self._engines.prompt_ids(job, add_special_tokens=asked.add_special_tokens is not False)
+                job = Job(model=model, prompt=asked.prompt)
+            ids = await self._engines.prompt_ids(
+                self._engines.plan(job), add_special_tokens=asked.add_special_tokens is not False
+            )
         except RequestError:
             raise
         except TokenweirError as error:

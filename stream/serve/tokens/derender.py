@@ -11,10 +11,8 @@ from msgspec import Struct
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat.chat import ends_of
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, split
@@ -146,17 +144,19 @@ class Derenderer:
                     code="missing_required_parameter",
                     param="chat_request",
                 )
-            return Asked(served, self._engines.decoding(Job(model=served, sampling=Sampling(), messages=[])))
+            return Asked(served, self._decoder_options(Job(model=served, messages=[])))
         try:
             fields, rest = split(request, ChatEngineFields)
             asked = parse_chat(rest | {"messages": UNREAD}, max_items=self._service.limits.max_items)
-            job = self._engines.heard(chat_job(asked, served))
-            options = self._engines.decoding(job) | ends_of(job.sampling)
+            options = self._decoder_options(chat_job(asked, served))
         except RequestError as error:
             raise error.within("chat_request") from error
         if not fields.include_reasoning:
             options["reasoning"] = "strip"
         return Asked(served, options, asked.return_token_ids)
+
+    def _decoder_options(self, job: Job) -> dict[str, Any]:
+        return dict(self._engines.plan(job).decoder_options)
 
     async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
         """The ids of a request's prompt, made again; None if its messages are left out; raises as `Renderer.chat`."""
@@ -173,8 +173,7 @@ class Derenderer:
         try:
             _, rest = split(request or {}, CompletionEngineFields)
             asked = parse_completion(rest | {"prompt": ""}, max_items=self._service.limits.max_items)
-            job = completion_job(asked, served, "")
-            options = self._engines.decoding(job) | ends_of(job.sampling)
+            options = self._decoder_options(completion_job(asked, served, ""))
         except RequestError as error:
             raise error.within("completion_request") from error
         return Asked(served, options, asked.return_token_ids)

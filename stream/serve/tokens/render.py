@@ -48,7 +48,7 @@ class Renderer:
         self._service.check_max_tokens(limit, field)
         self._service.check_choices(asked.n)
         job = chat_job(asked, self._service.model(asked.model))
-        job = replace(job, template_kwargs=job.template_kwargs | fields.template_kwargs())
+        job = replace(job, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
         return await self._request("chatcmpl", job, fields, asked, logprobs)
 
@@ -81,11 +81,11 @@ class Renderer:
     async def _request(
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
     ) -> GenerateRequest:
-        job = self._engines.heard(job)
-        ids = await self._engines.prompt_ids(job)
+        plan = self._engines.plan(job)
+        ids = await self._engines.prompt_ids(plan)
         if not ids:
             raise RequestError("the prompt has no token", code="invalid_prompt")
-        sampling = self._engines.fitted(job, len(ids))
+        sampling = self._engines.fit(job, plan, len(ids))
         parameters = sampling_fields(sampling) | fields.sampling()
         if sampling.stop:
             parameters["stop"] = list(sampling.stop)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
 from tokenweir.stream.serve.wire.checking import convert, count_items, offered_fields
@@ -90,7 +91,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             json_schema=schema,
         )
 
-    def decoding(self) -> dict[str, Any]:
+    def decoding(self) -> OutputOptions:
         """Options of the decoder."""
         return {"include_stop": self.include_stop_str_in_output, "skip_special_tokens": self.skip_special_tokens}
 

@@ -88,7 +88,13 @@ class Stream:
         self.failures = []
         self.generation = Generation(
             "a",
-            answer([], engine=engine, tokenizer=TOKENIZER, sampling=Sampling(**sampling)),
+            answer(
+                [],
+                {"stop": sampling.get("stop", ())},
+                engine=engine,
+                tokenizer=TOKENIZER,
+                sampling=Sampling(**sampling),
+            ),
             replay=ReplayBuffer(0, merge, size_of),
             make=merge,
             limits=Limits(max_pending_bytes=2000),
