@@ -1,18 +1,15 @@
-"""Deltas over a connection: sessions, limits, sockets, the wire protocol and the chat page.
+"""The server: chats over HTTP and websockets.
 
-The way of a request:
+Rooms import only the rooms above their own line.
 
-    serve.py, protocols.py      a port, and uvicorn's connections with the bounds that it lacks
-    app.py                      the ASGI application: what answers where
-    entry/                      who may come in: keys, hosts, origins, how many at a time; limits.py: bounds
-    http/                       the interfaces over HTTP: those that generate, and the others
-    websocket.py, session.py    the socket of the Responses protocol
-    answers/                    a request made ready, its answer in flight, and when its next frame is due
-    outbox.py                   from an answer to the socket
-    service.py                  what all connections share: engines, tokenizer, earlier responses
-    monitoring/                 what operators are told: numbers, spans, a line a request
-    failures.py                 errors as clients get them
-    tokens/                     render and derender, around an engine that somebody else asks
-    peers.py                    several workers of one server: what they ask each other
-    wire/                       the protocols, without I/O; page/ is the chat page
+    wire/         the protocols, without I/O: Responses, Chat Completions, Completions
+    limits/       bounds on what clients cost: `Limits`, admission of connections and answers, turns of parsing
+    monitoring/   metrics, spans, access log, and failures as clients are told of them
+    page/         the chat page
+    answers/      a request resolved, its answer in flight, and the pacing of its frames
+    http/         the interfaces over HTTP: those that generate, and the others
+    tokens/       render and derender, in front of an engine that another process runs
+    sockets/      the websocket of the Responses protocol
+    workers/      requests between the workers of one server
+    entry/        the ASGI application: keys, hosts and origins, routes; and uvicorn's server with the bounds that it lacks
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
@@ -19,10 +19,8 @@ from tokenweir.stream.serve.limits.turns import Turns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.serve.wire.errors import RequestError
-
-if TYPE_CHECKING:
-    from tokenweir.stream.serve.sockets.session import Transport
-    from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.transport import Transport
 
 T = TypeVar("T")
 
@@ -155,7 +153,7 @@ class Service:
         """
         self.check_open()
         free = self.admission.generate(client)
-        meter = self.metrics.meter(job.model, AnswerSpan(answer_id, job) if INSTALLED else None)
+        meter = self.metrics.meter(job.model, AnswerSpan(answer_id, job.model, job) if INSTALLED else None)
 
         def end(generation: Generation[T]) -> None:
             free()

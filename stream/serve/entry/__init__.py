@@ -1,1 +1,3 @@
-"""Who may come in: guard.py over every request, auth.py keys, origins and hosts, admission.py how many at a time."""
+"""The ASGI application and its server: application.py routes requests, guard.py and auth.py decide who may come in,
+protocols.py bounds uvicorn's connections, and server.py listens on a port.
+"""

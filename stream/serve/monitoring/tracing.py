@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tokenweir.stream.chat.plan import AnswerRequest
 from tokenweir.stream.events.deltas import Finish
-
-if TYPE_CHECKING:
-    from tokenweir.stream.serve.answers.job import Job
 
 try:
     from opentelemetry import context, propagate, trace
@@ -45,9 +43,9 @@ def request_context(headers: Any) -> Iterator[None]:
 class AnswerSpan:
     """The span of one answer, from the request to the end of its engine."""
 
-    def __init__(self, answer_id: str, job: Job) -> None:
-        operation = "text_completion" if job.messages is None else "chat"
-        sampling = job.sampling
+    def __init__(self, answer_id: str, model: str, request: AnswerRequest) -> None:
+        operation = "chat" if request.prompt is None else "text_completion"
+        sampling = request.sampling
         asked = {
             "gen_ai.request.max_tokens": sampling.max_tokens,
             "gen_ai.request.temperature": sampling.temperature,
@@ -55,11 +53,11 @@ class AnswerSpan:
             "gen_ai.request.choice.count": sampling.n if sampling.n > 1 else None,
         }
         self._span = trace.get_tracer("tokenweir").start_span(
-            f"{operation} {job.model}",
+            f"{operation} {model}",
             kind=trace.SpanKind.SERVER,
             attributes={
                 "gen_ai.operation.name": operation,
-                "gen_ai.request.model": job.model,
+                "gen_ai.request.model": model,
                 "gen_ai.response.id": answer_id,
                 **{name: value for name, value in asked.items() if value is not None},
             },

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -31,6 +31,7 @@ from tokenweir.stream.serve.wire.requests import (
     continued_by,
     parse_event,
 )
+from tokenweir.stream.serve.wire.transport import Transport
 
 NORMAL = 1000
 GOING_AWAY = (1001, "the server is shutting down")
@@ -40,26 +41,6 @@ INTERNAL_ERROR = 1011
 LAST_MESSAGES = tuple(f'{{"type":"{event.__struct_config__.tag}"' for event in LAST_EVENTS)
 """How the last messages of a response begin."""
 ERROR_MESSAGE = f'{{"type":"{ErrorEvent.__struct_config__.tag}"'
-
-
-class Transport(Protocol):
-    """A connection that carries messages."""
-
-    async def receive(self) -> str | bytes | None:
-        """The next message, a text frame as `str` and a binary one as `bytes`; None once the connection is gone."""
-        ...
-
-    def send(self, data: bytes) -> Awaitable[None] | None:
-        """Send a text frame of UTF-8, whole; no effect once the connection is gone.
-
-        What it gives, such as the coroutine of an `async def`, is awaited before the next frame; None asks for it at
-        once.
-        """
-        ...
-
-    async def close(self, code: int, reason: str) -> None:
-        """End the connection, by force if the other side does not go along."""
-        ...
 
 
 class Session:
