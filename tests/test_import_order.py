@@ -18,7 +18,7 @@ MAY_IMPORT = {
 
 ROOMS = {
     "encode": [
-        ["_core", "cache", "errors", "options", "spec", "texts", "unicode", "visible_text"],
+        ["_core", "cache", "errors", "options", "renamed", "spec", "texts", "unicode", "visible_text"],
         ["encoded", "pattern", "vocabulary"],
         ["components", "ids"],
         ["build"],

@@ -198,11 +198,13 @@ def _decoder_options(request: AnswerRequest, choice: HeardChoice, template: Chat
     if request.prompt is not None:
         options.setdefault("reasoning", None)
         return options
-    options |= {"tool_schemas": choice.tools, "parallel_tool_calls": request.parallel_tool_calls is not False}
+    options |= {"tools": choice.tools, "parallel_tool_calls": request.parallel_tool_calls is not False}
     if choice.json_schema is not None:
         options |= {"reasoning": None, "tool_style": CALL_LIST}
         return options
-    options["reasoning_style"] = template.reasoning
+    asked = options.get("reasoning", "auto")
+    if template.reasoning is not None and asked in ("auto", "strip"):
+        options["reasoning"] = replace(style_of(template.reasoning), strip=asked == "strip")
     if options.get("tool_style", "auto") == "auto":
         options["tool_style"] = style_of_answer(template.tool_style, choice.tools)
     return options

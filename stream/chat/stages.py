@@ -25,6 +25,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.ids import as_ids
+from tokenweir.encode.renamed import renamed_keywords
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, Ids
@@ -60,6 +61,7 @@ def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[in
     return drive(ids, UntilEos(as_ids(eos_ids, "eos_ids")))
 
 
+@renamed_keywords(style="reasoning")
 def detokenize(
     ids: AsyncIterable[Ids | EngineStep | Chunk],
     tokenizer: Tokenizer,
@@ -67,7 +69,7 @@ def detokenize(
     prompt_ids: Sequence[int] = (),
     skip_special_tokens: bool = True,
     byte_fallback: ByteFallback = "eager",
-    style: str | ReasoningStyle | None = None,
+    reasoning: str | ReasoningStyle | None = None,
     tool_style: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
     """Decode ids; a chunk goes out with every id that ends a character.
@@ -78,7 +80,7 @@ def detokenize(
         prompt_ids: As for `DecodeStream`.
         skip_special_tokens: Control tokens give no text.
         byte_fallback: As for `DecodeStream`.
-        style: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
+        reasoning: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
         tool_style: Likewise those of this style of tool calls, for `split_tool_calls`.
 
     """
@@ -86,7 +88,7 @@ def detokenize(
     check_byte_fallback(byte_fallback)
     shown: dict[int, str] = {}
     if skip_special_tokens:
-        shown |= shown_tokens(tokenizer, style_of(style)) if style is not None else {}
+        shown |= shown_tokens(tokenizer, style_of(reasoning)) if reasoning is not None else {}
         shown |= shown_tokens(tokenizer, tool_style_of(tool_style)) if tool_style is not None else {}
     detok = _core.Detokenizer(
         tokenizer.token_table,
@@ -103,79 +105,83 @@ def detokenize(
     return drive(ids, Detokenize(detok))
 
 
+@renamed_keywords(style="reasoning", tool_schemas="tools")
 def split_reasoning(
     chunks: ChunkSource,
-    style: str | ReasoningStyle,
+    reasoning: str | ReasoningStyle,
     *,
     inside: bool = False,
     tool_style: str | ToolStyle | None = None,
-    tool_schemas: Tools = (),
+    tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
     """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
 
     Args:
         chunks: The source, of chunks.
-        style: The tags and policies, or their name. Of "harmony" and "muse", tool calls are found as well.
+        reasoning: The tags and policies, or their name. Of "harmony" and "muse", tool calls are found as well.
         inside: The prompt has already opened the thinking.
         tool_style: Find the tool calls of this style too, so that tags in their arguments stay what they are.
-        tool_schemas: The tools of the request; see `DecoderOptions`.
+        tools: The tools of the request; see `DecoderOptions`.
 
     """
-    return drive(chunks, Split(_splitter(style, inside, tool_style, tool_schemas)))
+    return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools)))
 
 
+@renamed_keywords(style="reasoning", tool_schemas="tools")
 def strip_reasoning(
     chunks: ChunkSource,
-    style: str | ReasoningStyle,
+    reasoning: str | ReasoningStyle,
     *,
     inside: bool = False,
     tool_style: str | ToolStyle | None = None,
-    tool_schemas: Tools = (),
+    tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
     """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
-    return drive(chunks, Split(_splitter(style, inside, tool_style, tool_schemas), strip=True))
+    return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools), strip=True))
 
 
+@renamed_keywords(style="tool_style", tool_schemas="tools")
 def split_tool_calls(
-    chunks: ChunkSource, style: str | ToolStyle, *, tool_schemas: Tools = ()
+    chunks: ChunkSource, tool_style: str | ToolStyle, *, tools: Tools = ()
 ) -> AsyncGenerator[Chunk, None]:
     """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
 
     Args:
         chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
             such a stage finds inside a call break it, so `split_reasoning` can find both.
-        style: How the model writes calls, or the style's name. Of "harmony" and "muse", thinking is found as well.
-        tool_schemas: The tools of the request; see `DecoderOptions`.
+        tool_style: How the model writes calls, or the style's name. Of "harmony" and "muse", thinking is found as well.
+        tools: The tools of the request; see `DecoderOptions`.
 
     """
-    return drive(chunks, Split(_splitter(None, False, style, tool_schemas)))
+    return drive(chunks, Split(_splitter(None, False, tool_style, tools)))
 
 
 def _splitter(
-    style: str | ReasoningStyle | None, inside: bool, tool_style: str | ToolStyle | None, tool_schemas: Tools
+    reasoning: str | ReasoningStyle | None, inside: bool, tool_style: str | ToolStyle | None, tools: Tools
 ) -> Splitter:
-    thinking = None if style is None else style_of(style)
+    thinking = None if reasoning is None else style_of(reasoning)
     calls = None if tool_style is None else tool_style_of(tool_style)
     if calls is not None and calls.name in MESSAGES:  # which is both
         thinking = style_of(calls.name)
-    splitter = make_splitter(Styles(thinking, calls), tool_schemas, inside=inside)
+    splitter = make_splitter(Styles(thinking, calls), tools, inside=inside)
     assert splitter is not None  # one of the styles is given
     return splitter
 
 
+@renamed_keywords(stops="stop")
 def stop_at(
-    chunks: ChunkSource, stops: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
+    chunks: ChunkSource, stop: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
 ) -> AsyncGenerator[Chunk, None]:
     """End the text at the first stop string; the ids of what is cut off come last, in a chunk without text.
 
     Args:
         chunks: The source, of chunks.
-        stops: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
+        stop: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
         stop_scope: Where they count: in the "answer", the "reasoning" or in "all".
 
     """
     channels = stop_channels(stop_scope)
-    return drive(chunks, StopAt(stops if isinstance(stops, StopStrings) else StopStrings(stops), channels))
+    return drive(chunks, StopAt(stop if isinstance(stop, StopStrings) else StopStrings(stop), channels))
 
 
 def decode_chat(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -148,11 +149,12 @@ class Derenderer:
         try:
             fields, rest = split(request, ChatEngineFields)
             asked = parse_chat(rest | {"messages": UNREAD}, max_items=self._service.limits.max_items)
-            options = self._decoder_options(chat_job(asked, served))
+            job = chat_job(asked, served)
+            if not fields.include_reasoning:
+                job = replace(job, output=job.output | {"reasoning": "strip"})
+            options = self._decoder_options(job)
         except RequestError as error:
             raise error.within("chat_request") from error
-        if not fields.include_reasoning:
-            options["reasoning"] = "strip"
         return Asked(served, options, asked.return_token_ids)
 
     def _decoder_options(self, job: Job) -> dict[str, Any]:

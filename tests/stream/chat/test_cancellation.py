@@ -98,7 +98,7 @@ class Opened:
 
 
 def composed(ids, tok, *, strip=False):
-    text = detokenize(until_eos(ids, tok.eos_ids), tok, style="think")
+    text = detokenize(until_eos(ids, tok.eos_ids), tok, reasoning="think")
     return stop_at((strip_reasoning if strip else split_reasoning)(text, "think"), ["stop"])
 
 

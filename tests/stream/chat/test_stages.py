@@ -107,7 +107,7 @@ def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts,
     chunks = [ids[a:b] for a, b in pairwise(places)]
 
     async def composed():
-        text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, style="mistral")
+        text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, reasoning="mistral")
         split = (strip_reasoning if strip else split_reasoning)(text, "mistral", inside=inside)
         return as_deltas(await collect(stop_at(split, stops, stop_scope=scope)))
 
@@ -157,7 +157,7 @@ def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words
 
     async def composed():
         ended = until_eos(Source(chunks), tok.eos_ids)
-        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], style="mistral", tool_style="mistral")
+        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], reasoning="mistral", tool_style="mistral")
         if together:
             split = split_reasoning(text, "mistral", tool_style="mistral")
         else:
@@ -228,7 +228,7 @@ async def test_detokenize_ends_characters_where_the_fused_stage_does(mistral_tok
     half = next(i for i in range(256, mistral_tok.vocab_size) if mistral_tok.token_bytes(i) == b" \xf0\x9f")
     closer = mistral_tok.token_to_id("[/THINK]")
     source = Source([[half, 0x91, 0xA9, 0xC3, closer, 0xA9]])
-    assert await collect(detokenize(source, mistral_tok, style="mistral")) == [
+    assert await collect(detokenize(source, mistral_tok, reasoning="mistral")) == [
         Chunk([], " "),
         Chunk([half, 0x91, 0xA9], "👩"),
         Chunk([0xC3], "\ufffd"),

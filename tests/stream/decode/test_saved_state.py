@@ -95,7 +95,7 @@ def test_only_the_callback_may_differ(tok):
         {"max_tokens": 5},
         {"index": 1},
         {"skip_special_tokens": False},
-        {"tool_schemas": [{"name": "f", "parameters": {"type": "object"}}]},
+        {"tools": [{"name": "f", "parameters": {"type": "object"}}]},
     ],
 )
 def test_a_state_of_other_options_is_refused(tok, other):
