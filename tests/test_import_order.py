@@ -117,7 +117,9 @@ def test_the_links_are_relative_and_lead_to_the_folders():
 
 def test_benchmarks_import_what_their_extra_installs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = (*project["dependencies"], *project["optional-dependencies"]["bench"])
+    extras = project["optional-dependencies"]
+    wanted = (*project["dependencies"], *extras["bench"], *extras["serve"])  # which `bench` contains
+    assert "tokenweir[serve]" in extras["bench"]
     declared = {"tokenweir", *(name for one in wanted for name in re.findall(r"[\w-]+", one.partition(">")[0]))}
     installed = packages_distributions()
     for path in (ROOT / "bench").rglob("*.py"):

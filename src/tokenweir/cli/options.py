@@ -121,9 +121,9 @@ def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
     )
 
 
-def missing_extra(what: str, error: ImportError) -> TokenweirError:
-    """Say how to install what is missing at a terminal; `what` says who needs it."""
-    return TokenweirError(f"{what} {error.name}: pip install '.[chat]'")
+def missing_extra(what: str, error: ImportError, extra: str = "chat") -> TokenweirError:
+    """Return an error that says how to install a missing package; `what` says who needs it."""
+    return TokenweirError(f"{what} {error.name}: pip install 'tokenweir[{extra}]'")
 
 
 def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: bool) -> Iterator[str]:

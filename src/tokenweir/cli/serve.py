@@ -20,6 +20,7 @@ from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     device_choice,
     load_gpu_encoder,
+    missing_extra,
     template_option,
     tokenizer_option,
 )
@@ -131,9 +132,13 @@ def serve(
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.prompts.batcher import PromptBatcher
-    from tokenweir.stream.serve.answers.generation import abandoned
-    from tokenweir.stream.serve.entry.server import serve as start
-    from tokenweir.stream.serve.entry.server import url_of
+
+    try:
+        from tokenweir.stream.serve.answers.generation import abandoned
+        from tokenweir.stream.serve.entry.server import serve as start
+        from tokenweir.stream.serve.entry.server import url_of
+    except ModuleNotFoundError as error:
+        raise missing_extra("the server needs", error, "serve") from error
 
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
