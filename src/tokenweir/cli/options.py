@@ -47,11 +47,11 @@ device_choice = click.Choice(["auto", "cpu", "gpu"])
 file_option = click.option(
     "-f", "--file", type=click.File("rb"), multiple=True, help="Read a file; - is stdin. Can be repeated."
 )
-plain_option = click.option(
-    "--plain", is_flag=True, help="Text that looks like an added token is text; none is matched."
+no_parse_special_option = click.option(
+    "--no-parse-special", is_flag=True, help="Text that looks like an added token is text; none is matched."
 )
-no_special_tokens_option = click.option(
-    "--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."
+no_add_special_tokens_option = click.option(
+    "--no-add-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."
 )
 lines_option = click.option("--lines", is_flag=True, help="Every line of a file is an input of its own.")
 
@@ -59,8 +59,8 @@ lines_option = click.option("--lines", is_flag=True, help="Every line of a file 
 def text_options(command: Command) -> Command:
     """Add what `encode` and `count` take: texts, files, and how special tokens are treated."""
     for option in (
-        plain_option,
-        no_special_tokens_option,
+        no_parse_special_option,
+        no_add_special_tokens_option,
         lines_option,
         file_option,
         click.argument("text", nargs=-1),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from tokenweir.stream.serve.entry.application import ReasoningEvents
     from tokenweir.stream.serve.limits.limits import Limits
 
 ARGUMENTS = "tokenweir.serve.arguments"
@@ -92,6 +93,13 @@ class _Serve(click.Command):
     metavar="NAME=VALUE",
     help="What clients may cost, such as max_connections=100: the fields of tokenweir.Limits. Can be repeated.",
 )
+@click.option(
+    "--reasoning-events",
+    type=click.Choice(["reasoning_text", "reasoning"]),
+    default="reasoning_text",
+    show_default=True,
+    help="How responses name the events of thinking: as OpenAI does, or as Open Responses.",
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
     "--workers",
@@ -115,6 +123,7 @@ def serve(
     origin: tuple[str, ...],
     allow_host: tuple[str, ...],
     limit: tuple[str, ...],
+    reasoning_events: ReasoningEvents,
     access_log: bool,
     workers: int,
 ) -> None:
@@ -175,6 +184,7 @@ def serve(
                 origins=origin,
                 hosts=allow_host,
                 limits=limits,
+                reasoning_events=reasoning_events,
                 place=None if given is None else given.place,
             ) as server,
         ):
