@@ -1,9 +1,9 @@
-"""What an engine gave since the readers of an answer were told: on a busy server, several tokens are decoded and sent as one.
+"""Coalescing of an engine's output: on a busy server several tokens are decoded and sent as one.
 
-A token goes at once if the last ones went long enough ago. If not, it waits, as the id that it is, for the next token that
-comes after that time; and a timer that all answers share sees to it that it does not wait much longer. So most tokens of a
-busy server cost a place in a list, and a call of the decoder, a delta, an event and a frame are for several. An engine that
-runs ahead is not even asked until the next frame is due.
+A token goes out at once if the pacer's interval has passed since the last frame. If not, its id waits in a list for the first
+token after the interval, or for a timer shortly after that. So on a busy server most tokens cost an append to a list; the
+decoder's call, the delta, the event and the frame are shared by several. An engine that runs ahead is not polled until the
+next frame is due.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.monitoring.metrics import Meter
 
 PATIENCE = 0.75
-"""The part of an interval for which what is due waits for the next token."""
+"""Grace for the next token after a frame is due, as a part of the interval."""
 MOST_KEPT = 1024
-"""Ids, or deltas, that wait for no interval."""
+"""Most ids or deltas that wait; at this number they go out at once."""
 
 
 class Batch:
-    """Collects what an engine gives for an answer, and decodes it when its time has come.
+    """Collects an engine's output for an answer, and decodes it when a frame is due.
 
     Args:
-        answer: The answer. Should it end by what is decoded between two tokens, its engine is stopped.
-        pacer: Says how long anything may wait.
+        answer: The answer. If it ends in what a timer decodes, between two tokens, its engine is stopped.
+        pacer: Gives the interval.
         meter: Counts the tokens.
-        give: Takes the deltas, but for the last ones; it must not raise.
+        give: Takes the deltas but for the last ones; must not raise.
 
     """
 
@@ -50,7 +50,7 @@ class Batch:
         self._pauses = answer.runs_ahead
 
     def add(self, item: Any) -> None:
-        """Take what the engine gave."""
+        """Take an item of the engine."""
         now = monotonic()
         if type(item) is list:
             if item:
@@ -68,11 +68,11 @@ class Batch:
             self._send(now)
 
     def end(self, failure: Exception | None = None) -> None:
-        """The engine has ended, or failed: decode what is left, and leave it to `rest`."""
+        """Decode the rest after the engine's end or failure, and leave it to `rest`."""
         self._deltas = [*self.rest(), *self._part.end(failure)]
 
     def rest(self) -> list[Delta]:
-        """What has not been given out, which is forgotten here."""
+        """Return the deltas that have not been given out, and forget them."""
         deltas, self._deltas = self._deltas, []
         if ids := self._ids:
             self._ids = []
@@ -81,7 +81,7 @@ class Batch:
 
     def _send(self, now: float) -> None:
         deltas: Sequence[Delta] = self._deltas
-        if ids := self._ids:  # `rest`, written out, since this is done for every frame
+        if ids := self._ids:  # `rest` inlined: this runs for every frame
             self._ids = []
             given = self._part.feed(ids)
             deltas = [*deltas, *given] if deltas else given

@@ -1,4 +1,4 @@
-"""When the answers of a server go out: how often, and calls that are due at about the same time by one timer."""
+"""Pacing of a server's frames: the interval between the events of a stream, by the load of the event loop."""
 
 from __future__ import annotations
 
@@ -8,39 +8,41 @@ from functools import partial
 from time import monotonic, thread_time
 
 TICK = 0.002
-"""Seconds within which calls share a timer; how late one may be."""
-LOOK = 0.05
-"""Seconds between two looks at the load."""
-MEMORY = 1.0
-"""Seconds over which the load is a mean: one look has a burst of frames in it, or a pause."""
-EASY = 0.45
-"""The load below which events go as often as they may again: less than what is left when the interval is longer."""
-STEADY = 0.6
-"""The load from which on the interval is a few times the shortest one."""
-FULL = 0.8
-"""The load above which the interval grows to the longest one."""
-FEW = 2.8
-"""How many times the shortest interval that is."""
+"""Seconds within which calls share a timer, and by which one may be late."""
+SAMPLE_INTERVAL = 0.05
+"""Seconds between two samples of the load."""
+LOAD_WINDOW = 1.0
+"""Seconds over which the load is averaged: a single sample may hold a burst of frames, or a pause."""
+LOW_LOAD = 0.45
+"""Load below which the interval becomes the shortest one again. Hysteresis: lower than `HIGH_LOAD`."""
+HIGH_LOAD = 0.6
+"""Load above which the interval is `RELAXED_FACTOR` times the shortest one."""
+FULL_LOAD = 0.8
+"""Load above which the interval grows towards the longest one."""
+RELAXED_FACTOR = 2.8
+"""Interval above `HIGH_LOAD`, as a multiple of the shortest one."""
 
 
 class Pacer:
-    """Says how long the events of a stream may wait, by the load of the event loop; and calls what is due.
+    """Sets the interval between the events of a stream by the load of the event loop, and runs timed calls.
 
-    The load is the share of its time in which the loop's thread works. At first the interval is the shortest one. Above
-    `STEADY` it is `FEW` times that, until the load falls below `EASY`; above `FULL` it grows, and with no time left it is
-    the longest. An interval that followed the load all the way would swing, since the load follows it: longer intervals
-    make fewer frames. And where it is about as long as the time between two tokens, some of them wait for two more. A loop
-    that is late for another reason, since other processes have the core, counts as one that works.
+    The load is the share of its time that the loop's thread works. A loop that is late because other processes have its core
+    counts as one that works. The interval is the shortest one up to `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it,
+    until the load falls below `LOW_LOAD`. Above `FULL_LOAD` it grows; at load 1 it is the longest.
 
-    It belongs to one event loop. A thousand streams need no thousand timers: calls may come a few milliseconds late.
+    The interval does not follow the load all the way. Longer intervals make fewer frames and so lower the load, and both would
+    oscillate. And with an interval of about the time between two tokens, some tokens wait for two more.
+
+    A pacer belongs to one event loop. Its timed calls share timers, so a thousand streams need no thousand timers; a call
+    may be late by a few milliseconds.
 
     Args:
-        least: Seconds between two events of a stream while the loop has time; with 0 nothing ever waits.
-        most: The same when it has none.
+        least: Seconds between two events of a stream on an idle loop; with 0 nothing ever waits.
+        most: The same on a full loop.
 
     Attributes:
-        interval: The same at the present load.
-        busy: Whether the load is above `FULL`, so that an event holds several tokens of most streams.
+        interval: Seconds between two events at the present load.
+        busy: Whether the load is above `FULL_LOAD`, so that an event holds several tokens of most streams.
 
     """
 
@@ -49,12 +51,12 @@ class Pacer:
         self.busy = False
         self._least = least
         self._most = max(least, most) if least else 0.0
-        self._few = min(FEW * least, self._most)
+        self._relaxed = min(RELAXED_FACTOR * least, self._most)
         self._load = 0.0
-        self._steady = False
+        self._high = False
         self._ticks: dict[int, list[Callable[[], object]]] = {}
-        self._looking: asyncio.TimerHandle | None = None
-        self._looked = self._worked = 0.0
+        self._sampler: asyncio.TimerHandle | None = None
+        self._sampled_at = self._worked = 0.0
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
         """Call a function, which must not raise, at a time of `time.monotonic`."""
@@ -67,7 +69,7 @@ class Pacer:
             calls.append(call)
 
     def reach(self, when: float) -> asyncio.Future[None]:
-        """A future that is done at a time of `time.monotonic`."""
+        """Return a future that is done at a time of `time.monotonic`."""
         reached = asyncio.get_running_loop().create_future()
         self.call_at(when, partial(_finish, reached))
         return reached
@@ -77,33 +79,33 @@ class Pacer:
             call()
 
     def start(self) -> None:
-        """Look at the load from now on, until `stop`."""
-        if self._looking is None:
-            self._look_later()
+        """Sample the load until `stop`."""
+        if self._sampler is None:
+            self._sample_later()
 
     def stop(self) -> None:
-        """Nothing is to be sent: the loop may sleep."""
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-        self.interval, self.busy, self._load, self._steady = self._least, False, 0.0, False
+        """Stop sampling, so that an idle loop sleeps, and forget the load."""
+        if self._sampler is not None:
+            self._sampler.cancel()
+            self._sampler = None
+        self.interval, self.busy, self._load, self._high = self._least, False, 0.0, False
 
-    def see(self, load: float, seconds: float = LOOK) -> None:
-        """Take a look into account, and how long it was; `load` is above 1 if the loop was late as well."""
-        self._load += min(1.0, seconds / MEMORY) * (min(1.0, load) - self._load)
-        self._steady = self._load > (EASY if self._steady else STEADY)
-        full = max(0.0, (self._load - FULL) / (1.0 - FULL))
-        self.interval = self._few + full * (self._most - self._few) if self._steady else self._least
-        self.busy = self._load > FULL and self._most > self._few
+    def observe(self, load: float, seconds: float = SAMPLE_INTERVAL) -> None:
+        """Add a sample of the load over some seconds; `load` is above 1 if the loop was late as well."""
+        self._load += min(1.0, seconds / LOAD_WINDOW) * (min(1.0, load) - self._load)
+        self._high = self._load > (LOW_LOAD if self._high else HIGH_LOAD)
+        full = max(0.0, (self._load - FULL_LOAD) / (1.0 - FULL_LOAD))
+        self.interval = self._relaxed + full * (self._most - self._relaxed) if self._high else self._least
+        self.busy = self._load > FULL_LOAD and self._most > self._relaxed
 
-    def _look(self) -> None:
-        took, worked = monotonic() - self._looked, thread_time() - self._worked
-        self.see((worked + max(0.0, took - LOOK)) / took, took)
-        self._look_later()
+    def _sample(self) -> None:
+        took, worked = monotonic() - self._sampled_at, thread_time() - self._worked
+        self.observe((worked + max(0.0, took - SAMPLE_INTERVAL)) / took, took)
+        self._sample_later()
 
-    def _look_later(self) -> None:
-        self._looked, self._worked = monotonic(), thread_time()
-        self._looking = asyncio.get_running_loop().call_later(LOOK, self._look)
+    def _sample_later(self) -> None:
+        self._sampled_at, self._worked = monotonic(), thread_time()
+        self._sampler = asyncio.get_running_loop().call_later(SAMPLE_INTERVAL, self._sample)
 
 
 def _finish(future: asyncio.Future[None]) -> None:

@@ -7,7 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from tokenweir.stream.serve.answers import pacer as pacer_module
-from tokenweir.stream.serve.answers.pacer import EASY, FEW, FULL, LOOK, MEMORY, STEADY, Pacer
+from tokenweir.stream.serve.answers.pacer import (
+    FULL_LOAD,
+    HIGH_LOAD,
+    LOAD_WINDOW,
+    LOW_LOAD,
+    RELAXED_FACTOR,
+    SAMPLE_INTERVAL,
+    Pacer,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -53,41 +61,41 @@ async def test_many_calls_are_few_timers(monkeypatch):
 def settled(pacer, load):
     """The interval after a while at one load."""
     for _ in range(1000):
-        pacer.see(load)
+        pacer.observe(load)
     return pacer.interval
 
 
 def test_the_interval_is_steady_between_the_load_that_is_easy_and_the_one_that_is_too_much():
     pacer = Pacer(0.01, 0.1)
-    few = FEW * 0.01
+    few = RELAXED_FACTOR * 0.01
     assert pacer.interval == 0.01
-    assert settled(pacer, STEADY - 0.01) == 0.01
-    assert settled(pacer, STEADY + 0.01) == pytest.approx(settled(pacer, FULL)) == pytest.approx(few)
-    assert settled(pacer, (FULL + 1) / 2) == pytest.approx((few + 0.1) / 2)
+    assert settled(pacer, HIGH_LOAD - 0.01) == 0.01
+    assert settled(pacer, HIGH_LOAD + 0.01) == pytest.approx(settled(pacer, FULL_LOAD)) == pytest.approx(few)
+    assert settled(pacer, (FULL_LOAD + 1) / 2) == pytest.approx((few + 0.1) / 2)
     assert settled(pacer, 3.0) == pytest.approx(0.1)
-    assert settled(Pacer(0.05, 0.06), FULL) == pytest.approx(0.06)  # never longer than asked for
+    assert settled(Pacer(0.05, 0.06), FULL_LOAD) == pytest.approx(0.06)  # never longer than asked for
 
 
 def test_longer_frames_that_took_the_load_away_stay():
     pacer = Pacer(0.01, 0.1)
-    settled(pacer, FULL)
-    assert settled(pacer, EASY + 0.01) == pytest.approx(FEW * 0.01)
-    assert settled(pacer, EASY - 0.01) == 0.01
-    assert settled(pacer, STEADY - 0.01) == 0.01
+    settled(pacer, FULL_LOAD)
+    assert settled(pacer, LOW_LOAD + 0.01) == pytest.approx(RELAXED_FACTOR * 0.01)
+    assert settled(pacer, LOW_LOAD - 0.01) == 0.01
+    assert settled(pacer, HIGH_LOAD - 0.01) == 0.01
 
 
 def test_one_pause_changes_nothing_and_a_long_one_counts_for_its_length():
     pacer = Pacer(0.01, 0.1)
-    few = settled(pacer, (STEADY + FULL) / 2)
-    pacer.see(3.0)
+    few = settled(pacer, (HIGH_LOAD + FULL_LOAD) / 2)
+    pacer.observe(3.0)
     assert pacer.interval == few
-    pacer.see(3.0, MEMORY)
+    pacer.observe(3.0, LOAD_WINDOW)
     assert pacer.interval == pytest.approx(0.1)
 
 
 def test_a_worker_is_busy_while_it_is_full():
     pacer = Pacer(0.01, 0.1)
-    settled(pacer, FULL - 0.01)
+    settled(pacer, FULL_LOAD - 0.01)
     assert not pacer.busy
     settled(pacer, 1.0)
     assert pacer.busy
@@ -132,7 +140,11 @@ class Loop:
 
 @pytest.mark.parametrize(
     ("work", "late", "busy"),
-    [(0.3 * LOOK, 0.0, False), (0.95 * LOOK, 0.0, True), (0.3 * LOOK, LOOK, True)],
+    [
+        (0.3 * SAMPLE_INTERVAL, 0.0, False),
+        (0.95 * SAMPLE_INTERVAL, 0.0, True),
+        (0.3 * SAMPLE_INTERVAL, SAMPLE_INTERVAL, True),
+    ],
     ids=["idle", "working", "kept from working"],
 )
 def test_the_load_is_what_the_loop_works_and_what_it_is_late(monkeypatch, work, late, busy):
