@@ -1,13 +1,12 @@
-"""What leads from those who produce deltas to those who read them: bounded, merging, for one reader or several.
+"""A bounded hand-off of deltas from producers to one or several readers, which merges deltas that wait.
 
-A queue of deltas would grow with a slow reader, or send ever more, ever smaller messages. Here the deltas that nobody
-has taken wait in one slot. Whoever of the readers comes first takes all of them, merged; that numbers them, and they stay
-in a `ReplayBuffer` for the readers behind. A reader is a number: where it stands. It waits in a task of its own (`take`),
-or has a function called whenever something new is there (`listen`) and takes it then, which costs no turn of the event
-loop.
+A queue of deltas would grow with a slow reader, or send ever more, ever smaller messages. Here waiting deltas share one
+slot. The first reader to come takes all of them, merged and numbered; they stay in a `ReplayBuffer` for slower readers. A
+reader is a position in this sequence. It waits in its own task (`take`), or registers a callback (`listen`) and takes new
+items inside it, which costs no turn of the event loop.
 
-So there are two bounds. The slot holds back the producers, who therefore wait for the fastest reader and for no other.
-The replay buffer drops what is old: a reader that falls behind its first item is cut off, and told so.
+There are two bounds. The slot applies backpressure: producers wait for the fastest reader only. The replay buffer drops
+old items: a reader that falls behind its first item is cut off with an error.
 """
 
 from __future__ import annotations
@@ -28,27 +27,25 @@ from tokenweir.stream.events.merge import merge, size_of
 
 T = TypeVar("T")
 
-BREATH = 0.0005
-"""Seconds for which producers that never wait may keep the event loop, and so the readers, waiting. After a pause a delta
-goes at once."""
+YIELD_INTERVAL = 0.0005
+"""Seconds after which a task that never waits yields to the event loop, so that readers and other tasks run."""
 
 
 class Broadcast(Generic[T]):
     """Deltas from producers to readers, under asyncio and trio.
 
     Args:
-        replay: Keeps what has been taken.
-        make: Makes the items that readers get of the deltas that waited; `merge`, or what makes events of them.
-        max_ahead: Bytes, as `size_of` counts them, that may wait for the fastest reader before `put` does.
-        stall_timeout: Seconds that `put` waits for a reader before it cuts off those that took nothing.
-        on_unwatched: Called whenever the last reader has left.
+        replay: Keeps items that have been taken.
+        make: Turns waiting deltas into items for readers: `merge`, or a function that makes events.
+        max_ahead: High-water mark in bytes, as `size_of` counts them: `put` waits above it.
+        stall_timeout: Seconds that `put` waits before it cuts off readers that took nothing.
+        on_unwatched: Called when the last reader has left.
 
     """
 
     __slots__ = (
         "_audience",
         "_begun",
-        "_breath_due",
         "_bytes",
         "_closed",
         "_emptied",
@@ -64,6 +61,7 @@ class Broadcast(Generic[T]):
         "_stall_timeout",
         "_subscriptions",
         "_waiting",
+        "_yield_due",
     )
 
     def __init__(
@@ -82,7 +80,7 @@ class Broadcast(Generic[T]):
         self._on_unwatched = on_unwatched
         self._waiting: list[Delta] = []
         self._bytes = 0
-        self._breath_due = 0.0
+        self._yield_due = 0.0
         self._begun = False  # whether a delta has been taken
         self._furthest = 0  # where the fastest reader stands
         self._subscriptions: set[Subscription[T]] = set()
@@ -96,11 +94,11 @@ class Broadcast(Generic[T]):
 
     @classmethod
     def of_deltas(cls, *, max_ahead: int, max_replay: int = 0, stall_timeout: float = math.inf) -> Broadcast[Delta]:
-        """Make one whose readers get deltas, merged.
+        """Return a broadcast whose readers get merged deltas.
 
         Args:
             max_ahead: See the class.
-            max_replay: Bytes of deltas that are kept for the readers behind.
+            max_replay: Bytes of deltas that are kept for slower readers.
             stall_timeout: See the class.
 
         """
@@ -114,26 +112,26 @@ class Broadcast(Generic[T]):
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes, as `size_of` counts them, that wait for the fastest reader."""
+        """Bytes that wait for the fastest reader, as `size_of` counts them."""
         return self._bytes
 
     @property
     def full(self) -> bool:
-        """Whether `max_ahead` bytes or more are waiting, so that the producers should wait for `room`."""
+        """Whether `max_ahead` bytes or more wait, so that producers should await `room`."""
         return self._bytes >= self._max_ahead
 
     def add(self, *deltas: Delta) -> None:
-        """Add deltas at once, whether there is room or not."""
+        """Add deltas without waiting for room."""
         self._waiting += deltas
-        if self._filled.event is not None:  # `_tell`, written out, since this is done for every frame
+        if self._filled.event is not None:  # `_notify` inlined: this runs for every frame
             self._filled.fire()
         for listener in self._listeners:
             listener()
-        if self._waiting:  # else they have been taken at once
+        if self._waiting:  # else a listener has taken them
             self._bytes += sum(map(size_of, deltas))
 
-    def _tell(self) -> None:
-        """Tell those who read that there is something new, or that nothing more comes."""
+    def _notify(self) -> None:
+        """Wake the readers."""
         if self._filled.event is not None:
             self._filled.fire()
         for listener in self._listeners:
@@ -145,12 +143,12 @@ class Broadcast(Generic[T]):
             await self._wait_for_room()
 
     async def put(self, delta: Delta) -> None:
-        """Add a delta; waits while `max_ahead` bytes or more are waiting already."""
+        """Add a delta; waits while the broadcast is `full`."""
         await self.room()
         self.add(delta)
-        if monotonic() >= self._breath_due:
+        if monotonic() >= self._yield_due:
             await checkpoint()
-            self._breath_due = monotonic() + BREATH
+            self._yield_due = monotonic() + YIELD_INTERVAL
 
     async def _wait_for_room(self) -> None:
         timeout = self._stall_timeout if self._subscriptions else math.inf
@@ -162,7 +160,7 @@ class Broadcast(Generic[T]):
                 stalled._cut_off(f"stalled: nothing was taken for {timeout:g} s", "stalled")
 
     def seal(self) -> None:
-        """Number what waits, so that nothing is merged into it any more."""
+        """Number the waiting deltas, so that later ones are not merged with them."""
         if self._waiting:
             self._replay.append(self._take_waiting())
 
@@ -174,25 +172,25 @@ class Broadcast(Generic[T]):
         return self._make(waiting)
 
     def append(self, items: Iterable[T]) -> None:
-        """Add items that are not made of deltas, after all that was put."""
+        """Add items that are not made from deltas, behind all deltas added before."""
         self.seal()
         self._replay.append(items)
-        self._tell()
+        self._notify()
 
     def close(self, failure: Exception | None = None) -> None:
-        """Say that no more comes; what is there can still be taken, and `failure` is raised to each reader after it.
+        """End the stream. Readers still take the rest; then `failure`, if any, is raised in each.
 
-        Only the first call counts.
+        Calls after the first are no-ops.
         """
         if not self._closed:
             self._closed, self._failure = True, failure
-            self._tell()
+            self._notify()
             self._audience.fire()
 
     def detach(self) -> None:
-        """Call neither `make` nor `on_unwatched` any more, so that nobody whose methods they are is kept by this.
+        """Drop both callbacks, so that their owners can be freed.
 
-        It is for one that is closed and gets no more readers.
+        For a closed broadcast that gets no more readers.
         """
         self._make, self._on_unwatched = lambda _: (), lambda: None
 
@@ -200,8 +198,8 @@ class Broadcast(Generic[T]):
         """Add a reader.
 
         Args:
-            start: The number of the first item it is to get; 0 is the start of the stream.
-            interval: Least seconds between two batches; what comes faster is merged. The first delta goes at once.
+            start: The number of the first item to read; 0 is the start of the stream.
+            interval: Least seconds between two batches; faster deltas are merged. The first one is not delayed.
                 `Subscription.interval` can be changed at any time.
 
         Raises:
@@ -214,11 +212,11 @@ class Broadcast(Generic[T]):
         self._subscriptions.add(subscription)
         self._had_readers = True
         self._audience.fire()
-        self._emptied.fire()  # who waits for room, waits no longer than this reader may now
+        self._emptied.fire()  # `put` waits again, with the stall timeout of a watched stream
         return subscription
 
     async def abandoned(self, grace: float = 0.0) -> None:
-        """Wait until there was a reader and, for so many seconds, none is left; or until it is closed."""
+        """Wait until the stream was read and has had no reader for `grace` seconds, or until it is closed."""
         while not (self._had_readers or self._closed):
             await self._audience.wait()
         while not self._closed:
@@ -229,14 +227,14 @@ class Broadcast(Generic[T]):
 
 
 class Subscription(Generic[T]):
-    """A reader of a broadcast: an asynchronous iterator of batches, and a context that makes the reader leave.
+    """A reader of a broadcast: an async iterator of batches, and a context manager that ends the subscription.
 
         with broadcast.subscribe() as batches:
             async for batch in batches:
                 ...
 
     Attributes:
-        position: The number of the next item; a subscription that starts there misses nothing.
+        position: The number of the next item. A subscription that starts there continues without a gap.
         interval: Least seconds between two batches.
         due: When the next batch may go, by `time.monotonic`.
 
@@ -251,31 +249,31 @@ class Subscription(Generic[T]):
         self._broadcast = broadcast
         self._listener: Callable[[], object] | None = None
         self._taken_at = monotonic()
-        # No error itself, since one that is raised refers by its traceback to this.
+        # Not an exception: its traceback would refer to this object and form a cycle.
         self._cut: tuple[str, DeliveryOutcome] | None = None
 
     async def take(self) -> list[T]:
-        """Everything new, merged; waits for the first, and gives an empty list after the last.
+        """Wait for new items and return all of them, merged; return an empty list at the end of the stream.
 
         Raises:
             DeliveryError: This reader was cut off; `outcome` says why.
-            Exception: What the producers failed with, once everything before it has been taken.
+            Exception: The failure of the producers, after everything before it has been taken.
 
         """
         broadcast = self._broadcast
         while not self.ready:
             await broadcast._filled.wait()
-            # Under asyncio a scope that is cancelled while the signal wakes this task is not delivered; the reader may
-            # never wait again.
+            # Under asyncio a cancellation that arrives while the signal wakes this task is not delivered, and the reader
+            # may never wait again.
             await checkpoint_if_cancelled()
         if self.interval and (early := self.due - monotonic()) > 0 and not broadcast._closed:
             await anyio.sleep(early)
         return self.take_now()
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Have a function called whenever there is something new, or nothing more comes, or this reader is cut off.
+        """Register a callback for new items, the end of the stream, and the cut-off of this reader.
 
-        It is called by who brings that, in the midst of it: it must not raise.
+        It is called synchronously by the producer and must not raise.
         """
         self._listener = listener
         if self in self._broadcast._subscriptions:
@@ -283,7 +281,7 @@ class Subscription(Generic[T]):
 
     @property
     def ready(self) -> bool:
-        """Whether `take_now` has something to give or to raise, or `ended` is true."""
+        """Whether `take_now` would return items or raise, or `ended` is true."""
         broadcast = self._broadcast
         return (
             bool(broadcast._waiting)
@@ -294,22 +292,22 @@ class Subscription(Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes, so that `interval` is no reason to wait."""
+        """Whether no more items come, so that waiting for `interval` is pointless."""
         return self._broadcast._closed or self._cut is not None
 
     def take_now(self) -> list[T]:
-        """Everything new, merged; an empty list if there is nothing. It asks for no `interval`; raises as `take`."""
+        """Return all new items, merged, without waiting; ignores `interval`. Raises as `take`."""
         broadcast, replay = self._broadcast, self._broadcast._replay
         if self._cut is not None:
             raise DeliveryError(*self._cut)
         if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
             items: list[T] = []
-            if waiting := broadcast._waiting:  # `_take_waiting`, written out, since this is done for every frame
+            if waiting := broadcast._waiting:  # `_take_waiting` inlined: this runs for every frame
                 broadcast._waiting, broadcast._bytes, broadcast._begun = [], 0, True
                 if broadcast._emptied.event is not None:
                     broadcast._emptied.fire()
                 items += broadcast._make(waiting)
-                replay.first = replay.next = replay.next + len(items)  # nobody else can ask for them
+                replay.first = replay.next = replay.next + len(items)  # no other reader can ask for them
         else:
             broadcast.seal()
             try:
@@ -329,7 +327,7 @@ class Subscription(Generic[T]):
         return items
 
     def close(self) -> None:
-        """Leave; what others read is not touched."""
+        """End this subscription; other readers are not affected."""
         self._cut_off("this subscription is closed", "closed")
 
     def _cut_off(self, why: str, outcome: DeliveryOutcome) -> None:
@@ -337,7 +335,7 @@ class Subscription(Generic[T]):
         if self in self._broadcast._subscriptions:
             self._broadcast._subscriptions.discard(self)
             self._broadcast._audience.fire()
-            self._broadcast._filled.fire()  # its own reader, if that waits in another task
+            self._broadcast._filled.fire()  # this reader's own task, if it waits
             if self._listener is not None:
                 others = (each for each in self._broadcast._listeners if each is not self._listener)
                 self._broadcast._listeners = tuple(others)
@@ -364,10 +362,10 @@ class Subscription(Generic[T]):
 
 
 class _Signal:
-    """Wakes those who wait at the moment; costs nothing while nobody does.
+    """A condition without a lock: wakes the tasks that wait now, and costs nothing while none do.
 
     Attributes:
-        event: What they wait for, if anybody does.
+        event: The event that tasks wait for, or None.
 
     """
 

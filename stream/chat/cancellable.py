@@ -1,6 +1,6 @@
-"""An answer that another task can end, so that what the decoder holds still comes, and the usage.
+"""Answers that another task can cancel without losing held text or the usage.
 
-Cancelling the task that reads would end it too, but throws away what is held and what nobody has read yet.
+Cancelling the reading task would end an answer too, but would drop the text that the decoder holds and unread deltas.
 """
 
 from __future__ import annotations
@@ -15,24 +15,22 @@ from typing import Any, Self
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint, current_token
 
+from tokenweir.stream.chat.broadcast import YIELD_INTERVAL
 from tokenweir.stream.chat.stages import Owned, Stage, read_through
-from tokenweir.stream.decode.transforms import Driven
+from tokenweir.stream.decode.transforms import StageRunner
 from tokenweir.stream.events.deltas import Delta
-
-BREATH = 0.0005
-"""Seconds for which a source that never waits may keep the event loop to itself."""
 
 
 class Cancellable(AsyncIterator[Any]):
-    """A source that can be cancelled: it is closed at once, and gives its last items in place of the rest.
+    """A source that can be cancelled: it is closed at once, and yields its last items in place of the rest.
 
-    Its reader is interrupted only while it waits for the source, so a stage may `yield` what it gets. A source that gives
-    items without ever waiting lets the other tasks run every half a millisecond all the same.
+    A cancellation interrupts the reader only while it waits for the source, so a stage may `yield` the items. A source
+    that never waits still lets other tasks run every `YIELD_INTERVAL`.
 
     Args:
-        source: What to read. It is owned and closed here.
-        last: What comes if it is cancelled.
-        runs_ahead: Whether the source goes on while it is not asked; see `Engine`.
+        source: The source. It is owned and closed here.
+        last: The items to yield after a cancellation.
+        runs_ahead: Whether the source makes items while it is not read; see `Engine`.
 
     Attributes:
         runs_ahead: As given.
@@ -40,7 +38,6 @@ class Cancellable(AsyncIterator[Any]):
     """
 
     __slots__ = (
-        "_breath_due",
         "_cancelled",
         "_cancelling",
         "_interrupted",
@@ -50,6 +47,7 @@ class Cancellable(AsyncIterator[Any]):
         "_pause",
         "_source",
         "_waiting",
+        "_yield_due",
         "runs_ahead",
     )
 
@@ -61,11 +59,11 @@ class Cancellable(AsyncIterator[Any]):
         self._waiting: asyncio.Task[Any] | CancelScope | None = None
         self._interrupted = False  # the task, by `cancel`
         self._cancelling = 0  # how often others had cancelled it before
-        self._breath_due = math.inf
+        self._yield_due = math.inf
         self._pause: asyncio.Future[None] | None = None
 
     def cancel(self) -> None:
-        """End it, at any time and from any task of its event loop; nothing happens if it has ended."""
+        """Cancel the source, from any task of its event loop; a no-op after its end."""
         self._cancelled = True
         waiting = self._waiting
         if isinstance(waiting, CancelScope):
@@ -75,9 +73,9 @@ class Cancellable(AsyncIterator[Any]):
             waiting.cancel()
 
     def pause(self, until: asyncio.Future[None]) -> None:
-        """Leave the source's next wait alone until a future is done: its reader is woken once for all that comes meanwhile.
+        """Resume the source's next wait only when a future is done, so that its reader wakes once for several items.
 
-        It is for a source that runs ahead, under asyncio; what has come already is given at once.
+        For a source that runs ahead, under asyncio. Items that are ready are yielded at once.
         """
         self._pause = until
 
@@ -91,10 +89,10 @@ class Cancellable(AsyncIterator[Any]):
         self._loop = loop if isinstance(loop, asyncio.AbstractEventLoop) else None
         return self
 
-    @coroutine  # every `async def` between would add a frame to every wait
+    @coroutine  # an `async def` in between would add a frame to every wait
     def __anext__(self) -> Generator[Any, Any, Any]:
-        if self._breath_due != math.inf and monotonic() >= self._breath_due and not self._cancelled:
-            self._breath_due = math.inf
+        if self._yield_due != math.inf and monotonic() >= self._yield_due and not self._cancelled:
+            self._yield_due = math.inf
             yield from checkpoint().__await__()
         if not self._cancelled:
             try:
@@ -102,7 +100,7 @@ class Cancellable(AsyncIterator[Any]):
                     with CancelScope() as self._waiting:  # noqa: ASYNC100 - trio's scopes are its own
                         return (yield from self._turn())
                 else:
-                    # Under asyncio a cancel scope for each item would cost more than all the rest of it.
+                    # Under asyncio a cancel scope an item would cost more than all other work on it.
                     self._waiting = task = asyncio.current_task(self._loop)
                     assert task is not None
                     try:
@@ -122,7 +120,7 @@ class Cancellable(AsyncIterator[Any]):
         raise StopAsyncIteration
 
     def _turn(self) -> Generator[Any, Any, Any]:
-        """Await the next item, and see whether other tasks could run meanwhile."""
+        """Await the next item, and note whether other tasks could run meanwhile."""
         steps = anext(self._items).__await__()
         step, argument = steps.send, None
         suspended = False
@@ -132,35 +130,35 @@ class Cancellable(AsyncIterator[Any]):
                     wanted = step(argument)
                 except StopIteration as end:
                     if suspended:
-                        self._breath_due = math.inf
-                    elif self._breath_due == math.inf:
-                        self._breath_due = monotonic() + BREATH
+                        self._yield_due = math.inf
+                    elif self._yield_due == math.inf:
+                        self._yield_due = monotonic() + YIELD_INTERVAL
                     return end.value
                 suspended = True
                 try:
-                    if self._pause is None or wanted is None:  # which asks for a turn of the loop only
+                    if self._pause is None or wanted is None:  # None only asks for a turn of the loop
                         argument = yield wanted
                     else:
                         argument = yield from self._wait_paused(wanted)
                     step = steps.send
-                except BaseException as error:  # noqa: BLE001 - it is for those who wait
+                except BaseException as error:  # noqa: BLE001 - it goes to the awaiting code
                     step, argument = steps.throw, error
         finally:
-            argument = None  # an error's traceback has this frame, which else would have the error
+            argument = None  # breaks the cycle of an error, its traceback and this frame
 
     def _wait_paused(self, wanted: asyncio.Future[Any]) -> Generator[Any, Any, Any]:
-        """Await the pause, and then what the source waits for, unless that has come."""
+        """Await the pause, then the future that the source waits for, unless that is done."""
         pause, self._pause = self._pause, None
         assert pause is not None
         try:
             yield from pause
         except asyncio.CancelledError:
-            if not wanted.cancel():  # as a task does with what it waits for
+            if not wanted.cancel():  # as a task does with the future it waits for
                 raise
         return None if wanted.done() else (yield wanted)
 
     def _take_back(self, task: asyncio.Task[Any]) -> bool:
-        """Undo the cancellation of `cancel`, if there was one; whether nobody else has cancelled the task since."""
+        """Undo the cancellation of `cancel`, if any. Return whether no other cancellation of the task is pending."""
         if not self._interrupted:
             return False
         self._interrupted = False
@@ -168,45 +166,49 @@ class Cancellable(AsyncIterator[Any]):
 
 
 class Deltas(Stage[Delta]):
-    """The deltas of `chat()`: an async generator, which any task of its event loop can cancel.
+    """The deltas of `chat()`: an async generator that any task of its event loop can cancel.
 
-    Who wants several items of the engine decoded in one go reads `source` in its place, and gives them to `part`.
+    To decode several items of the engine in one call, read `source` instead and feed the items to `runner`.
 
     Args:
-        source: What the deltas are made of. It is owned and closed here.
-        part: What makes them.
-        engines: What the engine gives: `source`, or where that comes from.
-        prompt_ids: What the engine was given.
+        source: The items to decode. It is owned and closed here.
+        runner: Turns items into deltas.
+        engines: The engine's streams: `source`, or the streams that it reads.
+        prompt_ids: The prompt of the engine.
 
     Attributes:
         source: As given.
-        part: As given.
+        runner: As given.
         prompt_ids: As given.
 
     """
 
     def __init__(
-        self, source: AsyncIterable[Any], part: Driven[Delta], engines: Sequence[Cancellable], prompt_ids: Sequence[int]
+        self,
+        source: AsyncIterable[Any],
+        runner: StageRunner[Delta],
+        engines: Sequence[Cancellable],
+        prompt_ids: Sequence[int],
     ) -> None:
         self.source = Owned(source)
-        self.part = part
+        self.runner = runner
         self.prompt_ids = prompt_ids
-        super().__init__(read_through(self.source, part), self.source)
+        super().__init__(read_through(self.source, runner), self.source)
         self._cancellable = engines
 
     @property
     def runs_ahead(self) -> bool:
-        """Whether it is of one engine, which runs ahead, so that `pause` may be called."""
+        """Whether `pause` may be called: there is one engine, and it runs ahead."""
         return len(self._cancellable) == 1 and self._cancellable[0].runs_ahead
 
     def pause(self, until: asyncio.Future[None]) -> None:
-        """Ask for no more before a future is done, but for what is there already."""
+        """Read no more from the engine until a future is done, except items that are ready."""
         self._cancellable[0].pause(until)
 
     def cancel(self) -> None:
-        """Stop the engine; what was held still comes, and for each answer a `Finish`, reason "cancelled", with its usage.
+        """Stop the engine. Held text still comes, then a `Finish` with reason "cancelled" and the usage for each answer.
 
-        An answer that has ended by itself stays as it is.
+        Answers that have ended already are not changed.
         """
         for source in self._cancellable:
             source.cancel()

@@ -19,7 +19,7 @@ from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, own_template, 
 from tokenweir.stream.chat.stages import close, drive, engine_error
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
-from tokenweir.stream.decode.transforms import DecodeChat, Driven, PassOn
+from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.sampling import Sampling
@@ -207,7 +207,7 @@ async def answer(
     ]
     if sampling.n == 1:
         source = _generate(engine, prompt_ids, sampling)
-        async with aclosing(Deltas(source, Driven(decoders[0], engine_error), [source], prompt_ids)) as deltas:
+        async with aclosing(Deltas(source, StageRunner(decoders[0], engine_error), [source], prompt_ids)) as deltas:
             yield deltas
         return
     sources: list[Cancellable] = []
@@ -216,7 +216,7 @@ async def answer(
         if getattr(engine, "parallel", False):
             sources.append(_generate(engine, prompt_ids, sampling))
             answers.append(decode_answers(sources[0], decoders))
-            async with aclosing(Deltas(answers[0], Driven(PassOn()), sources, prompt_ids)) as deltas:
+            async with aclosing(Deltas(answers[0], StageRunner(PassOn()), sources, prompt_ids)) as deltas:
                 yield deltas
         else:
             for index, decoder in enumerate(decoders):
@@ -225,7 +225,7 @@ async def answer(
                 answers.append(drive(sources[index], decoder, engine_error))
             async with (
                 multiplex(answers) as mixed,
-                aclosing(Deltas(mixed, Driven(PassOn()), sources, prompt_ids)) as deltas,
+                aclosing(Deltas(mixed, StageRunner(PassOn()), sources, prompt_ids)) as deltas,
             ):
                 yield deltas
     finally:

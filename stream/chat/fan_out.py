@@ -1,4 +1,4 @@
-"""One stream of deltas for several readers, each at its own pace, who may come late and come again."""
+"""One stream of deltas for several readers, each at its own pace; readers may join late and reconnect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tokenweir.stream.events.deltas import Delta
 
 
 class FanOut:
-    """What `fan_out` gives: the readers' end of a stream. Its producer's end is out of their reach."""
+    """The readers' end of a stream; `fan_out` makes it."""
 
     def __init__(self, broadcast: Broadcast[Delta]) -> None:
         self._broadcast = broadcast
@@ -32,28 +32,28 @@ async def fan_out(
     stall_timeout: float = 30.0,
     grace: float = 0.0,
 ) -> AsyncIterator[FanOut]:
-    """Give a stream to any number of readers, as a context in which they come and go.
+    """Serve a stream to any number of readers while the context lasts.
 
         async with fan_out(deltas) as stream:
             with stream.subscribe() as subscription:     # in each reader's task
                 async for batch in subscription:
                     ...
 
-    The stream is as fast as its fastest reader, and a slow one delays nobody: it gets what it missed merged, or is cut
-    off with a `DeliveryError` once that has been dropped. A reader that comes late gets the stream from its start, merged;
-    one that lost its connection comes again with the `position` that its subscription had.
+    The stream is as fast as its fastest reader. A slow reader delays no other: it gets the deltas it missed merged, or is
+    cut off with a `DeliveryError` once they have been dropped. A late reader gets the stream from its start, merged. A
+    reader that lost its connection subscribes again with the `position` of its subscription.
 
-    When the last reader has left, or the context is left, `deltas` is closed at once.
+    When the last reader leaves, or the context is left, `deltas` is closed at once.
 
     Args:
         deltas: The stream, such as `chat()` gives; it is owned and closed here.
-        max_ahead: Bytes of deltas that may wait for the fastest reader before the stream waits for it.
-        max_replay: Bytes of deltas that are kept for the readers behind.
-        stall_timeout: Seconds for which the stream waits before readers that took nothing are cut off.
+        max_ahead: High-water mark in bytes: above it the stream waits for its fastest reader.
+        max_replay: Bytes of deltas that are kept for slower readers.
+        stall_timeout: Seconds that a full stream waits before it cuts off readers that took nothing.
         grace: Seconds without a reader, after the first one, until `deltas` is closed.
 
     Raises:
-        Exception: To each reader, what the stream failed with, after all that came before.
+        Exception: In each reader, the failure of the stream, after all deltas before it.
 
     """
     broadcast = Broadcast.of_deltas(max_ahead=max_ahead, max_replay=max_replay, stall_timeout=stall_timeout)
@@ -63,7 +63,7 @@ async def fan_out(
 
 
 async def _pump(deltas: AsyncIterable[Delta], broadcast: Broadcast[Delta], grace: float) -> None:
-    """Move the stream into the broadcast until it ends or nobody is left to read it."""
+    """Move the stream into the broadcast until it ends or has no reader left."""
     async with background_tasks() as tasks:
         start_moving(tasks, [deltas], broadcast)
         await broadcast.abandoned(grace)

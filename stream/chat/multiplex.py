@@ -1,7 +1,7 @@
 """Several answers as one stream of deltas, told apart by their index.
 
-An answer that fails ends with its `Finish`, reason "error", while the others go on; its error is raised after the last
-delta of all. If more than one failed, the error of the first of these answers is raised, and the others are notes on it.
+A failed answer ends with a `Finish`, reason "error"; the others continue. After the last delta the error of the first
+failed answer is raised, with the errors of the others as notes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tokenweir.stream.events.step import EngineStep
 T = TypeVar("T")
 
 MAX_AHEAD = 1 << 18
-"""Bytes of deltas that may wait for the reader before the answers do."""
+"""High-water mark: bytes of waiting deltas above which the answers wait for the reader."""
 
 
 @asynccontextmanager
 async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[AsyncGenerator[Delta, None]]:
-    """Read several streams at once, each in a task of its own; leaving the context closes all of them.
+    """Read several streams at once, each in its own task; leaving the context closes all of them.
 
     Args:
         answers: The streams, whose deltas have different indexes. They are owned and closed here.
@@ -52,10 +52,10 @@ async def _each(subscription: Subscription[T]) -> AsyncGenerator[T, None]:
 
 
 def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
-    """Move all that the sources give into a broadcast, each in a task; close each source, and in the end the broadcast.
+    """Start a task a source that moves its deltas into a broadcast; close each source, and the broadcast after the last.
 
-    What the sources fail with becomes the failure of the broadcast, once all of them have ended. Cancelling closes the
-    sources, and the broadcast with an error that says so.
+    Errors of the sources become the failure of the broadcast when all have ended. A cancellation closes the sources, and
+    the broadcast with a `DeliveryError`.
     """
     failures: dict[int, Exception] = {}
     left = len(sources)
@@ -82,7 +82,7 @@ def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadc
 
 
 def first_of(failures: Mapping[int, Exception]) -> Exception | None:
-    """The failure with the lowest number, with the others as notes."""
+    """Return the failure with the lowest number, with the others as notes."""
     if not failures:
         return None
     first, *others = [failures[number] for number in sorted(failures)]
@@ -92,11 +92,11 @@ def first_of(failures: Mapping[int, Exception]) -> Exception | None:
 
 
 def decode_answers(source: Any, answers: Sequence[DecodeChat]) -> AsyncGenerator[Delta, None]:
-    """Decode what one engine gives for several answers.
+    """Decode several answers of one engine.
 
     Args:
         source: Ids, and `EngineStep`s with the index of their answer. It is owned and closed here.
-        answers: What decodes each.
+        answers: The decoder of each answer.
 
     """
     part = _DecodeAnswers(answers)
@@ -115,7 +115,7 @@ async def _decode_answers(deltas: Owned, part: _DecodeAnswers) -> AsyncGenerator
 
 
 class _DecodeAnswers:
-    """A part for `drive`: each step goes to the decoder of its answer."""
+    """A transform that gives each step to the decoder of its answer."""
 
     def __init__(self, answers: Sequence[DecodeChat]) -> None:
         self.failures: dict[int, Exception] = {}
@@ -132,7 +132,7 @@ class _DecodeAnswers:
         answer = self._answers[step.index]
         try:
             deltas = answer.feed(replace(step, index=0))
-        except Exception as error:  # noqa: BLE001 - ids can be wrong in many ways; the other answers go on
+        except Exception as error:  # noqa: BLE001 - ids can be wrong in many ways; the other answers continue
             self.failures[step.index] = error
             return answer.finish(error)
         return deltas if step.finish_reason is None else [*deltas, *answer.finish(None)]

@@ -16,21 +16,21 @@ from tokenweir.templates.prompt import Prompt
 def encode_prompts(
     prompts: Iterable[str | Prompt] | AsyncIterable[str | Prompt], encoder: Encoder, *, batch_size: int = 64
 ) -> AsyncGenerator[NDArray[np.int32], None]:
-    """Encode prompts as they come; yield the ids of each, int32, in the prompts' order.
+    """Encode prompts as they arrive; yield the ids of each, int32[n], in order.
 
     Encoding runs in a worker thread. The stage owns `prompts` and closes it if it can be closed. It reads at most
     `batch_size` prompts ahead of what it has yielded.
 
     Args:
         prompts: Texts, encoded with the tokenizer's own special tokens, or each a rendered `Prompt`, without.
-        encoder: The tokenizer or whatever encodes in its place. A `PromptBatcher` puts the prompts into the batches
-            that it makes for everybody.
-        batch_size: How many prompts are encoded at once. So many are waited for; 1 is right where they trickle in.
+        encoder: The tokenizer, or an encoder in its place. A `PromptBatcher` adds the prompts to batches that all of
+            its callers share.
+        batch_size: Prompts a batch. The stage waits for a full batch; use 1 where prompts trickle in.
 
     Raises:
-        TypeError: There is one prompt in place of several, or an argument is of the wrong type.
+        TypeError: `prompts` is a single prompt, or an argument has the wrong type.
         ValueError: `batch_size` is below 1.
-        TextError: A text has no UTF-8 form. The batches before it have been given.
+        TextError: A text has no UTF-8 form. The batches before it have been yielded.
 
     """
     if isinstance(prompts, str | Prompt):

@@ -1,8 +1,7 @@
-"""The last part of a stream, kept for readers that come later, come again or are slow. Does no I/O.
+"""The tail of a stream, kept for readers that are late, slow or reconnect; no I/O.
 
-Items are numbered from 0 in the order in which they came. What came after any number that is still kept can be had as
-often as anybody asks, merged into as few items as say the same. What is kept is bounded in bytes; what has been dropped
-is refused by name, never skipped.
+Items are numbered from 0. The items from any kept number on can be read repeatedly, merged into as few items as mean the
+same. The buffer is bounded in bytes. Reading a dropped item raises; it is never skipped silently.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ T = TypeVar("T")
 
 
 class ReplayBuffer(Generic[T]):
-    """Numbered items, the oldest of which are dropped.
+    """Numbered items, of which the oldest are dropped.
 
     Args:
-        max_bytes: How much `trim` leaves.
-        merge: Joins items that follow each other; order and meaning stay.
+        max_bytes: Most bytes that `trim` leaves.
+        merge: Joins neighbouring items without changing order or meaning.
         size: The bytes that an item counts for.
 
     Attributes:
         first: The number of the oldest item that is kept.
         next: The number that the next item gets.
-        keeps: Whether `trim` may leave anything.
-        bytes: What the kept items count for together.
+        keeps: Whether `max_bytes` is above 0.
+        bytes: The bytes of all kept items.
 
     """
 
@@ -45,7 +44,7 @@ class ReplayBuffer(Generic[T]):
         self._items: deque[tuple[T, int]] = deque()
 
     def append(self, items: Iterable[T]) -> None:
-        """Add items; nothing is dropped yet."""
+        """Add items, without dropping any."""
         for item in items:
             size = self._size(item)
             self._items.append((item, size))
@@ -53,7 +52,7 @@ class ReplayBuffer(Generic[T]):
             self.next += 1
 
     def check(self, number: int) -> None:
-        """Refuse a number from which `since` cannot go on.
+        """Refuse a number from which `since` cannot read.
 
         Raises:
             DeliveryError: The item has been dropped.
@@ -68,7 +67,7 @@ class ReplayBuffer(Generic[T]):
             raise ValueError(f"there is no item {number} yet; the next is {self.next}")
 
     def since(self, number: int) -> list[T]:
-        """The items from this number on, merged; costs as much as there are.
+        """Return the items from a number on, merged, in time linear in their count.
 
         Raises:
             DeliveryError: The item has been dropped.
@@ -80,7 +79,7 @@ class ReplayBuffer(Generic[T]):
         return self._merge(reversed(newest_first)) if len(newest_first) > 1 else newest_first
 
     def trim(self, before: int) -> None:
-        """Drop the oldest items while there are too many bytes, but none from the number `before` on."""
+        """Drop the oldest items above `max_bytes`, but none with a number of `before` or higher."""
         while self.bytes > self._max_bytes and self.first < before and self._items:
             self.bytes -= self._items.popleft()[1]
             self.first += 1

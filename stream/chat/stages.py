@@ -1,9 +1,9 @@
 """The async stages of the pipeline: each takes a source, owns it and closes it.
 
-The first stage takes any async iterable of ids, of sequences or arrays of ids, or of `EngineStep`s; those after it take
-the `Chunk`s of the stage before. What a stage does is a part that does no I/O (`transforms.py`); `drive` is all that awaits.
-It holds no task and no cancel scope, so a stage may be left at any `yield`, under asyncio and trio alike. Whether it is
-left or ends, it closes its source at once, before it gives its last items.
+The first stage takes an async iterable of ids, of sequences or arrays of ids, or of `EngineStep`s. Later stages take the
+`Chunk`s of the stage before. The work of a stage is a sans-I/O transform (`transforms.py`); only `drive` awaits. It holds
+no task and no cancel scope, so a stage may be abandoned at any `yield`, under asyncio and trio. At its end, or when it is
+abandoned, it closes its source before it yields its last items.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tokenweir.stream.decode.parsers.base import Splitter
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter, shown_tokens
 from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.decode.transforms import DecodeChat, Detokenize, Driven, Part, Split, StopAt, UntilEos
+from tokenweir.stream.decode.transforms import DecodeChat, Detokenize, Split, StageRunner, StopAt, Transform, UntilEos
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -48,14 +48,14 @@ T = TypeVar("T")
 
 
 def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[int] | Chunk, None]:
-    """Pass ids on until an end token; that one comes last, as a `Chunk` without text.
+    """Yield ids up to an end token, which comes last, as a `Chunk` without text.
 
     Args:
         ids: The source.
         eos_ids: The end tokens.
 
     Raises:
-        TypeError: The end tokens are no ids.
+        TypeError: The end tokens are not ids.
 
     """
     return drive(ids, UntilEos(as_ids(eos_ids, "eos_ids")))
@@ -72,16 +72,16 @@ def detokenize(
     reasoning: str | ReasoningStyle | None = None,
     tool_style: str | ToolStyle | None = None,
 ) -> AsyncGenerator[Chunk, None]:
-    """Decode ids; a chunk goes out with every id that ends a character.
+    """Decode ids; yield a chunk for every id that completes a character.
 
     Args:
-        ids: The source. What `until_eos` gives may be among it.
+        ids: The source; it may contain the output of `until_eos`.
         tokenizer: The tokenizer whose ids these are.
         prompt_ids: As for `DecodeStream`.
-        skip_special_tokens: Control tokens give no text.
+        skip_special_tokens: Leave out the text of control tokens.
         byte_fallback: As for `DecodeStream`.
-        reasoning: Show the control tokens of this style's tags all the same, for `split_reasoning` to find.
-        tool_style: Likewise those of this style of tool calls, for `split_tool_calls`.
+        reasoning: Keep the control tokens of this style's tags in the text, for `split_reasoning`.
+        tool_style: Likewise for this style of tool calls, for `split_tool_calls`.
 
     """
     check_tokenizer(tokenizer)
@@ -114,13 +114,13 @@ def split_reasoning(
     tool_style: str | ToolStyle | None = None,
     tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
-    """Put thinking on its own channel and cut out the tags; their ids travel with what comes next.
+    """Put thinking on its own channel and cut out its tags, whose ids travel with the next chunk.
 
     Args:
         chunks: The source, of chunks.
-        reasoning: The tags and policies, or their name. Of "harmony" and "muse", tool calls are found as well.
-        inside: The prompt has already opened the thinking.
-        tool_style: Find the tool calls of this style too, so that tags in their arguments stay what they are.
+        reasoning: The style or its name. With "harmony" and "muse", tool calls are found as well.
+        inside: Whether the prompt has already opened the thinking.
+        tool_style: Also find tool calls of this style, so that tags inside their arguments stay text.
         tools: The tools of the request; see `DecoderOptions`.
 
     """
@@ -136,7 +136,7 @@ def strip_reasoning(
     tool_style: str | ToolStyle | None = None,
     tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
-    """Drop thinking and tags; their ids travel with what comes next. Arguments as for `split_reasoning`."""
+    """Drop thinking and its tags, whose ids travel with the next chunk. Arguments as for `split_reasoning`."""
     return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools), strip=True))
 
 
@@ -147,9 +147,9 @@ def split_tool_calls(
     """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
 
     Args:
-        chunks: The source, of chunks. What an earlier stage has put on a channel stays there; tags of thinking that
-            such a stage finds inside a call break it, so `split_reasoning` can find both.
-        tool_style: How the model writes calls, or the style's name. Of "harmony" and "muse", thinking is found as well.
+        chunks: The source. Chunks that an earlier stage put on a channel stay there. To find thinking and calls in one
+            answer, give `split_reasoning` the `tool_style`: as two stages, a tag inside a call would break the call.
+        tool_style: The style or its name. With "harmony" and "muse", thinking is found as well.
         tools: The tools of the request; see `DecoderOptions`.
 
     """
@@ -161,7 +161,7 @@ def _splitter(
 ) -> Splitter:
     thinking = None if reasoning is None else style_of(reasoning)
     calls = None if tool_style is None else tool_style_of(tool_style)
-    if calls is not None and calls.name in MESSAGES:  # which is both
+    if calls is not None and calls.name in MESSAGES:  # one splitter finds both
         thinking = style_of(calls.name)
     splitter = make_splitter(Styles(thinking, calls), tools, inside=inside)
     assert splitter is not None  # one of the styles is given
@@ -172,12 +172,12 @@ def _splitter(
 def stop_at(
     chunks: ChunkSource, stop: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
 ) -> AsyncGenerator[Chunk, None]:
-    """End the text at the first stop string; the ids of what is cut off come last, in a chunk without text.
+    """End the text at the first stop string; the ids of the text behind it come last, in a chunk without text.
 
     Args:
         chunks: The source, of chunks.
         stop: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
-        stop_scope: Where they count: in the "answer", the "reasoning" or in "all".
+        stop_scope: The text in which they count: "answer", "reasoning" or "all".
 
     """
     channels = stop_channels(stop_scope)
@@ -196,8 +196,8 @@ def decode_chat(
         options: See `DecoderOptions`.
 
     Raises:
-        EngineError: The source failed, which is the cause; or it yielded what is not ids. What was decoded before,
-            and a `Finish` with reason "error", have been given first.
+        EngineError: The source failed, which is the cause, or yielded something that is not ids. Everything decoded
+            before, and a `Finish` with reason "error", have been yielded first.
         TokenIdError: The source yielded an id outside the vocabulary; likewise.
 
     """
@@ -208,28 +208,28 @@ def decode_chat(
 
 
 class Owned:
-    """A source that is closed once, by whoever comes first."""
+    """A source with an owner: closing it twice is a no-op."""
 
     def __init__(self, source: AsyncIterable[Any]) -> None:
         self._source = source
         self._open: tuple[Any, ...] = (source,)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        """Begin to read it; its iterator is closed as well."""
+        """Return the iterator of the source, which `aclose` then closes too."""
         items = aiter(self._source)
         self._open = (items, self._source)
         return items
 
     async def aclose(self) -> None:
-        """Close what can be closed of the source and its iterator."""
+        """Close the iterator and the source, as far as they have `aclose`."""
         closables, self._open = self._open, ()
         await close(*closables)
 
 
 class Stage(AsyncGenerator[T, None]):
-    """A stage as its reader has it: an async generator that closes its source even if nothing was ever read of it.
+    """An async generator that closes its sources even if it was never read.
 
-    A bare generator would not: none of its code runs if it is closed before it has begun.
+    A plain generator does not: none of its code runs if it is closed before it has begun.
     """
 
     def __init__(self, items: AsyncGenerator[T, None], *sources: Owned) -> None:
@@ -237,7 +237,7 @@ class Stage(AsyncGenerator[T, None]):
         self._sources = sources
 
     def __aiter__(self) -> AsyncIterator[T]:
-        """Give the generator itself, so that reading costs nothing more."""
+        """Return the generator itself, so that reading has no extra cost."""
         return aiter(self._items)
 
     def __anext__(self) -> Coroutine[Any, Any, T]:
@@ -254,59 +254,59 @@ class Stage(AsyncGenerator[T, None]):
 
 
 def drive(
-    source: Any, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure
+    source: Any, transform: Transform[T], translate: Callable[[Exception], Exception] = lambda failure: failure
 ) -> Stage[T]:
-    """Run a part over a source.
+    """Run a transform over a source.
 
     Args:
-        source: What to read; it is closed once the part or the source is finished, or the reader leaves.
-        part: What makes items of those of the source.
-        translate: Makes the error that is raised of one that the source or the part raised.
+        source: The source. It is closed when it or the transform has finished, or the reader leaves.
+        transform: Turns items of the source into items of the stage.
+        translate: Returns the error to raise for an error of the source or the transform.
 
     """
     owned = Owned(source)
-    return Stage(read_through(owned, Driven(part, translate)), owned)
+    return Stage(read_through(owned, StageRunner(transform, translate)), owned)
 
 
-async def read_through(source: Owned, part: Driven[T]) -> AsyncGenerator[T, None]:
-    """Give what a part makes of a source, which is closed before the last items, or once the reader has left."""
+async def read_through(source: Owned, runner: StageRunner[T]) -> AsyncGenerator[T, None]:
+    """Yield the items of a transform over a source; close the source before the last items, or when the reader leaves."""
     last: Sequence[T] = ()
     try:
         items = aiter(source)
         while True:
-            try:  # not round the `yield`, where what the reader throws in would come out
+            try:  # not around the `yield`: an exception thrown in by the reader is not the source's
                 item = await anext(items)
             except StopAsyncIteration:
-                last = part.end()
+                last = runner.end()
             except Exception as error:  # noqa: BLE001 - a source can fail in any way
-                last = part.end(error)
+                last = runner.end(error)
             else:
-                last = part.feed(item)
-            if part.ended:
+                last = runner.feed(item)
+            if runner.ended:
                 break
             for given in last:
                 yield given
     finally:  # even if the reader has left, or was cancelled
-        await close_source(source, part)
+        await close_source(source, runner)
     for given in last:
         yield given
-    part.check()
+    runner.check()
 
 
-async def close_source(source: Owned, part: Driven[Any]) -> None:
-    """Close the source of a part; what it fails with then is the failure, unless there was one before."""
+async def close_source(source: Owned, runner: StageRunner[Any]) -> None:
+    """Close a source; an error of closing becomes the failure of the stage, unless it has one already."""
     try:
         await source.aclose()
     except Exception as error:
-        if not part.ended:
+        if not runner.ended:
             raise
-        part.failure = part.failure or error
+        runner.failure = runner.failure or error
 
 
 async def close(*closables: Any) -> None:
-    """Close what can be closed, in this order and once; an iterator and its source are often the same object.
+    """Close objects that have `aclose`, in this order, each once: an iterator and its source are often the same object.
 
-    All are closed even if one fails to; what the last of these raises is raised.
+    All are closed even if one raises; the last error is raised.
     """
     async with AsyncExitStack() as stack:
         for closable in reversed({id(closable): closable for closable in closables}.values()):
@@ -315,7 +315,7 @@ async def close(*closables: Any) -> None:
 
 
 def engine_error(failure: Exception) -> Exception:
-    """Say that an engine failed, unless the failure says so itself."""
+    """Return an `EngineError` for a failure of an engine, or the failure itself if its type says so already."""
     if isinstance(failure, EngineError | TokenIdError):
         return failure
     return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")

@@ -1,4 +1,4 @@
-"""Tasks beside a context: started in it, cancelled when it is left."""
+"""Background tasks that live as long as a context."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Tasks(Protocol):
 
 @asynccontextmanager
 async def background_tasks() -> AsyncIterator[Tasks]:
-    """Start tasks that last no longer than the context.
+    """Start tasks that end with the context.
 
-    Leaving it cancels the tasks and waits for their end. What the body raises comes out as it is, where a task group
-    alone would wrap it in an `ExceptionGroup`.
+    Leaving the context cancels the tasks and waits for their end. An exception of the body is raised unchanged, where a
+    task group would wrap it in an `ExceptionGroup`.
 
-    Under asyncio each task is cancelled once. A task may belong to an engine that swallows that; anyio's scopes would
-    cancel it again and again, and take a whole core as long as it goes on.
+    Under asyncio each task is cancelled once. An engine's task may swallow a cancellation; anyio's scopes would cancel it
+    again and again, and keep a core busy for as long as it runs.
     """
     if isinstance(current_token().native_token, asyncio.AbstractEventLoop):
         own = _AsyncioTasks()
@@ -47,11 +47,11 @@ async def background_tasks() -> AsyncIterator[Tasks]:
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    await checkpoint_if_cancelled()  # a nursery whose tasks have all ended looks for no cancellation
+    await checkpoint_if_cancelled()  # a nursery without running tasks does not check for cancellation
 
 
 class _AsyncioTasks:
-    """Tasks of asyncio, each of which is cancelled once."""
+    """Tasks of asyncio that are cancelled once."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
@@ -71,7 +71,7 @@ class _AsyncioTasks:
             self._failure = self._failure or error
 
     async def end(self) -> None:
-        """Cancel the tasks, wait for their end, and raise what the first of them failed with."""
+        """Cancel the tasks, wait for their end, and raise the first failure."""
         interrupted: asyncio.CancelledError | None = None
         told = False
         with anyio.CancelScope(shield=True):
@@ -80,7 +80,7 @@ class _AsyncioTasks:
                     if told:
                         await asyncio.wait(self._running)
                     else:
-                        await asyncio.sleep(0)  # a task that has not begun would not close what it was given
+                        await asyncio.sleep(0)  # a task cancelled before it begins would not close its source
                         told = True
                         for task in self._running:
                             task.cancel()

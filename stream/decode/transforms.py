@@ -1,6 +1,6 @@
-"""What each stage does, without I/O: take an item of the source, give the items that are final.
+"""Sans-I/O transforms of the async stages: an item of the source in, final items out.
 
-Each drives the objects that `ChatDecoder` consists of: the core's `Detokenizer`, a splitter, a router.
+They drive the parts of `ChatDecoder`: the core's `Detokenizer`, a splitter, a router.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Part(Protocol[T_co]):
-    """What a stage does with the items of its source."""
+class Transform(Protocol[T_co]):
+    """A step of the pipeline, without I/O."""
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more is given."""
+        """Whether no more items come."""
         ...
 
     def feed(self, item: Any) -> Sequence[T_co]:
@@ -35,41 +35,43 @@ class Part(Protocol[T_co]):
         ...
 
     def finish(self, failure: Exception | None) -> Sequence[T_co]:
-        """Give what is held: the source has ended, or it or `feed` has failed."""
+        """Return the items still held, after the end of the source or a failure of it or of `feed`."""
         ...
 
 
-class Driven(Generic[T]):
-    """A part at work: its source may fail, and so may it, and then it gives what it holds.
+class StageRunner(Generic[T]):
+    """A transform at work: its source may fail, and so may it, and then it gives what it holds.
 
     Args:
-        part: What takes the items.
-        translate: Makes the error that is raised of one that the source or the part raised.
+        transform: What takes the items.
+        translate: Makes the error that is raised of one that the source or the transform raised.
 
     Attributes:
         ended: Whether nothing more is given.
-        failure: What the source or the part failed with.
+        failure: What the source or the transform failed with.
 
     """
 
-    __slots__ = ("_part", "_translate", "ended", "failure")
+    __slots__ = ("_transform", "_translate", "ended", "failure")
 
-    def __init__(self, part: Part[T], translate: Callable[[Exception], Exception] = lambda failure: failure) -> None:
+    def __init__(
+        self, transform: Transform[T], translate: Callable[[Exception], Exception] = lambda failure: failure
+    ) -> None:
         self.ended = False
         self.failure: Exception | None = None
-        self._part = part
+        self._transform = transform
         self._translate = translate
 
     def feed(self, item: Any) -> Sequence[T]:
         """Take an item of the source."""
         if self.ended:
             return ()
-        part = self._part
+        transform = self._transform
         try:
-            given = part.feed(item)
+            given = transform.feed(item)
         except Exception as error:  # noqa: BLE001 - a source can give anything
             return self.end(error)
-        self.ended = part.finished
+        self.ended = transform.finished
         return given
 
     def end(self, failure: Exception | None = None) -> Sequence[T]:
@@ -77,10 +79,10 @@ class Driven(Generic[T]):
         if self.ended:
             return ()
         self.ended, self.failure = True, failure
-        return self._part.finish(failure)
+        return self._transform.finish(failure)
 
     def check(self) -> None:
-        """Raise what the source or the part failed with, if they did."""
+        """Raise what the source or the transform failed with, if they did."""
         if (failure := self.failure) is not None:
             raised = self._translate(failure)
             raise raised from (failure.__cause__ if raised is failure else failure)

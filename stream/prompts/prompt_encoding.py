@@ -16,19 +16,19 @@ from tokenweir.templates.prompt import Prompt
 
 @runtime_checkable
 class BatchEncoder(Protocol):
-    """What encodes many prompts in one blocking call, as a GPU does best."""
+    """An encoder of many prompts in one blocking call, such as a GPU's."""
 
     def encode_batch(self, prompts: Sequence[str | Prompt], /) -> Any:
-        """Prompts to something that iterates over arrays of ids, or whose `to_host()` does."""
+        """Return an iterable of arrays of ids, or an object whose `to_host()` is one."""
         ...
 
 
 @runtime_checkable
 class PromptEncoder(Protocol):
-    """What encodes one prompt and makes batches of those that are under way, as `PromptBatcher` does."""
+    """An encoder of single prompts that batches concurrent calls, such as `PromptBatcher`."""
 
     def encode(self, prompt: str | Prompt, /) -> Awaitable[Any]:
-        """A prompt to a sequence or array of ids."""
+        """Return the ids of a prompt, as a sequence or an array."""
         ...
 
 
@@ -36,10 +36,10 @@ Encoder = Tokenizer | BatchEncoder | PromptEncoder
 
 
 def check_encoder(encoder: object) -> None:
-    """Refuse what is no encoder, nor None.
+    """Refuse a value that is neither an encoder nor None.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: The value is neither; names its type.
 
     """
     if isinstance(encoder, type):
@@ -50,14 +50,14 @@ def check_encoder(encoder: object) -> None:
 
 
 async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[NDArray[np.int32]]:
-    """Encode some prompts at once, in their order.
+    """Encode prompts together, in their order.
 
     Args:
         prompts: Texts or rendered prompts.
         encoder: As for `encode_prompts`.
 
     Raises:
-        TypeError: The encoder can encode nothing.
+        TypeError: The encoder has no encoding method.
 
     """
     check_encoder(encoder)
@@ -69,7 +69,7 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
     async def encode(place: int) -> None:
         try:
             results[place] = await encoder.encode(prompts[place])
-        except Exception as error:  # noqa: BLE001 - raised below, and not as a group
+        except Exception as error:  # noqa: BLE001 - raised below, without an ExceptionGroup
             failures.append(error)
             tasks.cancel_scope.cancel()
 
@@ -82,7 +82,7 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
 
 
 def encode_batch(prompts: Sequence[str | Prompt], encoder: Tokenizer | BatchEncoder) -> list[NDArray[np.int32]]:
-    """Encode some prompts in one blocking call, in their order.
+    """Encode prompts in one blocking call, in their order.
 
     Raises:
         RuntimeError: The encoder gave more or fewer results than there are prompts.
@@ -98,7 +98,7 @@ def encode_batch(prompts: Sequence[str | Prompt], encoder: Tokenizer | BatchEnco
 
 
 def _encode(prompts: Sequence[str | Prompt], tokenizer: Tokenizer) -> list[NDArray[np.int32]]:
-    """What `tokenizer.encode` makes of texts and `Prompt.encode` of prompts, on several threads."""
+    """Encode texts as `tokenizer.encode` does and prompts as `Prompt.encode` does, on several threads."""
     rendered = [prompt for prompt in prompts if isinstance(prompt, Prompt)]
     for prompt in rendered:
         prompt.check(tokenizer)

@@ -35,11 +35,11 @@ class Batch:
 
     """
 
-    __slots__ = ("_answer", "_deltas", "_due", "_give", "_ids", "_meter", "_pacer", "_part", "_pauses", "_timed")
+    __slots__ = ("_answer", "_deltas", "_due", "_give", "_ids", "_meter", "_pacer", "_pauses", "_runner", "_timed")
 
     def __init__(self, answer: Deltas, pacer: Pacer, meter: Meter, give: Callable[[Sequence[Delta]], object]) -> None:
         self._answer = answer
-        self._part = answer.part
+        self._runner = answer.runner
         self._pacer = pacer
         self._meter = meter
         self._give = give
@@ -57,7 +57,7 @@ class Batch:
                 self._meter.arrive(now)
             self._ids += item
         else:
-            before, deltas = self.rest(), self._part.feed(item)
+            before, deltas = self.rest(), self._runner.feed(item)
             if deltas and not isinstance(deltas[0], Finish):
                 self._meter.arrive(now)
             self._deltas = [*before, *deltas]
@@ -69,24 +69,24 @@ class Batch:
 
     def end(self, failure: Exception | None = None) -> None:
         """Decode the rest after the engine's end or failure, and leave it to `rest`."""
-        self._deltas = [*self.rest(), *self._part.end(failure)]
+        self._deltas = [*self.rest(), *self._runner.end(failure)]
 
     def rest(self) -> list[Delta]:
         """Return the deltas that have not been given out, and forget them."""
         deltas, self._deltas = self._deltas, []
         if ids := self._ids:
             self._ids = []
-            deltas += self._part.feed(ids)
+            deltas += self._runner.feed(ids)
         return deltas
 
     def _send(self, now: float) -> None:
         deltas: Sequence[Delta] = self._deltas
         if ids := self._ids:  # `rest` inlined: this runs for every frame
             self._ids = []
-            given = self._part.feed(ids)
+            given = self._runner.feed(ids)
             deltas = [*deltas, *given] if deltas else given
         self._deltas = []
-        if self._part.ended:  # the engine is closed before anybody is told
+        if self._runner.ended:  # the engine is closed before anybody is told
             self._deltas = [*deltas]
             return
         self._due = now + self._pacer.interval
@@ -107,5 +107,5 @@ class Batch:
             self._wait()
             return
         self._send(now)
-        if self._part.ended:
+        if self._runner.ended:
             self._answer.cancel()

@@ -216,21 +216,21 @@ class Generation(Generic[T]):
             self._end(failure)
 
     async def _move(self, deltas: Deltas, batch: Batch) -> None:
-        self._batch, part, broadcast = batch, deltas.part, self._broadcast
+        self._batch, runner, broadcast = batch, deltas.runner, self._broadcast
         try:
             async for item in deltas.source:
                 batch.add(item)
                 if broadcast.full and not self.stopping:
                     await broadcast.room()
-                if part.ended:
+                if runner.ended:
                     break
         except Exception as error:  # noqa: BLE001 - an engine can fail in any way
             batch.end(error)
         else:
             batch.end()
-        await close_source(deltas.source, part)
+        await close_source(deltas.source, runner)
         self._give(batch.rest())
-        part.check()
+        runner.check()
 
     def _give(self, deltas: Sequence[Delta]) -> None:
         """Tell the readers, and count what has ended."""

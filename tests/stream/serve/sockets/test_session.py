@@ -9,7 +9,7 @@ import pytest
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
-from tokenweir.stream.decode.transforms import Driven, PassOn
+from tokenweir.stream.decode.transforms import PassOn, StageRunner
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
@@ -44,7 +44,7 @@ class Answers:
         self.begun.set()
         try:
             source = Cancellable(self.generate(), HELD)
-            async with aclosing(Deltas(source, Driven(PassOn()), [source], [1])) as deltas:
+            async with aclosing(Deltas(source, StageRunner(PassOn()), [source], [1])) as deltas:
                 yield deltas
         finally:
             self.running -= 1
