@@ -174,7 +174,7 @@ async def test_cancelling_a_source_that_has_never_waited_while_others_have_their
         yield "first"
         await asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr(cancellable, "BREATH", 0)
+    monkeypatch.setattr(cancellable, "YIELD_INTERVAL", 0)
     source = Cancellable(generate(), ["last"])
     items = aiter(source)
     assert await anext(items) == "first"

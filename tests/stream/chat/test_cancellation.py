@@ -161,7 +161,7 @@ def test_chat(tok, loop, way, engine, n):
 @pytest.mark.parametrize("engine", [Generated, Opened])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_chat_at_any_pace(tok, loop, engine, monkeypatch):
-    """The hand-off breathes by the clock, so where a reader waits depends on the machine; here it depends on a seed."""
+    """The hand-off yields by the clock, so where a reader waits depends on the machine; here it depends on a seed."""
 
     async def body(watch):
         made = engine(watch, tok.encode(ANSWER))
