@@ -159,7 +159,7 @@ class Engines:
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
-        meter.start()
+        meter.start(len(prompt_ids))
         async with answer(
             prompt_ids,
             plan.decoder_options | {"alignment": job.alignment},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
@@ -14,7 +15,9 @@ from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Answer, Job
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
+from tokenweir.stream.serve.limits.connections import Connections
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.rates import Rates
 from tokenweir.stream.serve.limits.turns import Turns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
@@ -59,6 +62,8 @@ class Service:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         elsewhere: The other workers; None if there are none.
         draining: Whether the server takes no more requests.
+        sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
+        rates: Requests and tokens a minute.
         pacer: Says when events are sent.
         turns: Says when a long message is parsed.
 
@@ -79,6 +84,8 @@ class Service:
         self.reasoning_events = reasoning_events
         self.metrics = Metrics(self.models)
         self.admission = Admission(self.limits)
+        self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
+        self.rates = Rates(self.limits, refused=self.metrics.slow_down)
         self.conversations = Conversations(self.limits.max_stored_bytes, self.limits.max_message_bytes)
         self.worker = ""
         self.elsewhere: Elsewhere | None = None
@@ -95,6 +102,9 @@ class Service:
             pending[model] += generation.pending_bytes
         self.metrics.hold_back(pending)
         self.metrics.connections = self.admission.connections
+        self.metrics.idle_connections = self.sockets.idle
+        self.metrics.outgoing_bytes = self.sockets.outgoing.held
+        self.metrics.incoming_bytes = self.sockets.incoming.held
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
@@ -153,7 +163,11 @@ class Service:
         """
         self.check_open()
         free = self.admission.generate(client)
-        meter = self.metrics.meter(job.model, AnswerSpan(answer_id, job.model, job) if INSTALLED else None)
+        meter = self.metrics.meter(
+            job.model,
+            AnswerSpan(answer_id, job.model, job) if INSTALLED else None,
+            charge=partial(self.rates.tokens, client),
+        )
 
         def end(generation: Generation[T]) -> None:
             free()

@@ -37,8 +37,9 @@ from tokenweir.stream.serve.answers.service import DEFAULT, Service
 from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL, Gate
 from tokenweir.stream.serve.entry.guard import Guard, refuse
 from tokenweir.stream.serve.http.api import Api
-from tokenweir.stream.serve.http.endpoints import JSON, Endpoints
+from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.http.exchange import Disconnected
+from tokenweir.stream.serve.http.replies import JSON
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
 from tokenweir.stream.serve.sockets.session import Session

@@ -14,7 +14,12 @@ from typing import Any
 
 import msgspec
 
+from tokenweir.encode.visible_text import SIGNS
+
 logger = logging.getLogger("tokenweir.access")
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in SIGNS}
+"""JSON escapes of C1 controls and bidirectional controls, which JSON allows and terminals obey."""
 
 
 class AccessLog:
@@ -59,4 +64,4 @@ class AccessLog:
                 "bytes": size,
                 "seconds": round(monotonic() - begun, 4),
             }
-            logger.info("%s", msgspec.json.encode(line).decode())
+            logger.info("%s", msgspec.json.encode(line).decode().translate(_ESCAPES))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import struct
 import threading
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -44,7 +45,7 @@ async def test_a_head_without_end_is_cut_off(part):
     async with serving(Script("fine", "<|im_end|>")) as server:
         answer = await sent(server, head, *[part] * (2 * MOST_HEAD // len(part)))
         assert not answer or answer.startswith(b"HTTP/1.1 431 ")
-        assert not server._uvicorn.server_state.connections
+        await eventually(lambda: not server._uvicorn.server_state.connections)
         assert (await fetch(server, "/health"))[0] == 200
 
 
@@ -60,11 +61,34 @@ async def test_a_long_head_is_heard():
 
 
 @pytest.mark.asyncio
-async def test_fields_behind_a_body_are_cut_off():
+@pytest.mark.parametrize("fields", [1, 100])
+async def test_fields_behind_a_body_are_refused(fields):
     begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\n'
     async with serving(Script("fine", "<|im_end|>")) as server:
-        assert await sent(server, begin, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * 100) == b""
+        answer = await sent(server, begin, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * fields, b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 400 ") and b"trailer fields" in answer and answer.count(b"HTTP/1.1") == 1
+        await eventually(lambda: not server._uvicorn.server_state.connections)
         assert (await fetch(server, "/health"))[0] == 200
+
+
+@pytest.mark.asyncio
+async def test_a_refusal_is_not_written_into_another_answer():
+    begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\nX-A: a\r\n\r\n'
+    body = b'{"prompt":"hi","stream":true,"max_tokens":1000000}'
+    head = POST.replace(b"/tokenize", b"/v1/completions") + b"Content-Length: %d\r\n\r\n" % len(body)
+    engine = Endless()
+    async with serving(engine, limits=Limits(max_output_tokens=10**9, drain_timeout=0.2)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(20):
+            writer.write(head + body)
+            answer = await reader.readuntil(b"data: ")
+            writer.write(begin)
+            with suppress(ConnectionError):
+                while more := await reader.read(1 << 16):
+                    answer += more
+        writer.close()
+        assert answer.count(b"HTTP/1.1 ") == 1 and b"400" not in answer[:20]
+        await eventually(lambda: engine.closed and not server._uvicorn.server_state.connections)
 
 
 @pytest.mark.asyncio
@@ -92,14 +116,14 @@ async def test_many_ids_are_told_in_a_thread(monkeypatch):
     threads = []
 
     def noted(work):
-        def work_in(*asked):
+        def work_in(*asked, **options):
             threads.append(threading.current_thread() is threading.main_thread())
-            return work(*asked)
+            return work(*asked, **options)
 
         return work_in
 
-    monkeypatch.setattr(Endpoints, "_strings", noted(Endpoints._strings))
-    monkeypatch.setattr(Endpoints, "_told", noted(Endpoints._told))
+    monkeypatch.setattr(Endpoints, "_tokenized", noted(Endpoints._tokenized))
+    monkeypatch.setattr(Endpoints, "_detokenized", noted(Endpoints._detokenized))
     text = "the fox " * 1000
     ids = TOK.encode(text)
     async with (

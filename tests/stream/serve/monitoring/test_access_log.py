@@ -22,6 +22,7 @@ async def test_a_line_a_request_without_content(caplog):
             body = {"messages": [{"role": "user", "content": "a question"}]}
             reply = await http.post("/v1/chat/completions?secret=1", json=body)
             await http.get("/nowhere/%1b[31m%0a")
+            await http.get("/nowhere/%c2%9b31m%e2%80%ae%7f")
             await http.get("/v1/models", headers={"Authorization": "Bearer wrong"})
         async with socket_to(server, additional_headers=headers) as websocket:
             await say(websocket, input="a question")
@@ -32,13 +33,14 @@ async def test_a_line_a_request_without_content(caplog):
     assert told == [
         ("key 1", "POST", "/v1/chat/completions", 200),
         ("key 1", "GET", "/nowhere/\x1b[31m\n", 404),
+        ("key 1", "GET", "/nowhere/\x9b31m\u202e\x7f", 404),
         ("address 127.0.0.1", "GET", "/v1/models", 401),
         ("key 1", "WEBSOCKET", "/v1/responses", 101),
         ("address 127.0.0.1", "WEBSOCKET", "/v1/responses", 401),
     ]
     assert lines(caplog)[0]["bytes"] == len(reply.content)
     assert all(line["seconds"] >= 0 and line["time"].endswith("+00:00") for line in lines(caplog))
-    for hidden in ("secret", "question", "answer", "second", "wrong", "\x1b"):
+    for hidden in ("secret", "question", "answer", "second", "wrong", "\x1b", "\x7f", "\x9b", "\u202e"):
         assert not any(hidden in record.message.replace("seconds", "") for record in caplog.records)
 
 
