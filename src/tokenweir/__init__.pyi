@@ -1,5 +1,6 @@
 """The public names. `__init__.py` loads each from the module that is written here when it is first used."""
 
+from tokenweir.encode.decode import ByteFallback as ByteFallback
 from tokenweir.encode.decode import DecodeStream as DecodeStream
 from tokenweir.encode.decode_batch import DecodeBatch as DecodeBatch
 from tokenweir.encode.encoded import Encoded as Encoded
@@ -47,6 +48,7 @@ from tokenweir.stream.decode.stops import StopStep as StopStep
 from tokenweir.stream.decode.stops import StopStrings as StopStrings
 from tokenweir.stream.engines import Engine as Engine
 from tokenweir.stream.engines import NgramEngine as NgramEngine
+from tokenweir.stream.engines import Recording as Recording
 from tokenweir.stream.engines import ReplayEngine as ReplayEngine
 from tokenweir.stream.engines import SyncEngine as SyncEngine
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine as CTranslate2Engine
@@ -68,15 +70,20 @@ from tokenweir.stream.events.deltas import Usage as Usage
 from tokenweir.stream.events.sampling import Sampling as Sampling
 from tokenweir.stream.events.step import EngineStep as EngineStep
 from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher
+from tokenweir.stream.serve.entry.application import Application as Application
 from tokenweir.stream.serve.entry.application import asgi_app as asgi_app
+from tokenweir.stream.serve.entry.options import ServerOptions as ServerOptions
 from tokenweir.stream.serve.entry.server import Server as Server
 from tokenweir.stream.serve.entry.server import serve as serve
 from tokenweir.stream.serve.limits.limits import Limits as Limits
 from tokenweir.stream.serve.sockets.session import Session as Session
 from tokenweir.stream.serve.wire.transport import Transport as Transport
+from tokenweir.stream.serve.workers.peers import Place as Place
 from tokenweir.templates.chat_template import ChatTemplate as ChatTemplate
 from tokenweir.templates.prompt import Prompt as Prompt
 from tokenweir.templates.prompt import Segment as Segment
+from tokenweir.templates.styles.grammars import LiteralStyle as LiteralStyle
+from tokenweir.templates.styles.grammars import ParameterStyle as ParameterStyle
 from tokenweir.templates.styles.grammars import ToolStyle as ToolStyle
 from tokenweir.templates.styles.reasoning import ReasoningStyle as ReasoningStyle
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tokenweir.stream.serve.entry.application import ReasoningEvents
+    from tokenweir.stream.serve.entry.options import ReasoningEvents
     from tokenweir.stream.serve.limits.limits import Limits
 
 ARGUMENTS = "tokenweir.serve.arguments"

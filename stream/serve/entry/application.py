@@ -16,54 +16,41 @@ GET  /                       the chat page
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, Unpack
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
-from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.chat.chat import check_template
-from tokenweir.stream.chat.plan import own_template
-from tokenweir.stream.engines.protocol import Engine, check_engine
-from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
+from tokenweir.encode.options import check_options
 from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
-from tokenweir.stream.serve.answers.service import DEFAULT, Service
-from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL, Gate
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL
 from tokenweir.stream.serve.entry.guard import Guard, refuse
+from tokenweir.stream.serve.entry.options import ServerOptions, ServerSettings, resolve_options
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.http.exchange import Disconnected
 from tokenweir.stream.serve.http.replies import JSON
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
 from tokenweir.stream.serve.sockets.session import Session
 from tokenweir.stream.serve.sockets.websocket import SocketTransport
 from tokenweir.stream.serve.tokens.routes import TokenRoutes
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
-from tokenweir.templates.chat_template import ChatTemplate
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 
 logger = logging.getLogger("tokenweir.serve")
 
-ReasoningEvents = Literal["reasoning_text", "reasoning"]
-
 
 def asgi_app(
-    *,
-    engine: Engine | Mapping[str, Engine],
-    tokenizer: Tokenizer,
-    template: ChatTemplate | None = None,
-    encoder: Encoder | None = None,
-    api_key: str | Sequence[str] | None = None,
-    origins: Collection[str] = (),
-    hosts: Collection[str] = (),
-    limits: Limits | None = None,
-    reasoning_events: ReasoningEvents = "reasoning_text",
+    *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None, **options: Unpack[ServerOptions]
 ) -> Application:
     """Make an ASGI application of engines, to be mounted in FastAPI or Starlette, or served as it is.
 
@@ -73,79 +60,47 @@ def asgi_app(
     It runs under asyncio.
 
     Args:
-        engine: One engine, served as the model `default`; or several by their model names, of which the first answers
-            requests that name none, or `default`. All take the ids of `tokenizer`.
-        tokenizer: Prompts to ids, and ids to text.
-        template: Messages to prompt; None means the template that came with the tokenizer.
-        encoder: What turns prompts into ids in place of the tokenizer, such as a `PromptBatcher`.
-        api_key: What clients must give, or several of them: as `Authorization: Bearer KEY`, or in a browser's websocket
-            as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
-        origins: Origins of web pages that may connect besides the server's own page, such as
-            `https://chat.example.org`.
-        hosts: Names under which the server answers, besides addresses and `localhost`; "*" is for any. With keys and
-            without `hosts` it answers under any.
-        limits: What clients may cost.
-        reasoning_events: What the events of thinking are called in responses: `reasoning_text` as OpenAI does, which its
-            clients understand, or `reasoning` as Open Responses does.
+        middleware: ASGI middleware around all routes, inside the checks of keys, hosts and origins, as Starlette takes it:
+            `[Middleware(Class, option=...)]`. The first one is the outermost.
+        lifespan: A function of the application that returns an async context manager, entered at start-up and left when
+            the server closes, after its answers have ended.
+        options: See `ServerOptions`.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        TypeError: An argument is of the wrong type, or `origins` or `hosts` is one text in place of several.
-        ValueError: No engine, or an API key that is empty or not ASCII.
+        TypeError: An argument has the wrong type, or `origins` or `hosts` is a single str.
+        ValueError: There is no engine, or an API key is empty or not ASCII.
 
     """
-    return Application(
-        engine, tokenizer, template, encoder, api_key, origins, hosts, limits or Limits(), reasoning_events
-    )
+    check_options(options, ServerOptions.__required_keys__ | ServerOptions.__optional_keys__, "asgi_app()")
+    return Application(resolve_options(options), middleware=middleware, lifespan=lifespan)
 
 
 class Application:
-    """What `asgi_app` gives: an ASGI application.
+    """The ASGI application of a server; `asgi_app` makes it.
 
     Attributes:
-        service: What its connections share.
+        service: The objects that all connections share.
         responses: The responses in flight.
 
     """
 
     def __init__(
-        self,
-        engine: Engine | Mapping[str, Engine],
-        tokenizer: Tokenizer,
-        template: ChatTemplate | None,
-        encoder: Encoder | None,
-        api_key: str | Sequence[str] | None,
-        origins: Collection[str],
-        hosts: Collection[str],
-        limits: Limits,
-        reasoning_events: ReasoningEvents,
-        *,
-        own_name: str = "localhost",
+        self, settings: ServerSettings, *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None
     ) -> None:
-        engines = engine if isinstance(engine, Mapping) else {DEFAULT: engine}
-        if not engines:
-            raise ValueError("there is no model to serve")
-        for name, one in engines.items():
-            check_engine(one, "engine" if one is engine else f"engine[{name!r}]")
-        check_template(template)
-        if not isinstance(limits, Limits):
-            raise TypeError(f"limits is a {type(limits).__name__}, not a Limits")
-        check_encoder(encoder)
-        if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
-            keys = list(api_key or ())
-        else:
-            keys = [api_key]
-        gate = Gate(keys=keys, origins=origins, hosts=hosts, own_name=own_name)
+        limits = settings.limits
         answering = Engines(
-            engines,
-            tokenizer=tokenizer,
-            template=template or own_template(tokenizer),
-            encoder=encoder,
+            settings.engines,
+            tokenizer=settings.tokenizer,
+            template=settings.template,
+            encoder=settings.encoder,
             limits=limits,
         )
-        self.service = Service(answering.answer, list(engines), limits, reasoning_events=reasoning_events)
+        names, events = list(settings.engines), settings.reasoning_events
+        self.service = Service(answering.answer, names, limits, reasoning_events=events)
         self.responses = Responses(self.service)
         self._sessions: set[Session] = set()
+        self._own_lifespan = lifespan
         routes = [
             *Api(self.responses).routes,
             *Endpoints(self.service, answering).routes,
@@ -158,8 +113,10 @@ class Application:
             Disconnected: _nobody,
             Exception: self._fail,
         }
-        starlette = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
-        self._app = AccessLog(Guard(starlette, gate, self.service))
+        starlette = Starlette(
+            routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=self._lifespan
+        )
+        self._app = AccessLog(Guard(starlette, settings.gate, self.service))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a connection, as ASGI has it."""
@@ -178,8 +135,9 @@ class Application:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        yield
-        await self.close()
+        async with nullcontext() if self._own_lifespan is None else self._own_lifespan(app):
+            yield
+            await self.close()
 
     async def _refuse(self, request: Request, error: RequestError) -> Response:
         self.service.metrics.refuse(error.code)

@@ -1,4 +1,4 @@
-"""`serve()`: the application of `app.py` behind sockets of its own, on uvicorn.
+"""`serve()`: the application behind sockets of its own, on uvicorn.
 
 Compression is off: it costs half as much CPU again per message and 40 KiB a connection, for messages of 100 bytes. TLS
 belongs in a proxy in front.
@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import monotonic
+from typing import Unpack
 
 import uvicorn
 
-from tokenweir.encode.options import check_integers, check_texts
-from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.protocol import Engine
-from tokenweir.stream.prompts.prompt_encoding import Encoder
-from tokenweir.stream.serve.entry.application import Application, ReasoningEvents
+from tokenweir.encode.options import check_integers, check_options, check_texts
+from tokenweir.stream.serve.entry.application import Application
+from tokenweir.stream.serve.entry.options import ServerOptions, resolve_options
 from tokenweir.stream.serve.entry.protocols import HttpProtocol, protocols
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.workers.peers import Peers, Place
-from tokenweir.templates.chat_template import ChatTemplate
 
 logger = logging.getLogger("tokenweir.serve")
 
@@ -36,19 +34,7 @@ CUT_OFF = 1.0
 
 @asynccontextmanager
 async def serve(
-    *,
-    engine: Engine | Mapping[str, Engine],
-    tokenizer: Tokenizer,
-    template: ChatTemplate | None = None,
-    encoder: Encoder | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    api_key: str | Sequence[str] | None = None,
-    origins: Collection[str] = (),
-    hosts: Collection[str] = (),
-    limits: Limits | None = None,
-    reasoning_events: ReasoningEvents = "reasoning_text",
-    place: Place | None = None,
+    *, host: str = "127.0.0.1", port: int = 8000, place: Place | None = None, **options: Unpack[ServerOptions]
 ) -> AsyncIterator[Server]:
     """Serve engines over HTTP and websockets while the context lasts; leaving it closes the server.
 
@@ -56,36 +42,26 @@ async def serve(
             await server.serve_forever()
 
     Args:
-        engine: As for `asgi_app`.
-        tokenizer: As for `asgi_app`.
-        template: As for `asgi_app`.
-        encoder: As for `asgi_app`.
-        host: Where to listen. The default is reachable from this machine only.
+        host: The address to listen on, and one of `hosts`. The default is reachable from this machine only.
         port: The TCP port; 0 lets the system choose one, see `Server.port`.
-        api_key: As for `asgi_app`.
-        origins: As for `asgi_app`.
-        hosts: As for `asgi_app`; `host` is one of them.
-        limits: As for `asgi_app`.
-        reasoning_events: As for `asgi_app`.
-        place: This process's place among the workers of a server, as `tokenweir serve --workers` gives it; its socket is
-            listened on then.
+        place: This process's place among the workers of a server, as `tokenweir serve --workers` makes it. Its socket is
+            used instead of `host` and `port`.
+        options: See `ServerOptions`.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
-        TypeError: An argument is of the wrong type, or `origins` or `hosts` is one text in place of several.
-        ValueError: No engine, an API key that is empty or not ASCII, or a port that there is not.
-        OSError: The port cannot be had.
+        TypeError: An argument has the wrong type, or `origins` or `hosts` is a single str.
+        ValueError: There is no engine, an API key is empty or not ASCII, or the port is outside 0 to 65535.
+        OSError: Listening on the port failed.
 
     """
     check_address(host, port)
-    limits = limits or Limits()
-    app = Application(
-        engine, tokenizer, template, encoder, api_key, origins, hosts, limits, reasoning_events, own_name=host
-    )
-    server = Server(app, limits)
+    check_options(options, ServerOptions.__required_keys__ | ServerOptions.__optional_keys__, "serve()")
+    settings = resolve_options(options, own_name=host)
+    server = Server(Application(settings), settings.limits)
     if place is not None:
         listener = place.listener
-    else:  # in a thread, since looking a name up may take seconds
+    else:  # in a thread: resolving a name may take seconds
         listener = await asyncio.get_running_loop().run_in_executor(None, listener_at, host, port)
     await server._listen(listener)
     try:
@@ -166,8 +142,8 @@ class Server:
             ws=websocket,
             ws_max_size=limits.max_message_bytes,
             ws_per_message_deflate=False,
-            # A pong waits behind the data of a slow reader, so pings judge nobody: the stall timeout does, and TCP finds a
-            # dead peer by the pings that nobody acknowledges.
+            # Ping timeouts are off: a slow reader delays its pongs. The stall timeout closes stuck connections, and TCP
+            # notices a dead peer by its unacknowledged pings.
             ws_ping_timeout=None,
             lifespan="off",
             log_config=None,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 from openai import AsyncOpenAI
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, small_socket, socket_to
+from starlette.middleware import Middleware
 from websockets.exceptions import InvalidStatus
 
 import tokenweir
@@ -237,3 +239,56 @@ async def test_a_socket_under_a_foreign_name_is_refused():
         assert refused.value.response.status_code in (400, 403)
         status, _, body = await fetch(server, "/v1/models", Host="evil.example")
         assert (status, json.loads(body)["error"]["code"]) == (403, "host_not_allowed")
+
+
+class Tracing:
+    """A user's middleware: notes the requests that reach it."""
+
+    def __init__(self, app, seen):
+        self.app, self.seen = app, seen
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http":
+            self.seen.append(scope["path"])
+        await self.app(scope, receive, send)
+
+
+@pytest.mark.asyncio
+async def test_the_users_middleware_and_lifespan():
+    seen = []
+
+    @asynccontextmanager
+    async def lifespan(app):
+        seen.append("begun")
+        yield
+        seen.append("ended")
+
+    app = tokenweir.asgi_app(
+        engine=Script("Hello", "<|im_end|>"),
+        tokenizer=TOK,
+        api_key="secret",
+        middleware=[Middleware(Tracing, seen=seen)],
+        lifespan=lifespan,
+    )
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on"))
+    serving = asyncio.create_task(server.serve())
+    await eventually(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        assert (await client.get("/v1/models", headers={"authorization": "Bearer secret"})).status_code == 200
+        assert (await client.get("/v1/models")).status_code == 401  # refused before the middleware sees it
+    server.should_exit = True
+    await serving
+    assert seen == ["begun", "/v1/models", "ended"]
+
+
+@pytest.mark.parametrize("make", [tokenweir.asgi_app, lambda **options: aenter(tokenweir.serve(port=0, **options))])
+def test_options_that_do_not_exist_or_are_missing(make):
+    with pytest.raises(TypeError, match="^unexpected keyword argument 'key': the options of "):
+        make(engine=Script(), tokenizer=TOK, key="x")
+    with pytest.raises(TypeError, match="^missing keyword argument: tokenizer$"):
+        make(engine=Script())
+
+
+def aenter(context):
+    asyncio.run(context.__aenter__())
