@@ -22,9 +22,9 @@ import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from tokenweir.encode.errors import DeliveryError, DeliveryOutcome
-from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.merge import merge, size_of
 
 T = TypeVar("T")
 

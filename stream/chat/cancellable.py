@@ -15,9 +15,9 @@ from typing import Any, Self
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint, current_token
 
-from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.chat.stages import Owned, Stage, read_through
 from tokenweir.stream.decode.transforms import Driven
+from tokenweir.stream.events.deltas import Delta
 
 BREATH = 0.0005
 """Seconds for which a source that never waits may keep the event loop to itself."""

@@ -9,24 +9,24 @@ from typing import Any, Unpack
 
 from anyio import to_thread
 from msgspec.structs import replace
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError
 from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.cancellable import Cancellable, Deltas
+from tokenweir.stream.chat.multiplex import decode_answers, multiplex
+from tokenweir.stream.chat.stages import close, drive, engine_error
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
-from tokenweir.stream.engines.protocol import Engine, check_engine
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.events.deltas import Delta, FinishReason
-from tokenweir.stream.chat.cancellable import Cancellable, Deltas
-from tokenweir.stream.chat.multiplex import decode_answers, multiplex
-from tokenweir.stream.chat.stages import close, drive, engine_error
 from tokenweir.stream.decode.transforms import DecodeChat, Driven, PassOn
+from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of

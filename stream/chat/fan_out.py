@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Broadcast, Subscription
-from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.chat.multiplex import start_moving
 from tokenweir.stream.chat.task_scope import background_tasks
+from tokenweir.stream.events.deltas import Delta
 
 
 class FanOut:

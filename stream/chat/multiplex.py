@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import DeliveryError, EngineError
 from tokenweir.stream.chat.broadcast import Broadcast, Subscription
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.chat.stages import Owned, Stage, close, drive, engine_error
 from tokenweir.stream.chat.task_scope import Tasks, background_tasks
 from tokenweir.stream.decode.transforms import DecodeChat
+from tokenweir.stream.events.deltas import Delta
 
 T = TypeVar("T")
 

@@ -21,6 +21,8 @@ from collections.abc import (
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 
+from tokenweir.stream.events.step import EngineStep
+
 from tokenweir.encode import _core
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
@@ -33,9 +35,8 @@ from tokenweir.stream.decode.parsers.base import Splitter
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter, shown_tokens
 from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.decode.transforms import DecodeChat, Detokenize, Driven, Part, Split, StopAt, UntilEos
+from tokenweir.stream.events.deltas import Delta
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import MESSAGES, ReasoningStyle, style_of
 from tokenweir.templates.styles.tools import tool_style_of

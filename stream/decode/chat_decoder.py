@@ -33,8 +33,8 @@ from tokenweir.stream.decode.parsers.detection import (
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason, Usage
+from tokenweir.stream.events.merge import merge
 
 
 class ChatDecoder:

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 from numpy.typing import NDArray
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.events.deltas import Channel
 
 Ids = int | Sequence[int] | NDArray[Any]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from tokenweir.stream.events.step import EngineStep
+
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -15,7 +17,6 @@ from tokenweir.stream.decode.chunk import Chunk, id_list
 from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
 from tokenweir.stream.decode.router import ChunkRouter
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.events.deltas import Channel, Delta, FinishReason
 
 T = TypeVar("T")

@@ -17,11 +17,12 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
+
 from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.engines.sync import SyncEngine
 
 DEFAULT_MAX_TOKENS = 512  # CTranslate2's own

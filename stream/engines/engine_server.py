@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import msgspec
 from msgspec import Struct, field
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import EngineError, EngineFailure
 from tokenweir.encode.options import check_numbers, check_texts
 from tokenweir.stream.engines.protocol import refuse_unsupported
-from tokenweir.stream.events.sampling import Sampling
 
 if TYPE_CHECKING:
     import httpx

@@ -14,6 +14,8 @@ from contextlib import aclosing
 from typing import Any
 
 from msgspec import Struct, field
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import EngineError
@@ -22,8 +24,6 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
 
 NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
     name: name

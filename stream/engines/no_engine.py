@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
+from tokenweir.stream.events.sampling import DEFAULTS, Sampling
+
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_integers
-from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
 
 class NoEngine:

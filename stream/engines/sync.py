@@ -12,10 +12,10 @@ from threading import Condition, Thread, current_thread
 
 import anyio
 from anyio import to_thread
-
-from tokenweir.encode.options import check_integers
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
+
+from tokenweir.encode.options import check_integers
 
 Step = Sequence[int] | EngineStep
 

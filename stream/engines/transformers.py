@@ -12,13 +12,14 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, Unpack
 
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
+
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import refuse_several, refuse_unsupported
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.deltas import Delta
 

@@ -14,12 +14,12 @@ from contextlib import aclosing
 from typing import Any
 
 from msgspec import Struct, field
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, ServerError, request_fields
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
 
 NAMES = {
     name: name

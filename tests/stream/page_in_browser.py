@@ -4,12 +4,12 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from playwright.async_api import expect
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.entry.protocols import SocketProtocol
 from tokenweir.stream.serve.entry.server import serve
+from tokenweir.stream.serve.limits.limits import Limits
 
 TOK = Tokenizer.default()
 

@@ -23,8 +23,8 @@ from tokenweir.cli.view import View, view_of, window
 if TYPE_CHECKING:
     import asyncio
 
-    from tokenweir.stream.events.sampling import Sampling
     from tokenweir.stream.engines.replay import Recording
+    from tokenweir.stream.events.sampling import Sampling
 
 COMMANDS = {
     "/system": "[TEXT]: set the system message; without a text there is none",
@@ -215,8 +215,8 @@ class Conversation:
         self.note(f"{len(messages)} messages are loaded.\n")
 
     def _demo(self, name: str, runner: asyncio.Runner) -> None:
-        from tokenweir.stream.events.sampling import Sampling
         from tokenweir.stream.engines.replay import ReplayEngine
+        from tokenweir.stream.events.sampling import Sampling
 
         recording = next((recording for recording in recordings() if name in recording.name), None)
         if recording is None:

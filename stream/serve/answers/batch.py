@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
-from tokenweir.stream.events.deltas import Delta, Finish
 from tokenweir.stream.chat.cancellable import Deltas
+from tokenweir.stream.events.deltas import Delta, Finish
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.monitoring.metrics import Meter
 

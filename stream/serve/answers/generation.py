@@ -15,14 +15,14 @@ from typing import Generic, TypeVar
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Broadcast, Subscription
-from tokenweir.stream.chat.replay_buffer import ReplayBuffer
-from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.chat.cancellable import Deltas
+from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.chat.stages import close_source
+from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.serve.answers.batch import Batch
 from tokenweir.stream.serve.answers.pacer import Pacer
-from tokenweir.stream.serve.monitoring.failures import explain
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.monitoring.failures import explain
 from tokenweir.stream.serve.monitoring.metrics import Meter
 from tokenweir.stream.serve.wire.errors import RequestError
 

@@ -12,11 +12,10 @@ import anyio
 from anyio import to_thread
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.chat import (
     CALL_LIST_OPTIONS,
@@ -27,6 +26,7 @@ from tokenweir.stream.chat.chat import (
     prompt_of,
     refuse_open_thinking,
 )
+from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.metrics import Meter

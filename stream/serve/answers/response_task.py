@@ -7,9 +7,9 @@ from collections import Counter
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.chat.broadcast import Subscription
-from tokenweir.stream.events.merge import merge
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.merge import merge
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.errors import RequestError

@@ -16,9 +16,9 @@ from tokenweir.stream.serve.answers.job import Answer, Job
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
 from tokenweir.stream.serve.limits.connections import Connections
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates
 from tokenweir.stream.serve.limits.turns import Turns
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.serve.wire.errors import RequestError

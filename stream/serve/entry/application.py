@@ -27,11 +27,12 @@ from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.chat.chat import check_template, own_template
+from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
 from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
+from tokenweir.stream.serve.answers.service import DEFAULT, Service
 from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL, Gate
 from tokenweir.stream.serve.entry.guard import Guard, refuse
 from tokenweir.stream.serve.http.api import Api
@@ -40,10 +41,9 @@ from tokenweir.stream.serve.http.exchange import Disconnected
 from tokenweir.stream.serve.http.replies import JSON
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
-from tokenweir.stream.serve.answers.service import DEFAULT, Service
 from tokenweir.stream.serve.sockets.session import Session
-from tokenweir.stream.serve.tokens.routes import TokenRoutes
 from tokenweir.stream.serve.sockets.websocket import SocketTransport
+from tokenweir.stream.serve.tokens.routes import TokenRoutes
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 from tokenweir.templates.chat_template import ChatTemplate
 

@@ -7,10 +7,10 @@ from http import HTTPStatus
 from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
+from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.auth import Gate, key_offered
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.monitoring.tracing import request_context
-from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 
 OPEN_PATHS = frozenset({"/", "/health", "/ready"})

@@ -21,10 +21,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode
 
-from tokenweir.stream.serve.limits.connections import Connection, Connections
-from tokenweir.stream.serve.entry.guard import network_of
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.entry.guard import network_of
+from tokenweir.stream.serve.limits.connections import Connection, Connections
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 

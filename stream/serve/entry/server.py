@@ -20,10 +20,10 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.serve.entry.application import Application, ReasoningEvents
-from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.workers.peers import Peers, Place
 from tokenweir.stream.serve.entry.protocols import HttpProtocol, protocols
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
+from tokenweir.stream.serve.workers.peers import Peers, Place
 from tokenweir.templates.chat_template import ChatTemplate
 
 logger = logging.getLogger("tokenweir.serve")

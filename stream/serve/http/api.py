@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Subscription
-from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask

@@ -13,15 +13,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.answers.job import Engines, Job
+from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.http.replies import JSON, check_described, check_text, encoded, reply
 from tokenweir.stream.serve.monitoring.metrics import CONTENT_TYPE
 from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
-from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
 from tokenweir.stream.serve.wire.checking import convert, count_items
 from tokenweir.stream.serve.wire.errors import RequestError

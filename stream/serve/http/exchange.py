@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.admission import too_many
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.checking import parse_object
 from tokenweir.stream.serve.wire.errors import RequestError
 

@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta
 from tokenweir.stream.chat.chat import ends_of
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta
 from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job
-from tokenweir.stream.serve.http.replies import check_described, check_text, encoded
 from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.http.replies import check_described, check_text, encoded
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, split
 from tokenweir.stream.serve.tokens.generate import Choice, Count, Generated, TokenId, check_mode
 from tokenweir.stream.serve.tokens.logprobs import flat_rows, rows_of

@@ -13,10 +13,10 @@ from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenweirError
 from tokenweir.stream.serve.answers.job import Engines
-from tokenweir.stream.serve.monitoring.failures import explain
+from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.http.replies import JSON, reply_with
-from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.monitoring.failures import explain
 from tokenweir.stream.serve.tokens.derender import Derenderer
 from tokenweir.stream.serve.tokens.generate import GenerateRequest
 from tokenweir.stream.serve.tokens.render import Renderer

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-
 from tokenweir.stream.events.sampling import Sampling
+
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
 from tokenweir.stream.serve.wire.checking import convert, count_items, offered_fields
 from tokenweir.stream.serve.wire.errors import RequestError

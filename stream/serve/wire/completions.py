@@ -8,8 +8,8 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
-
 from tokenweir.stream.events.sampling import Sampling
+
 from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
 from tokenweir.stream.serve.wire.chat import SamplingFields, parse_body
 from tokenweir.stream.serve.wire.chat_answers import FINISH_REASONS, checked_logprobs, sse, usage_of

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
-
 from tokenweir.stream.events.sampling import Sampling
+
 from tokenweir.stream.serve.wire.checking import convert, count_items, offered_fields, parse_object, show
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import FunctionTool, NamedFunction, TextConfig

@@ -5,9 +5,9 @@ import pytest
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Broadcast
-from tokenweir.stream.events.merge import DELTA_BYTES, merge
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Finish, FinishReason, TextDelta
+from tokenweir.stream.events.merge import DELTA_BYTES, merge
 
 pytestmark = pytest.mark.anyio
 

@@ -28,21 +28,21 @@ from interrupting import (
     interrupt_everywhere,
     no_warning,
 )
+from tokenweir.stream.chat.prompt_stage import encode_prompts
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat import broadcast
+from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.chat.fan_out import fan_out
+from tokenweir.stream.chat.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.engines.replay import Recording, ReplayEngine
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.deltas import Finish, FinishReason
-from tokenweir.stream.chat.chat import chat
-from tokenweir.stream.chat.stages import decode_chat, detokenize, split_reasoning, stop_at, strip_reasoning, until_eos
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.chat.prompt_stage import encode_prompts
 
 TEMPLATE = "{% for m in messages %}<turn>{{ m.content }}<eos>{% endfor %}<turn>{# <think> </think> #}"
 HI = [{"role": "user", "content": "hi"}]

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError, TemplateError, TokenIdError
 from tokenweir.encode.spec import AddedToken
-from tokenweir.stream.events.merge import merge
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.chat.chat import chat
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import merge
 from tokenweir.templates.chat_template import ChatTemplate
 
 TEMPLATE = (

@@ -7,8 +7,8 @@ import pytest
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.fan_out import fan_out
-from tokenweir.stream.events.merge import DELTA_BYTES, merge
 from tokenweir.stream.events.deltas import Finish, FinishReason, TextDelta
+from tokenweir.stream.events.merge import DELTA_BYTES, merge
 
 pytestmark = pytest.mark.anyio
 

@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.spec import AddedToken
-from tokenweir.stream.decode.chunk import Chunk
-from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.merge import merge
-from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.events.deltas import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.chat.stages import (
     decode_chat,
     detokenize,
@@ -26,6 +22,10 @@ from tokenweir.stream.chat.stages import (
     strip_reasoning,
     until_eos,
 )
+from tokenweir.stream.decode.chunk import Chunk
+from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.events.deltas import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import merge
 
 ANSWER, REASONING, TOOL_CALL = Channel
 WORDS = [

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.stream.chat.stages import detokenize
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.deltas import (
     Channel,
     Finish,
@@ -25,7 +25,7 @@ from tokenweir.stream.events.deltas import (
     ToolCallDelta,
     Usage,
 )
-from tokenweir.stream.chat.stages import detokenize
+from tokenweir.stream.events.merge import merge
 
 TEXTS = [
     "<think>",

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chunk import Chunk, id_list
-from tokenweir.stream.events.step import EngineStep
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import DecodeStream
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
-from tokenweir.stream.events.merge import merge
-from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.chat.stages import (
     decode_chat,
     detokenize,
@@ -29,6 +24,11 @@ from tokenweir.stream.chat.stages import (
     strip_reasoning,
     until_eos,
 )
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import SCOPES
+from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
+from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import MESSAGES
 
 ANSWER, REASONING, TOOL_CALL = Channel

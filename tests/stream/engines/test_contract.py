@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from anyio import to_thread
 from engine_doubles import DOUBLES, END, answer, running
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import transformers
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
-from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.engines.transformers import TransformersEngine

@@ -14,9 +14,10 @@ import pytest
 
 pytest.importorskip("ctranslate2")
 
+from tokenweir.stream.events.sampling import Sampling
+
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
-from tokenweir.stream.events.sampling import Sampling
 
 PROMPT = [1, 77, 78]
 

@@ -10,14 +10,14 @@ import pytest
 from anyio import to_thread
 from full_run import FULL
 from small_prompts import prompts
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines import local_model
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.deltas import Finish, TextDelta
-from tokenweir.stream.chat.chat import chat
 
 MAX_TOKENS = 8
 MULTIBYTE = (7, 29, 31, 34)  # prompts whose answers have characters of several bytes

@@ -14,11 +14,11 @@ import pytest
 from full_run import FULL
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import NgramEngine, NgramTable
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.engines.ngram import draw, last_turn
 from tokenweir.stream.engines.ngram_table import DIALOGUE_WEIGHT, ORDER, default_table
 

@@ -7,11 +7,11 @@ from contextlib import aclosing
 import msgspec
 import numpy as np
 import pytest
+from tokenweir.stream.events.sampling import ENDS, NEUTRAL, Sampling
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.protocol import refuse_unsupported
-from tokenweir.stream.events.sampling import ENDS, NEUTRAL, Sampling
 from tokenweir.stream.engines.replay import ReplayEngine
 
 ASKED = {

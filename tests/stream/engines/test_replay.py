@@ -10,13 +10,13 @@ from pathlib import Path
 import anyio
 import msgspec
 import pytest
+from tokenweir.stream.events.sampling import Sampling
 from trio.testing import MockClock
 
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import Recording, ReplayEngine
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.engines.replay import default_recordings
 
 ROOT = Path(__file__).resolve().parents[3]

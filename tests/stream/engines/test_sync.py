@@ -11,10 +11,10 @@ from itertools import count
 
 import anyio
 import pytest
-
-from tokenweir.stream.engines import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
+
+from tokenweir.stream.engines import SyncEngine
 
 LONG = 20  # seconds to wait for what should come at once, on a machine that is busy
 

@@ -6,11 +6,11 @@ from contextlib import aclosing
 
 import numpy as np
 import pytest
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import transformers as module
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.engines.transformers import ChatStreamer, TransformersEngine
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.stream.events.merge import ALIGNED_TOKEN_BYTES, DELTA_BYTES, merge, size_of
 from tokenweir.stream.events.deltas import Alignment, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import ALIGNED_TOKEN_BYTES, DELTA_BYTES, merge, size_of
 
 
 def test_neighbours_of_one_kind_become_one():

@@ -14,6 +14,7 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shim_device import ShimDevice
+from tokenweir.stream.chat.prompt_stage import encode_prompts
 
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import DeviceError, TemplateError, TextError
@@ -25,7 +26,6 @@ from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.prompts import batcher as batcher_module
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.chat.prompt_stage import encode_prompts
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
 

@@ -4,10 +4,10 @@ import anyio
 import numpy as np
 import pytest
 from anyio.lowlevel import checkpoint
+from tokenweir.stream.chat.prompt_stage import encode_prompts
 
 from tokenweir.encode.errors import TextError
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.chat.prompt_stage import encode_prompts
 from tokenweir.templates.prompt import Prompt
 
 TEXTS = ["Hello world", "", "boxes", "日本 👩", "Question: a<eos>b"]

@@ -11,9 +11,9 @@ import pytest
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
+from tokenweir.stream.serve.entry.protocols import MOST_FRAMES, MOST_HEAD
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.entry.protocols import MOST_FRAMES, MOST_HEAD
 from tokenweir.stream.serve.wire.chat import MOST_BIASES
 
 POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

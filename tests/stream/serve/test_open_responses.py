@@ -11,8 +11,8 @@ import openresponses_types as schemas
 import pytest
 from pydantic import BaseModel, TypeAdapter
 from serving import TOK, Script, say, serving, socket_to, until
-
 from tokenweir.stream.events.step import EngineStep
+
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
 

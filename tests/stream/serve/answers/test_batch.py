@@ -7,11 +7,11 @@ import pytest
 
 from tokenweir import EngineStep, Sampling, Tokenizer
 from tokenweir.encode.errors import TokenweirError
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.merge import merge, size_of
-from tokenweir.stream.chat.replay_buffer import ReplayBuffer
-from tokenweir.stream.events.deltas import Finish, FinishReason
 from tokenweir.stream.chat.chat import answer
+from tokenweir.stream.chat.replay_buffer import ReplayBuffer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.deltas import Finish, FinishReason
+from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers import batch as batch_module
 from tokenweir.stream.serve.answers.batch import MOST_KEPT, PATIENCE
 from tokenweir.stream.serve.answers.generation import Generation, abandoned

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 import uvicorn
 from serving import TOK, Endless, Script, client_of, eventually, fetch, say, serving, small_socket, socket_to, until
+from tokenweir.stream.events.step import EngineStep
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.entry.server import serve, url_of
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
 
 # --- the openai client ----------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import openai
 import pytest
 from openai import OpenAI
 from serving import TOK, Endless, Script, client_of, eventually, serving
+from tokenweir.stream.events.step import EngineStep
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
 

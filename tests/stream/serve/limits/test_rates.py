@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from serving import TOK, Endless, Script, eventually, say, serving, socket_to, until
 
 from tokenweir.stream.serve.limits import rates
-from tokenweir.stream.serve.limits.rates import Bucket, Rates
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.rates import Bucket, Rates
 from tokenweir.stream.serve.wire.errors import RequestError
 
 TOLD = {"role": "user", "content": "hi"}

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 from page_in_browser import TOK, Script, ask, chatting, cut_connections, says, send
 from playwright.async_api import expect
-
 from tokenweir.stream.events.step import EngineStep
 
 TEXT = "Hello wörld 🙂\n"

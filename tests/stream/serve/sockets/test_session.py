@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from tokenweir.encode.errors import EngineError, TemplateError
-from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
 from tokenweir.stream.decode.transforms import Driven, PassOn
-from tokenweir.stream.serve.sockets import session as session_module
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.serve.answers.response_task import Responses
-from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.sockets import session as session_module
 from tokenweir.stream.serve.sockets.session import Session
 
 pytestmark = pytest.mark.anyio

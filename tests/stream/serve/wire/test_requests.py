@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenweir.stream.events.sampling import Sampling
 
 from tokenweir.encode.errors import ProtocolError
-from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.requests import (
     RequestError,
     ResponseCancel,

@@ -12,11 +12,11 @@ from serving import TOK, Script, say, socket_to, until
 from websockets.exceptions import ConnectionClosed
 
 from tokenweir.stream.serve.answers.response_task import Responses
-from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.workers.peers import Peers, Place
-from tokenweir.stream.serve.entry.server import listener_at, serve
 from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.entry.server import listener_at, serve
+from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.items import new_response_id, worker_of
+from tokenweir.stream.serve.workers.peers import Peers, Place
 
 LIMITS = Limits(drain_timeout=0.2, handover_timeout=10, resume_grace=0.5)
 
