@@ -1,6 +1,6 @@
 """Post-processors: what goes around the ids, and what becomes of the offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -21,6 +21,15 @@ class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
     single: tuple[Mapping[str, Mapping[str, str | int]], ...]
     pair: tuple[Mapping[str, Mapping[str, str | int]], ...] = ()
     special_tokens: Mapping[str, SpecialTokenIds] = {}
+
+    @classmethod
+    def around(cls, before: Iterable[tuple[str, int]], after: Iterable[tuple[str, int]]) -> "TemplateProcessing":
+        """Return the template that puts these tokens, each (token, id), before and after a text."""
+        before, after = tuple(before), tuple(after)
+        names = [*(name for name, _ in before), None, *(name for name, _ in after)]
+        single = ({"Sequence": {"id": "A", "type_id": 0}} if n is None else {"SpecialToken": {"id": n, "type_id": 0}} for n in names)
+        special = {name: SpecialTokenIds(name, (token_id,), (name,)) for name, token_id in (*before, *after)}
+        return cls(tuple(single), special_tokens=special)
 
 
 class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
