@@ -70,6 +70,7 @@ def build_core(
         # What `skip_special_tokens` drops goes by that spelling too.
         control_texts = {t.content for t in added if t.special}
         names = [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)]
+        names.reverse()  # of two that share an id, the first decodes it: the last in this list holds
         tokens = _core.TokenBytes(vocabulary, names, size, *how)
     else:
         model = kept.model(control)

@@ -135,8 +135,8 @@ class Tokenizer:
         Args:
             path: The file or folder.
             pattern: The pre-tokenizer's pattern, for a rank file of which it is not known (known are OpenAI's, and those of
-                Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
-            special_tokens: Text to id, for such a rank file.
+                Whisper, Llama 4, Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
+            special_tokens: Text to id, for such a rank file. Two texts may share an id; the first decodes it.
             cache: A large BPE tokenizer that was loaded before is taken from the cache on disk, as it lay in memory, if no
                 file has changed since by its size, times and inode; otherwise it is read, and kept there. The cache is in
                 the folder that TOKENWEIR_CACHE names, else `~/.cache/tokenweir`.
@@ -234,7 +234,8 @@ class Tokenizer:
                 one.
 
         Raises:
-            TokenizerFileError: If two tokens have one id, or an id is below 0, where ids count.
+            TokenizerFileError: If two tokens have one id beside a SentencePiece model, or an id is below 0 or one of the
+                model's, where ids count.
             TypeError: If one of them is neither a string nor an `AddedToken`, or all are one string.
 
         """
@@ -642,7 +643,8 @@ class Tokenizer:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        return self._model_names | {token_id: token for token, token_id in self._added_ids.items()}
+        # Of two that share an id, the first is its name.
+        return self._model_names | {token_id: token for token, token_id in reversed(self._added_ids.items())}
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""

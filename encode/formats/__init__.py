@@ -50,7 +50,7 @@ def read_file(
             check_class_beside(path.parent)
             spec = read_bytes(data, "sentencepiece", **options)
         else:
-            recognised = recognise_beside(path)
+            recognised = recognise_beside(path, data)
             spec = tiktoken.read(
                 data, name=path.name, recognised=recognised, pattern=pattern, special_tokens=special_tokens
             )

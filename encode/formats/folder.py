@@ -24,7 +24,7 @@ from tokenweir.encode.formats.declared_tokens import (
     read_declared,
     tokens_to_add,
 )
-from tokenweir.encode.formats.known_rank_files import Recognised, recognise
+from tokenweir.encode.formats.known_rank_files import Recognised, recognise, recognise_content
 from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TemplateProcessing, TokenizerSpec
 
 CHANGING_CLASSES = frozenset(
@@ -146,15 +146,16 @@ def _beside_pieces(spec: TokenizerSpec, model: SentencePiece, declared: Declared
     return tuple(tokens.values())
 
 
-def recognise_beside(path: Path) -> Recognised | None:
-    """Tell what a rank file belongs to by its own name and the files of its folder; code there is not read.
+def recognise_beside(path: Path, data: bytes) -> Recognised | None:
+    """Tell what a rank file belongs to by its name, the files of its folder and its content; code there is not read.
 
     Raises:
         TokenizerFileError: If a configuration is not a JSON object.
 
     """
     code = [file.name for file in path.parent.glob("tokenization_*.py")]
-    return recognise(path.name, _json(path.parent / "tokenizer_config.json"), _json(path.parent / "config.json"), code)
+    by_name = recognise(path.name, _json(path.parent / CONFIG), _json(path.parent / "config.json"), code)
+    return by_name or recognise_content(data)
 
 
 def check_class_beside(folder: Path) -> None:
