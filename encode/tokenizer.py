@@ -54,7 +54,9 @@ class Tokenizer:
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
     `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
     (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
-    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
+    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made. Truncation and padding that a
+    tokenizer.json has saved are not applied. In a model folder, the post-processor alone decides what is added to a text;
+    `docs/explanation/exactness.md` has the rule.
 
     Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
     `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. None of
@@ -672,9 +674,7 @@ def _default() -> Tokenizer:
 def _reopened(origin: Origin) -> Tokenizer:
     """The tokenizer of a pickle."""
     special_tokens = None if origin.special_tokens is None else dict(origin.special_tokens)
-    tokenizer = Tokenizer.from_file(
-        origin.path, pattern=origin.pattern, special_tokens=special_tokens, nfc=origin.nfc
-    )
+    tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens, nfc=origin.nfc)
     if tokenizer._files is None or tokenizer._files.origin() != origin:
         raise TokenizerFileError(
             f"{origin.path}: these are not the files that the pickled tokenizer was read from; to pickle one whole, make it by"

@@ -49,8 +49,8 @@ def with_real_ids(
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
     gets the next one after as many as the model has; of tokens listed twice the later flags hold, but what once was
     special stays so (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that
-    count, and two may share one, as in tiktoken. So do those beside a SentencePiece model, but for its own pieces, whose ids are certain, and for tokens
-    without one, which get the next.
+    count, and two may share one, as in tiktoken. Ids count beside a SentencePiece model, too. Its own pieces keep theirs,
+    and tokens without an id get the next.
 
     Args:
         tokens: The added tokens as they are listed.

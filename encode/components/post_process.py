@@ -100,7 +100,7 @@ def _wanted(ids: Ids, token_id: int | None, wanted: bool, option: str) -> Ids:
     """Return the id that `ids` lack, if it is wanted.
 
     Raises:
-        ValueError: If it is wanted and there is none.
+        ValueError: If it is wanted and `token_id` is None.
 
     """
     if not wanted:

@@ -108,11 +108,11 @@ def read_declared(
     if own:
         values[_OWN_ROLES] = own
     if _LISTED in values:
-        tokens = _tokens_by_id(values[_LISTED] or {})
+        tokens = _tokens_with_ids(values[_LISTED] or {})
     else:
         _add_token_map(values, token_map)
         tokens = _old_tokens(values, more_tokens, listed)
-    by_content = {token.content: token for token in tokens.values()}
+    by_content = {token.content: token for _, token in tokens}  # those whose id another one takes, too
     if _OLD_EXTRA in values and _EXTRA not in values:
         values[_EXTRA] = values.pop(_OLD_EXTRA)
     if padding is not None:
@@ -133,7 +133,7 @@ def read_declared(
         raise TokenizerFileError(f"{CONFIG}: {wrong} is {values[wrong]!r:.60}")
     roles |= {role: _spelling(value, f"{_EXTRA}.{role:.60}") for role, value in own_roles.items()}
     named = {role: token for role, token in roles.items() if token is not None}
-    return Declared(tokens, named, [_spelling(value, f"{_EXTRA}[{i}]") for i, value in enumerate(extra or ())])
+    return Declared(dict(tokens), named, [_spelling(value, f"{_EXTRA}[{i}]") for i, value in enumerate(extra or ())])
 
 
 def tokens_to_add(listed: Sequence[AddedToken], declared: Declared) -> tuple[AddedToken, ...]:
@@ -143,9 +143,12 @@ def tokens_to_add(listed: Sequence[AddedToken], declared: Declared) -> tuple[Add
     """
     added: list[Spelling] = [token for _, token in sorted(declared.tokens.items())]
     contents = {token.content for token in listed if token.content} | set(map(content, added))
+    named_before: set[str | AddedToken] = set()  # where a text alone equals no token with flags
     for token in (*declared.roles.values(), *declared.extra):
-        if content(token) not in contents and not any(_equal(token, other) for other in added):
+        spelled = token if isinstance(token, str) else token.added()
+        if content(token) not in contents and spelled not in named_before:
             added.append(token)
+            named_before.add(spelled)
     named = set(map(content, declared.roles.values()))
     return tuple(added_token(token, special=content(token) in named) for token in added if content(token))
 
@@ -153,13 +156,6 @@ def tokens_to_add(listed: Sequence[AddedToken], declared: Declared) -> tuple[Add
 def added_token(token: Spelling, *, special: bool) -> AddedToken:
     """Return the added token that a spelling stands for; one that is a text alone is special."""
     return AddedToken(token, special=True) if isinstance(token, str) else token.added(special=special)
-
-
-def _equal(one: Spelling, other: Spelling) -> bool:
-    """Whether two spellings are equal in transformers, where a text alone equals no token with flags."""
-    if isinstance(one, str) or isinstance(other, str):
-        return one == other
-    return one.added() == other.added()
 
 
 def _is_own_role(key: str) -> bool:
@@ -186,26 +182,26 @@ def _add_token_map(values: dict[str, Any], token_map: Mapping[str, Any]) -> None
 
 def _old_tokens(
     values: Mapping[str, Any], more_tokens: Mapping[str, Any], listed: Sequence[AddedToken]
-) -> dict[int, FlaggedToken]:
-    """Return the tokens of added_tokens.json, and those that the tokenizer file lists; of one id, the latter's."""
+) -> list[tuple[int, FlaggedToken]]:
+    """Return the tokens of added_tokens.json and those that the tokenizer file lists, each with its id."""
     extra = values.get(_EXTRA)
     named = [*map(values.get, ROLES), *(extra if isinstance(extra, list) else ())]
     special = {content(token) for token in named if isinstance(token, str | FlaggedToken)}
-    tokens = {}
+    tokens = []
     for text, token_id in more_tokens.items():
         if type(token_id) is not int:
             raise TokenizerFileError(f"{MORE_TOKENS}: {text[:60]!r} has the id {token_id!r:.60}")
-        tokens[token_id] = FlaggedToken(text, normalized=text not in special, special=text in special)
+        tokens.append((token_id, FlaggedToken(text, normalized=text not in special, special=text in special)))
     for token in listed:
         if token.id is not None:
             flags = (token.single_word, token.lstrip, token.rstrip, token.normalized, token.special)
-            tokens[token.id] = FlaggedToken(token.content, *flags)
+            tokens.append((token.id, FlaggedToken(token.content, *flags)))
     return tokens
 
 
-def _tokens_by_id(entries: Any) -> dict[int, FlaggedToken]:
+def _tokens_with_ids(entries: Any) -> list[tuple[int, FlaggedToken]]:
     try:
-        return {int(token_id): _made(entry, CONFIG, _LISTED) for token_id, entry in entries.items()}
+        return [(int(token_id), _made(entry, CONFIG, _LISTED)) for token_id, entry in entries.items()]
     except (AttributeError, ValueError) as error:
         if isinstance(error, TokenizerFileError):
             raise

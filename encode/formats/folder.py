@@ -47,6 +47,7 @@ CHANGING_CLASSES = frozenset(
 )
 """Classes of transformers whose ids are not those of their SentencePiece model, or that prepare the text in Python."""
 
+
 def beside(path: Path) -> list[Path]:
     """Every file that reading `path` may look at besides, whether it is there or not."""
     folder = path.parent

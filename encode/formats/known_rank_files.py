@@ -97,9 +97,9 @@ _HARMONY = KnownRankFile(
     "OpenAI's o200k_harmony",
     O200K_PATTERN,
     # Id 200018 has two names, <|endofprompt|> and <|reserved_200018|>; tiktoken decodes it to the first, too.
-    _O200K.special_tokens
-    | {f"<|reserved_{i}|>": i for i in (200000, 200001, 200004, *range(200009, 200012), *range(200013, 201088))}
-    | {
+    {
+        **_O200K.special_tokens,
+        **{f"<|reserved_{i}|>": i for i in (200000, 200001, 200004, *range(200009, 200012), *range(200013, 201088))},
         "<|startoftext|>": 199998,
         "<|return|>": 200002,
         "<|constrain|>": 200003,
@@ -116,13 +116,13 @@ _WHISPER_LANGUAGES = (
     "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy "
     "sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo "
     "uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue"
-).split()
-_WHISPER_TASKS = "translate transcribe startoflm startofprev nospeech notimestamps".split()
+)
+_WHISPER_TASKS = ["translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps"]
 _WHISPER_V3_ROWS = 51866
 
 
 def _whisper(languages: int) -> KnownRankFile:
-    names = ["endoftext", "startoftranscript", *_WHISPER_LANGUAGES[:languages], *_WHISPER_TASKS]
+    names = ["endoftext", "startoftranscript", *_WHISPER_LANGUAGES.split()[:languages], *_WHISPER_TASKS]
     names += [f"{i * 0.02:.2f}" for i in range(1501)]
     following = tuple(f"<|{name}|>" for name in names)
     return KnownRankFile(f"OpenAI's Whisper with {languages} languages", WHISPER_PATTERN, following=following)
@@ -237,7 +237,7 @@ def recognise(
 
 
 def recognise_content(data: bytes) -> Recognised | None:
-    """Return the known rank file that has this content, None if there is none."""
+    """Return the known rank file that has this content, else None."""
     known = _BY_SHA256.get(hashlib.sha256(data).hexdigest())
     return None if known is None else Recognised(known, "its content")
 

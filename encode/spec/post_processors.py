@@ -26,10 +26,14 @@ class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
     def around(cls, before: Iterable[tuple[str, int]], after: Iterable[tuple[str, int]]) -> "TemplateProcessing":
         """Return the template that puts these tokens, each (token, id), before and after a text."""
         before, after = tuple(before), tuple(after)
-        names = [*(name for name, _ in before), None, *(name for name, _ in after)]
-        single = ({"Sequence": {"id": "A", "type_id": 0}} if n is None else {"SpecialToken": {"id": n, "type_id": 0}} for n in names)
+
+        def item(kind: str, name: str) -> Mapping[str, Mapping[str, str | int]]:
+            return {kind: {"id": name, "type_id": 0}}
+
+        sides = ([item("SpecialToken", name) for name, _ in side] for side in (before, after))
+        single = (*next(sides), item("Sequence", "A"), *next(sides))
         special = {name: SpecialTokenIds(name, (token_id,), (name,)) for name, token_id in (*before, *after)}
-        return cls(tuple(single), special_tokens=special)
+        return cls(single, special_tokens=special)
 
 
 class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):

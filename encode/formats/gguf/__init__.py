@@ -88,7 +88,9 @@ def read(metadata: Metadata, *, pattern: str | None = None, nfc: bool = True) ->
     """
     if not nfc:
         spec = read(metadata, pattern=pattern)
-        return replace(spec, normalizer=_without_nfc(spec.normalizer), notes=(*spec.notes, "nfc=False: text is not composed"))
+        return replace(
+            spec, normalizer=_without_nfc(spec.normalizer), notes=(*spec.notes, "nfc=False: text is not composed")
+        )
     model = metadata.string(GGML + "model")
     embedded = metadata.string(_HUGGINGFACE)
     if pattern is not None and (model != "gpt2" or embedded is not None):

@@ -7,21 +7,48 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import pytest
 import tokenizers
 import transformers
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 
-LINES = ["the quick brown fox", "jumps over the lazy dog", "<s> naïve café </s>", "[CLS] x [SEP] 日本 12", "Ab aB ab"] * 6
-CONTENTS = ["<s>", "</s>", "<pad>", "[CLS]", "[SEP]", "<A>", "<a>", "the", "ab", "É", "e\u0301", "<image>", " x", "x ", ""]
+LINES = [
+    "the quick brown fox",
+    "jumps over the lazy dog",
+    "<s> naïve café </s>",
+    "[CLS] x [SEP] 日本 12",
+    "Ab aB ab",
+] * 6
+CONTENTS = [
+    "<s>",
+    "</s>",
+    "<pad>",
+    "[CLS]",
+    "[SEP]",
+    "<A>",
+    "<a>",
+    "the",
+    "ab",
+    "É",
+    "e\u0301",
+    "<image>",
+    " x",
+    "x ",
+    "",
+]
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 ROLES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "image_token"]
-TEXTS = ["", "the fox", *(content * 2 + "a" for content in CONTENTS), "<s>the  quick</s> <A><a> ab É e\u0301 <image>", " x x  x"]
+TEXTS = [
+    "",
+    "the fox",
+    *(content * 2 + "a" for content in CONTENTS),
+    "<s>the  quick</s> <A><a> ab É e\u0301 <image>",
+    " x x  x",
+]
 
 
 def flagged(contents):
@@ -32,7 +59,9 @@ contents = st.sampled_from(CONTENTS)
 marked = flagged(contents).map(lambda token: {"__type": "AddedToken", **token})
 named = contents | marked
 listed = st.lists(flagged(contents), max_size=4)
-extra = st.lists(named, max_size=3) | st.dictionaries(st.sampled_from(["audio_token", "x", "bos_token"]), named, max_size=2)
+extra = st.lists(named, max_size=3) | st.dictionaries(
+    st.sampled_from(["audio_token", "x", "bos_token"]), named, max_size=2
+)
 roles = st.fixed_dictionaries({}, optional=dict.fromkeys(ROLES, named))
 configs = st.builds(
     lambda *parts: {key: value for part in parts for key, value in part.items()},
@@ -178,6 +207,21 @@ def reference(theirs, text, special):
 
 
 @given(tokenizer_files, files)
+@example(  # an id that both files give
+    {"kind": "BPE", "added": []},
+    {"added_tokens": {"the": 0}, "special_tokens_map": {"bos_token": {"content": "the", "single_word": True}}},
+)
+@example(  # special by its role alone
+    {"kind": "byte-level BPE", "added": [{"content": "<s>"}]}, {"tokenizer_config": {"bos_token": "<s>"}}
+)
+@example(  # a flag that depends on another where it is left out
+    {"kind": "byte-level BPE", "added": [{"content": "x "}]},
+    {"tokenizer_config": {"bos_token": {"__type": "AddedToken", "content": " x"}}},
+)
+@example(  # two roles that share a name
+    {"kind": "Unigram", "added": [{"content": "<a>"}]},
+    {"tokenizer_config": {"cls_token": " x", "pad_token": "<pad>", "extra_special_tokens": {"bos_token": "ab"}}},
+)
 def test_any_folder_is_transformers(tokenizer, beside):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -158,7 +158,9 @@ def test_what_is_given_comes_before_what_is_known(folder):
 )
 def test_whisper(folder, config, languages, known):
     tok = Tokenizer.from_file(folder("multilingual.tiktoken", config=config))
-    assert f"those of OpenAI's Whisper with {languages} languages, by the name multilingual.tiktoken" in tok.spec.notes[0]
+    assert (
+        f"those of OpenAI's Whisper with {languages} languages, by the name multilingual.tiktoken" in tok.spec.notes[0]
+    )
     known |= {"endoftext": 0, "startoftranscript": 1, "en": 2, "de": 4}
     first = len(RANKS)
     assert {name: tok.special_tokens[f"<|{name}|>"] - first for name in known} == known

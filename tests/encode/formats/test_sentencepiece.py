@@ -423,7 +423,9 @@ def test_a_flag_of_a_folder_without_its_token(tmp_path):
     model = small_model(trainer={46: "<none>"})
     (tmp_path / "tokenizer.model").write_bytes(model)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True}))
-    with pytest.raises(TokenizerFileError, match=r"tokenizer_config.json: add_bos_token is set and there is no bos_token$"):
+    with pytest.raises(
+        TokenizerFileError, match=r"tokenizer_config.json: add_bos_token is set and there is no bos_token$"
+    ):
         read_file(tmp_path)
 
 
