@@ -70,12 +70,15 @@ def build_core(
         # What `skip_special_tokens` drops goes by that spelling too.
         control_texts = {t.content for t in added if t.special}
         names = [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)]
+        names.reverse()  # of two that share an id, the first decodes it: the last in this list holds
         tokens = _core.TokenBytes(vocabulary, names, size, *how)
     else:
         model = kept.model(control)
         tokens = kept.token_bytes(*how[:5])
     raw = _searchable((t, t.content) for t in added if not t.normalized)
-    normalized = _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized)
+    in_normalized_text = [(t, s) for t, s in zip(added, spelled, strict=True) if t.normalized]
+    _check_spellings(in_normalized_text)
+    normalized = _searchable(in_normalized_text)
     encoder = _core.Encoder(
         normalizer,
         pre_tokenizer.core,
@@ -106,6 +109,22 @@ def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_nor
     if total > MAX_ADDED_CHARACTERS:
         raise UnsupportedTokenizerError(f"added tokens of more than {MAX_ADDED_CHARACTERS} characters all in all")
     return spelled
+
+
+def _check_spellings(tokens: Iterable[tuple[AddedToken, str]]) -> None:
+    """Refuse two added tokens whose normalized contents are equal: the library finds either, by the order of a hash map.
+
+    Raises:
+        UnsupportedTokenizerError: Names both.
+
+    """
+    owners: dict[str, AddedToken] = {}
+    for token, spelled in tokens:
+        if (owner := owners.setdefault(spelled, token)) is not token:
+            raise UnsupportedTokenizerError(
+                f"added tokens {owner.content!r:.60} and {token.content!r:.60} are one spelling in normalized text,"
+                f" {spelled!r:.60}"
+            )
 
 
 def _spells_bytes(model: Model) -> bool:

@@ -11,9 +11,12 @@ class AffixOptions(TypedDict, total=False):
     """What goes before and after the ids of a text.
 
     Attributes:
-        add_special_tokens: Add what the post-processor adds, such as a beginning-of-text token; True by default.
-        add_bos: Add the beginning-of-text token or not, whatever the files say; None, the default, leaves it to them.
-        add_eos: Add the end token or not; likewise.
+        add_special_tokens: Add the ids of the post-processor, such as a beginning-of-text token; True by default.
+        add_bos: What stands before a text. None, the default: the post-processor's ids. True: these, and first of all
+            the beginning-of-text token if it is not one of them. False: nothing, whatever the post-processor has there
+            (BERT's `[CLS]`, too).
+        add_eos: What stands after a text. None: the post-processor's ids. True: these, and last of all the end token if it
+            is not one of them. False: nothing.
 
     """
 

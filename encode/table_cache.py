@@ -101,6 +101,7 @@ class Origin(NamedTuple):
         path: The file or folder.
         pattern: What `Tokenizer.from_file` was given.
         special_tokens: The same.
+        nfc: The same.
         digest: The SHA-256 of its files.
 
     """
@@ -108,6 +109,7 @@ class Origin(NamedTuple):
     path: str
     pattern: str | None
     special_tokens: tuple[tuple[str, int], ...] | None
+    nfc: bool
     digest: str
 
 
@@ -122,7 +124,9 @@ class Entry:
 
     from_cache = False
 
-    def __init__(self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None) -> None:
+    def __init__(
+        self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None, nfc: bool = True
+    ) -> None:
         """Find the files.
 
         Raises:
@@ -132,7 +136,7 @@ class Entry:
         path = Path(os.path.abspath(path))
         file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
-        self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()))
+        self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()), nfc)
         self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()
         self._path = cache_folder() / f"{self._key}.tables"
         self._started = time.time_ns()

@@ -54,7 +54,9 @@ class Tokenizer:
     For every input its ids are those of the reference library of the format it was read from: HuggingFace's
     `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
     (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
-    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
+    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made. Truncation and padding that a
+    tokenizer.json has saved are not applied. In a model folder, the post-processor alone decides what is added to a text;
+    `docs/explanation/exactness.md` has the rule.
 
     Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
     `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. None of
@@ -124,6 +126,7 @@ class Tokenizer:
         *,
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        nfc: bool = True,
         cache: bool = True,
         verify: bool = False,
     ) -> Tokenizer:
@@ -135,8 +138,10 @@ class Tokenizer:
         Args:
             path: The file or folder.
             pattern: The pre-tokenizer's pattern, for a rank file of which it is not known (known are OpenAI's, and those of
-                Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
-            special_tokens: Text to id, for such a rank file.
+                Whisper, Llama 4, Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
+            special_tokens: Text to id, for such a rank file. Two texts may share an id; the first decodes it.
+            nfc: For a GGUF file: compose text as the original tokenizer does (NFC: Qwen, Command R). If not, text is left as
+                it is, like in llama.cpp.
             cache: A large BPE tokenizer that was loaded before is taken from the cache on disk, as it lay in memory, if no
                 file has changed since by its size, times and inode; otherwise it is read, and kept there. The cache is in
                 the folder that TOKENWEIR_CACHE names, else `~/.cache/tokenweir`.
@@ -147,19 +152,19 @@ class Tokenizer:
             TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
             UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
             TypeError: If an argument is of the wrong type.
-            ValueError: If a pattern or special tokens are given for a file that has its own.
+            ValueError: If an option is given for a file that is of another format.
 
         """
         if isinstance(path, str) and is_name(path) and not os.path.exists(path):
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
-        formats.check_given(pattern, special_tokens)
-        files = Entry(Path(path), pattern, special_tokens)
+        formats.check_given(pattern, special_tokens, nfc)
+        files = Entry(Path(path), pattern, special_tokens, nfc)
         if cache and (kept := files.find(verify=verify)):
             tokenizer = cls(kept.spec, _tables=kept.tables)
         else:
-            tokenizer = cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens))
+            tokenizer = cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens, nfc=nfc))
             if cache:
                 files.keep(tokenizer.spec, tokenizer.model, tokenizer.token_table)
         tokenizer._files = files
@@ -191,6 +196,7 @@ class Tokenizer:
         *,
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        nfc: bool = True,
     ) -> Tokenizer:
         """Read a tokenizer from memory.
 
@@ -199,6 +205,7 @@ class Tokenizer:
             format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
             pattern: As for `from_file`, for "tiktoken" and "gguf".
             special_tokens: As for `from_file`, for "tiktoken".
+            nfc: As for `from_file`, for "gguf".
 
         Raises:
             TokenizerFileError: If the data is cut short or contradicts itself.
@@ -207,7 +214,7 @@ class Tokenizer:
             ValueError: If there is no such format, or what is given besides is not for it.
 
         """
-        return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens))
+        return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens, nfc=nfc))
 
     @classmethod
     def from_spec(cls, spec: TokenizerSpec) -> Tokenizer:
@@ -234,7 +241,8 @@ class Tokenizer:
                 one.
 
         Raises:
-            TokenizerFileError: If two tokens have one id, or an id is below 0, where ids count.
+            TokenizerFileError: If two tokens have one id beside a SentencePiece model, or an id is below 0 or one of the
+                model's, where ids count.
             TypeError: If one of them is neither a string nor an `AddedToken`, or all are one string.
 
         """
@@ -642,7 +650,8 @@ class Tokenizer:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        return self._model_names | {token_id: token for token, token_id in self._added_ids.items()}
+        # Of two that share an id, the first is its name.
+        return self._model_names | {token_id: token for token, token_id in reversed(self._added_ids.items())}
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""
@@ -665,7 +674,7 @@ def _default() -> Tokenizer:
 def _reopened(origin: Origin) -> Tokenizer:
     """The tokenizer of a pickle."""
     special_tokens = None if origin.special_tokens is None else dict(origin.special_tokens)
-    tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens)
+    tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens, nfc=origin.nfc)
     if tokenizer._files is None or tokenizer._files.origin() != origin:
         raise TokenizerFileError(
             f"{origin.path}: these are not the files that the pickled tokenizer was read from; to pickle one whole, make it by"

@@ -30,6 +30,8 @@ END_NAMES = frozenset(
         "<EOT>",
         "[EOT]",
         "[EOS]",
+        "<|eot|>",
+        "<|eom|>",
         "<end_of_utterance>",
         "<|end_of_role|>",
         "<｜end▁of▁sentence｜>",
@@ -47,8 +49,8 @@ def with_real_ids(
     HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
     gets the next one after as many as the model has; of tokens listed twice the later flags hold, but what once was
     special stays so (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that
-    count. So do those beside a SentencePiece model, but for its own pieces, whose ids are certain, and for tokens
-    without one, which get the next.
+    count, and two may share one, as in tiktoken. Ids count beside a SentencePiece model, too. Its own pieces keep theirs,
+    and tokens without an id get the next.
 
     Args:
         tokens: The added tokens as they are listed.
@@ -63,7 +65,7 @@ def with_real_ids(
     if isinstance(model, RankBPE):
         tokens = tuple(tokens)
         found = ranked_tokens(model, {t.id for t in tokens if t.id is not None})
-        return _with_given_ids(tokens, {rank: repr(token) for rank, token in found.items()})
+        return _with_given_ids(tokens, {rank: repr(token) for rank, token in found.items()}, shared=True)
     vocab = token_ids(model) if vocab is None else vocab
     size = len(vocab)
     if isinstance(model, SentencePiece):
@@ -94,15 +96,18 @@ def with_real_ids(
     return tuple(by_content.values())
 
 
-def _with_given_ids(tokens: Iterable[AddedToken], taken: dict[int, str]) -> tuple[AddedToken, ...]:
-    """The tokens, if each has an id of its own that is not `taken` by what is named there."""
+def _with_given_ids(
+    tokens: Iterable[AddedToken], taken: dict[int, str], *, shared: bool = False
+) -> tuple[AddedToken, ...]:
+    """Return the tokens, if each has an id that is not `taken` by what is named there; `shared`: they may share one."""
     tokens = tuple(tokens)
     for token in tokens:
         if token.id is None or token.id < 0:
             raise TokenizerFileError(f"special token {token.content!r:.60} has no valid id ({token.id})")
         if token.id in taken:
             raise TokenizerFileError(f"special token {token.content!r:.60} has the id {token.id} of {taken[token.id]}")
-        taken[token.id] = repr(token.content)
+        if not shared:
+            taken[token.id] = repr(token.content)
     return tokens
 
 
