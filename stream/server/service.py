@@ -12,6 +12,7 @@ from tokenweir.stream.events import Delta
 from tokenweir.stream.server.answers.conversations import Conversations
 from tokenweir.stream.server.answers.generation import Generation
 from tokenweir.stream.server.answers.job import Answer, Job
+from tokenweir.stream.server.answers.ledger import Ledger
 from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.entry.admission import Admission
 from tokenweir.stream.server.entry.turns import Turns
@@ -22,7 +23,6 @@ from tokenweir.stream.server.wire.errors import RequestError
 
 if TYPE_CHECKING:
     from tokenweir.stream.server.session import Transport
-    from tokenweir.stream.server.wire.messages import ChatMessage
 
 T = TypeVar("T")
 
@@ -35,8 +35,8 @@ CLOSE_GRACE = 1.0
 class Elsewhere(Protocol):
     """The other workers of a server: `Peers`."""
 
-    async def conversation(self, response_id: str, client: str) -> list[ChatMessage] | None:
-        """The conversation up to and with another worker's response; None if nobody has it."""
+    async def conversation(self, response_id: str, client: str) -> bytes | None:
+        """The conversation up to and with another worker's response, as JSON; None if it is unknown."""
         ...
 
     async def converse(self, response_id: str, client: str) -> Transport | None:
@@ -60,6 +60,8 @@ class Service:
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         elsewhere: The other workers; None if there are none.
+        ledger: Counts the memory that clients hold between their requests.
+        conversations: What `previous_response_id` can continue.
         draining: Whether the server takes no more requests.
         pacer: Says when events are sent.
         turns: Says when a long message is parsed.
@@ -81,7 +83,8 @@ class Service:
         self.reasoning_events = reasoning_events
         self.metrics = Metrics(self.models)
         self.admission = Admission(self.limits)
-        self.conversations = Conversations(self.limits.max_stored_bytes, self.limits.max_message_bytes)
+        self.ledger = Ledger(self.limits.max_stored_bytes, lambda _: self.metrics.evict())
+        self.conversations = Conversations(self.ledger, self.limits.max_message_bytes)
         self.worker = ""
         self.elsewhere: Elsewhere | None = None
         self.draining = False
@@ -97,6 +100,7 @@ class Service:
             pending[model] += generation.pending_bytes
         self.metrics.hold_back(pending)
         self.metrics.connections = self.admission.connections
+        self.metrics.stored_bytes = self.ledger.bytes
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:

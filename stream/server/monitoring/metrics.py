@@ -74,6 +74,8 @@ class Counts(Struct):
     models: dict[str, _Model]
     refused: dict[str, int]
     connections: int
+    stored_bytes: int = 0
+    evicted: int = 0
 
 
 class Metrics:
@@ -82,6 +84,8 @@ class Metrics:
     def __init__(self, models: Iterable[str]) -> None:
         self.refused: dict[str, int] = {}
         self.connections = 0
+        self.stored_bytes = 0
+        self.evicted = 0
         self._models = {name: _Model() for name in models}
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -103,9 +107,13 @@ class Metrics:
         """Count a request that was refused."""
         self.refused[code] = self.refused.get(code, 0) + 1
 
+    def evict(self) -> None:
+        """Count a conversation that was dropped, since the budget was full."""
+        self.evicted += 1
+
     def counts(self) -> Counts:
         """All of it, for `add`."""
-        return Counts(self._models, self.refused, self.connections)
+        return Counts(self._models, self.refused, self.connections, self.stored_bytes, self.evicted)
 
     def add(self, counts: Counts) -> None:
         """Count what another worker counted; its models are the same."""
@@ -113,6 +121,8 @@ class Metrics:
             self._models[name].join(model)
         _join(self.refused, counts.refused)
         self.connections += counts.connections
+        self.stored_bytes += counts.stored_bytes
+        self.evicted += counts.evicted
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """The metrics as a monitor reads them; of all workers together, if the others' are given."""
@@ -166,6 +176,12 @@ class Metrics:
                 histogram.add_metric([model], measured.buckets(), measured.sum)
             yield histogram
         yield GaugeMetricFamily(name + "connections", "Sockets and requests that are open.", self.connections)
+        yield GaugeMetricFamily(
+            name + "stored_bytes", "Memory of stored and live conversations, in the budget.", self.stored_bytes
+        )
+        yield CounterMetricFamily(
+            name + "stored_evicted", "Conversations dropped, since the budget was full.", self.evicted
+        )
         refused = CounterMetricFamily(name + "requests_refused", "Requests refused, by error code.", labels=["code"])
         for code, number in self.refused.items():
             refused.add_metric([code], number)
