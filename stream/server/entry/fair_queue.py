@@ -5,7 +5,8 @@ threads work at once, a long piece of work never takes the last place, and threa
 
 Who is next is decided by self-clocked fair queueing (Golestani 1994): each piece of work has a tag, which is the tag of
 its client's last one, or of what began last, and its cost. The lowest tag begins. A client that brings a lot of work
-waits for itself, and one that brings a little does not wait for the others' backlog.
+waits for itself, and one that brings a little does not wait for the others' backlog. Large and other work of one client
+have tags of their own, since a client may stand for many people: an address of a proxy.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ each of its writes to a socket, and Python's usual 5 ms would add up."""
 class _Waiter:
     """Work that waits for a place."""
 
-    __slots__ = ("client", "cost", "future", "tag")
+    __slots__ = ("client", "cost", "future", "large", "tag")
 
     def __init__(self, client: str, cost: int, tag: int) -> None:
         self.client = client
         self.cost = cost
+        self.large = cost >= LARGE
         self.tag = tag
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -74,7 +76,8 @@ class FairQueue:
 
         """
         client = CLIENT.get()
-        before = (waiter.tag for waiter in self._waiting if waiter.client == client)
+        large = cost >= LARGE
+        before = (one.tag for one in self._waiting if one.client == client and one.large == large)
         waiter = _Waiter(client, cost, max(before, default=self._clock) + cost)
         self._waiting.append(waiter)
         self._begin_next()
@@ -126,7 +129,7 @@ class FairQueue:
             fitting = [
                 waiter
                 for waiter in self._waiting
-                if not waiter.future.done() and (waiter.cost < LARGE or self._free_large)
+                if not waiter.future.done() and (self._free_large or not waiter.large)
             ]
             if not fitting:
                 return
@@ -134,12 +137,12 @@ class FairQueue:
             self._waiting.remove(first)
             self._clock = max(self._clock, first.tag)
             self._free -= 1
-            self._free_large -= first.cost >= LARGE
+            self._free_large -= first.large
             first.future.set_result(None)
 
     def _end(self, waiter: _Waiter) -> None:
         self._free += 1
-        self._free_large += waiter.cost >= LARGE
+        self._free_large += waiter.large
         self._begin_next()
 
 

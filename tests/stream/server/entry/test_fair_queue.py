@@ -94,6 +94,16 @@ async def test_large_work_leaves_a_place():
     await crowd.end_all()
 
 
+async def test_a_clients_large_work_is_not_before_its_small():
+    crowd = Crowd()
+    for number in range(3):
+        await crowd.come("a", f"large {number}", LARGE)
+    await crowd.come("a", "small", 10)
+    await crowd.end("large 0")
+    assert crowd.begun == ["large 0", "small"]
+    await crowd.end_all()
+
+
 async def test_the_only_place_is_for_large_work_too():
     crowd = Crowd(places=1)
     await crowd.come("a", "large", LARGE)
