@@ -301,11 +301,16 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().resume_writing()
         self._connection.resume()
 
+    def handle_text(self, event: Any) -> None:
+        super().handle_text(event)
+        event.data = b""  # the parser holds the frame until the next one comes, which may be in an hour
+
     def handle_cont(self, event: Any) -> None:
         if self._over:
             return
         if len(self.frames) < MOST_FRAMES:
             super().handle_cont(event)
+            event.data = b""
             return
         self.frames.clear()
         self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")

@@ -9,6 +9,7 @@ from typing import Any
 
 from tokenweir.stream.server.entry.auth import Gate, key_offered
 from tokenweir.stream.server.entry.connections import Connection
+from tokenweir.stream.server.entry.fair_queue import CLIENT
 from tokenweir.stream.server.monitoring.tracing import request_context
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.errors import RequestError, error_body
@@ -69,6 +70,7 @@ class Guard:
                 await _preflight(send, extra)
                 return
             scope["tokenweir.client"] = self._client(scope, headers)
+            CLIENT.set(scope["tokenweir.client"])
             if scope["type"] == "http" and scope["method"] == "POST":
                 _check_content_type(headers)
                 _check_content_coding(headers)
