@@ -37,6 +37,9 @@ from tokenweir.stream.server.wire.items import new_id
 
 T = TypeVar("T")
 
+CHARACTERS_AN_ID = 16
+"""Characters of a state that take as long as an id."""
+
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """What engines say of an answer that ended well; any other word is passed on."""
 
@@ -180,10 +183,22 @@ class Derenderer:
         return Asked(served, options, asked.return_token_ids)
 
     async def run(
-        self, work: Callable[[], T], responses: Iterable[Generated], prompts: Iterable[Sequence[int] | None]
+        self,
+        work: Callable[[], T],
+        responses: Iterable[Generated],
+        prompts: Iterable[Sequence[int] | None],
+        carried: str = "",
     ) -> T:
-        """Do something with answers and the prompts that came beside them, in a thread if they have many ids."""
-        ids = sum(len(prompt or ()) for prompt in prompts)
+        """Do something with answers and what came beside them, in a thread if it takes long.
+
+        Args:
+            work: What is done.
+            responses: The answers.
+            prompts: Their prompts.
+            carried: A stream's state, whose length is the client's choice.
+
+        """
+        ids = len(carried) // CHARACTERS_AN_ID + sum(len(prompt or ()) for prompt in prompts)
         for response in responses:
             ids += len(response.prompt_token_ids or ())
             ids += sum(len(choice.token_ids or ()) for choice in response.choices)
