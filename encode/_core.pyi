@@ -599,6 +599,14 @@ class AnswerText:
         """How many ids have been added."""
 
     @property
+    def kept(self) -> int:
+        """How many of them have not been given back."""
+
+    @property
+    def awaited(self) -> int:
+        """How many bytes of text have yet to come back, those that have passed among them."""
+
+    @property
     def thinks(self) -> bool:
         """What `think` has said, or a tag that `Detokenizer.feed` has cut out."""
 

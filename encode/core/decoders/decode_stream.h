@@ -87,6 +87,7 @@ class DecodeState {
     check_state(text_states_.size() == tokens_->text_steps().size(), "the text has no state");
     check_state(is_utf8(std::string_view(run_).substr(0, whole_)) && is_utf8(if_followed_) && is_utf8(if_last_), "held text is no UTF-8");
     check_state(open_ || run_.empty(), "bytes are held of no run");
+    check_state(run_.size() - whole_ <= 3 && (whole_runs_ || whole_ == 0), "more bytes are held than a character lacks");
     check_state(!first_ || tokens_->first_differs(), "the first token is no other than the rest");
     calm_text_ = tokens_->text_steps().rest(text_states_);
     settle();

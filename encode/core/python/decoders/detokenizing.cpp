@@ -263,6 +263,8 @@ void bind_detokenizing(nb::module_& m) {
              return taken(self);
            })
       .def_prop_ro("count", &Text::ids)
+      .def_prop_ro("kept", [](Text& self) { return self.pending().kept(); })
+      .def_prop_ro("awaited", &Text::awaited)
       .def("think", &Text::think, "on"_a)
       .def_prop_ro("thinks", &Text::thinks)
       .def_prop_ro("thinking", &Text::thinking)
