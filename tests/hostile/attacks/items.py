@@ -1,0 +1,67 @@
+"""Requests that are short and dear: conversations of very many messages, by every way in which one may come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+
+from target import MEGABYTE, Target, hold, post
+
+CLIENTS = 20
+MOST = 2048
+"""Items of a request that default limits permit."""
+COMPACTED = 26_000
+
+
+async def compaction(target: Target) -> None:
+    """Hide thousands of messages in one forged compaction item."""
+    said = [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(COMPACTED)]
+    while len(packed := json.dumps(said, separators=(",", ":")).encode()) > 700_000:
+        del said[-2:]
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": b64encode(packed).decode()}
+    request = post("/v1/responses", {"model": "quick", "input": [item, {"role": "user", "content": "y"}]})
+    await _repeat(target, request)
+
+
+async def continued(target: Target) -> None:
+    """Grow a conversation by `previous_response_id`, then ask with a hundred bytes again and again."""
+    messages = [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(MOST - 8)]
+    previous = None
+    for _ in range(12):
+        asked = {"model": "quick", "input": messages, "previous_response_id": previous}
+        status, body = await target.post("/v1/responses", asked)
+        if status != 200:
+            target.counts["growth refused"] += 1
+            break
+        previous = json.loads(body)["id"]
+    await _repeat(target, post("/v1/responses", {"model": "quick", "input": "y", "previous_response_id": previous}))
+
+
+async def permitted(target: Target) -> None:
+    """Send the dearest requests that the limits permit."""
+    messages = [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(MOST - 1)]
+    await _repeat(target, post("/v1/chat/completions", {"model": "quick", "messages": messages, "max_tokens": 1}))
+
+
+async def long_texts(target: Target) -> None:
+    """Send a megabyte of text, of one kind of character after another."""
+    kinds = ["a", "<|im_start|>", "\u00e9", "\U0001f600", " ", "\n", "<think>", "1"]
+    requests = [
+        post("/tokenize", {"prompt": kind * ((MEGABYTE - 100) // len(json.dumps(kind)[1:-1]))}) for kind in kinds
+    ]
+    turn = iter(range(1 << 62))
+
+    async def one() -> None:
+        await target.ask(requests[next(turn) % len(requests)])
+
+    await hold(4, one, 0.05)
+
+
+async def _repeat(target: Target, request: bytes) -> None:
+    async def one() -> None:
+        status, _ = await target.ask(request)
+        if status in (429, 503):
+            await asyncio.sleep(1)
+
+    await hold(CLIENTS, one)
