@@ -25,6 +25,7 @@ sys.path.append(str(HERE.parents[1] / "bench"))
 
 from attacks import ATTACKS
 from shared.report import machine, publish, table
+from target import WRONG
 
 TOKENS = 250
 """Of an honest stream, which takes five seconds."""
@@ -44,7 +45,8 @@ class Process:
     def __init__(self, core: int, name: str, *arguments: object) -> None:
         command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), *map(str, arguments)]
         self._name = name
-        path = os.pathsep.join((str(HERE), str(HERE.parents[1] / "bench")))
+        folders = (str(HERE), str(HERE.parents[1] / "bench"), os.environ.get("PYTHONPATH", ""))
+        path = os.pathsep.join(filter(None, folders))
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -164,7 +166,7 @@ def run(seconds: float, names: list[str], streams: int, late: float | None) -> t
         phases[0].end("quiet")
         Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # begins the count of the most memory anew
         phases.append(Phase(server, honest))
-        attackers.tell(str(port))
+        attackers.tell(f"{port} {patience}")
         time.sleep(seconds)
         phases[1].end("attacked")
         peak = server.memory("VmHWM")
@@ -190,7 +192,7 @@ def run(seconds: float, names: list[str], streams: int, late: float | None) -> t
         for name, error in told["failures"].items():
             failures.append(f"the attack {name!r} ended by itself: {error}")
         for name, counts in told["counts"].items():
-            failures += [f"{name}: {count} × {what}" for what, count in counts.items() if what.startswith("WRONG")]
+            failures += [f"{name}: {count} × {what}" for what, count in counts.items() if what.startswith(WRONG)]
             if not counts:
                 failures.append(f"the attack {name!r} did nothing")
         if late is not None and (worst := float(quantiles(phases[1].seen["late"])[2])) > late:

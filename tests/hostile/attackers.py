@@ -1,6 +1,7 @@
 """The attackers: a process of its own, which runs attacks until its input ends and then prints their counts as JSON.
 
-The first line that it prints is the port of its hostile inference server; the first line of its input is the server's.
+The first line that it prints is the port of its hostile inference server; the first line of its input has the server's,
+and its patience in seconds.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ async def attack(names: list[str]) -> None:
     print(engine.port, flush=True)
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    port = int(await reader.readline())
-    targets = {name: Target(port, f"127.0.1.{number}") for number, name in enumerate(ATTACKS, 1) if name in names}
+    port, patience = (await reader.readline()).split()
+    targets = {
+        name: Target(int(port), f"127.0.1.{number}", float(patience))
+        for number, name in enumerate(ATTACKS, 1)
+        if name in names
+    }
     tasks = {name: asyncio.create_task(ATTACKS[name](target)) for name, target in targets.items()}
     await reader.readline()
     ended = {name: task.exception() for name, task in tasks.items() if task.done()}

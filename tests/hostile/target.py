@@ -6,10 +6,12 @@ import asyncio
 import json
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
 
+WRONG = "WRONG"
+"""What the name of a count begins with that must be 0."""
 MEGABYTE = 1 << 20
 SMALL_BUFFER = 4096
 
@@ -20,15 +22,17 @@ class Target:
     Args:
         port: The server's port.
         address: The loopback address that connections come from; the server tells clients apart by it.
+        patience: Most seconds that the server waits for a request, or for a reader.
 
     Attributes:
         counts: Answers by status, connections that were cut off, and what else an attack counts.
 
     """
 
-    def __init__(self, port: int, address: str) -> None:
+    def __init__(self, port: int, address: str, patience: float = 30.0) -> None:
         self.port = port
         self.address = address
+        self._patience = patience
         self.counts: Counter[str] = Counter()
 
     async def connect(self, *, small: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -55,6 +59,18 @@ class Target:
             yield reader, writer
         finally:
             writer.transport.abort()
+
+    async def until_ended(self, ended: Awaitable[object], what: str) -> None:
+        """Wait for the server to end a connection, which it must within a few times its patience."""
+        try:
+            async with asyncio.timeout(3 * self._patience):
+                await ended
+        except TimeoutError:
+            self.counts[f"{WRONG}: {what} was held"] += 1
+        except ConnectionError:
+            self.counts["reset"] += 1
+        else:
+            self.counts["ended by the server"] += 1
 
     async def ask(self, request: bytes, seconds: float = 60.0) -> tuple[int, bytes]:
         """Send a request that closes its connection; the status and the body, or 0 if the connection was cut off."""

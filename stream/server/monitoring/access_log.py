@@ -6,13 +6,12 @@ its key or its address, never the key.
 
 from __future__ import annotations
 
+import json
 import logging
 from datetime import UTC, datetime
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
-
-import msgspec
 
 logger = logging.getLogger("tokenweir.access")
 
@@ -59,4 +58,9 @@ class AccessLog:
                 "bytes": size,
                 "seconds": round(monotonic() - begun, 4),
             }
-            logger.info("%s", msgspec.json.encode(line).decode())
+            logger.info("%s", _escaped(line))
+
+
+def _escaped(line: dict[str, Any]) -> str:
+    """JSON in printable ASCII: a path may hold what a terminal obeys, C1 and bidirectional controls too."""
+    return json.dumps(line, separators=(",", ":")).replace("\x7f", "\\u007f")

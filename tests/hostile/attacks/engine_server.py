@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
+import zlib
 from collections import Counter
 
 from target import MEGABYTE, Target, hold, post
@@ -23,8 +23,7 @@ class HostileServer:
     def __init__(self) -> None:
         self.port = 0
         self.counts: Counter[str] = Counter()
-        block = gzip.compress(bytes(16 * MEGABYTE))  # members follow each other in a gzip file
-        bomb = block * (BOMB // (16 * MEGABYTE))
+        bomb = _bomb()
         head = (
             b"HTTP/1.1 500 No\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
         )
@@ -65,3 +64,16 @@ async def hostile_engine(target: Target) -> None:
         await target.ask(request)
 
     await hold(1, one, 0.5)
+
+
+def _bomb() -> bytes:
+    """A gzip member of zeros: after a full flush a block depends on nothing before it, so one is repeated."""
+    zeros, times = bytes(16 * MEGABYTE), BOMB // (16 * MEGABYTE)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    head = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
+    check = 0
+    for _ in range(times):
+        check = zlib.crc32(zeros, check)
+    last = b"\x03\x00"  # an empty final block
+    return head + block * (times - 1) + last + check.to_bytes(4, "little") + (BOMB & 0xFFFFFFFF).to_bytes(4, "little")

@@ -11,14 +11,13 @@ from target import MEGABYTE, Target, hold, post
 CLIENTS = 20
 MOST = 2048
 """Items of a request that default limits permit."""
-COMPACTED = 26_000
+COMPACTED = 22_000
+"""Messages whose item is a little shorter than a message may be."""
 
 
 async def compaction(target: Target) -> None:
     """Hide thousands of messages in one forged compaction item."""
-    said = [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(COMPACTED)]
-    while len(packed := json.dumps(said, separators=(",", ":")).encode()) > 700_000:
-        del said[-2:]
+    packed = json.dumps(_turns(COMPACTED), separators=(",", ":")).encode()
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": b64encode(packed).decode()}
     request = post("/v1/responses", {"model": "quick", "input": [item, {"role": "user", "content": "y"}]})
     await _repeat(target, request)
@@ -26,7 +25,7 @@ async def compaction(target: Target) -> None:
 
 async def continued(target: Target) -> None:
     """Grow a conversation by `previous_response_id`, then ask with a hundred bytes again and again."""
-    messages = [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(MOST - 8)]
+    messages = _turns(MOST - 8)
     previous = None
     for _ in range(12):
         asked = {"model": "quick", "input": messages, "previous_response_id": previous}
@@ -40,7 +39,7 @@ async def continued(target: Target) -> None:
 
 async def permitted(target: Target) -> None:
     """Send the dearest requests that the limits permit."""
-    messages = [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(MOST - 1)]
+    messages = _turns(MOST - 1)
     await _repeat(target, post("/v1/chat/completions", {"model": "quick", "messages": messages, "max_tokens": 1}))
 
 
@@ -56,6 +55,10 @@ async def long_texts(target: Target) -> None:
         await target.ask(requests[next(turn) % len(requests)])
 
     await hold(4, one, 0.05)
+
+
+def _turns(count: int) -> list[dict[str, str]]:
+    return [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(count)]
 
 
 async def _repeat(target: Target, request: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from serving.clients import handshake
-from target import Target, hold, post
+from target import WRONG, Target, hold, post
 
 BODY = b'{"prompt": "a"}'
 CL = b"Content-Length: %d\r\n" % len(BODY)
@@ -75,7 +75,7 @@ async def http(target: Target) -> None:
             status = answer[9:12].decode("latin-1") if answer[:7] == b"HTTP/1." else "no answer"
             target.counts[status] += 1
             if status in ("101", "200", "500"):
-                target.counts[f"WRONG: request {place} got {status}"] += 1
+                target.counts[f"{WRONG}: request {place} got {status}"] += 1
 
     await hold(3, one, 0.05)
 

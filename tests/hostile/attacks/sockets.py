@@ -20,8 +20,7 @@ async def silent(target: Target) -> None:
     async def one() -> None:
         async with target.connection() as (reader, _):
             target.counts["opened"] += 1
-            await reader.read()
-            target.counts["ended by the server"] += 1
+            await target.until_ended(reader.read(), "a silent socket")
 
     await hold(SILENT, one, 0.004)
 
@@ -37,9 +36,7 @@ async def unread_bodies(target: Target) -> None:
             target.counts[answer[9:12].decode()] += 1
             await asyncio.sleep(0.1)
             writer.write(b"x")
-            await reader.read()
-            await reader.read()
-            target.counts["ended by the server"] += 1
+            await target.until_ended(_end(reader), "a socket with an unread body")
 
     await hold(UNREAD, one, 0.004)
 
@@ -54,14 +51,11 @@ async def trickled(target: Target) -> None:
         async with target.connection() as (reader, writer):
             target.counts["opened"] += 1
             writer.write(whole[:start])
-            ended = asyncio.ensure_future(reader.read())
-            for place in range(start, len(whole)):
-                await asyncio.wait([ended], timeout=1)
-                if ended.done():
-                    break
-                writer.write(whole[place : place + 1])
-            await ended
-            target.counts["ended by the server"] += 1
+            trickle = asyncio.create_task(_trickle(writer, whole[start:]))
+            try:
+                await target.until_ended(_end(reader), "a trickled request")
+            finally:
+                trickle.cancel()
 
     await hold(TRICKLED, one)
 
@@ -97,3 +91,14 @@ async def pings(target: Target) -> None:
                 await asyncio.sleep(0.05)
 
     await hold(4, one, 0.1)
+
+
+async def _end(reader: asyncio.StreamReader) -> None:
+    while await reader.read(1 << 16):
+        pass
+
+
+async def _trickle(writer: asyncio.StreamWriter, data: bytes) -> None:
+    for place in range(len(data)):
+        writer.write(data[place : place + 1])
+        await asyncio.sleep(1)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 
 from serving.clients import handshake, masked
 from target import Target, hold, post
 
+ESTABLISHED = 1
+"""The state of a connection (`tcpi_state` of Linux) that neither side has ended."""
 IDS = 340_000
 """Ids of a request of a megabyte: two digits and a comma each."""
 
@@ -21,10 +24,7 @@ async def large_answers(target: Target) -> None:
             writer.transport.pause_reading()
             writer.write(request)
             target.counts["asked"] += 1
-            async with asyncio.timeout(120):
-                while not writer.transport.is_closing():
-                    await asyncio.sleep(1)
-                    writer.write(b"\r")  # tells whether the server still holds the connection
+            await target.until_ended(_closed(writer), "an unread answer")
 
     await hold(12, one, 0.2)
 
@@ -44,6 +44,17 @@ async def streams(target: Target) -> None:
                 writer.write(post("/v1/responses", asked))
             writer.transport.pause_reading()
             target.counts["asked"] += 1
-            await asyncio.sleep(60)
+            await target.until_ended(_closed(writer), "an unread stream")
 
     await hold(20, one, 0.1)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Find out without reading whether the server still holds a connection: the kernel resets what is written to others."""
+    raw = writer.get_extra_info("socket")
+    while raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and _state(raw) == ESTABLISHED:  # noqa: ASYNC110 - no event tells
+        await asyncio.sleep(0.2)
+
+
+def _state(raw: socket.socket) -> int:
+    return raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]

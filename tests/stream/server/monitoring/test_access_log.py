@@ -2,6 +2,7 @@
 
 import json
 import logging
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -40,6 +41,17 @@ async def test_a_line_a_request_without_content(caplog):
     assert all(line["seconds"] >= 0 and line["time"].endswith("+00:00") for line in lines(caplog))
     for hidden in ("secret", "question", "answer", "second", "wrong", "\x1b"):
         assert not any(hidden in record.message.replace("seconds", "") for record in caplog.records)
+
+
+@pytest.mark.asyncio
+async def test_a_path_is_escaped(caplog):
+    caplog.set_level(logging.INFO, "tokenweir.access")
+    path = "/\x9b31m\x9d\u202e\x1b[2J\x7f\r\n\u2028世"
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        await fetch(server, quote(path))
+    (record,) = [record for record in caplog.records if record.name == "tokenweir.access"]
+    assert record.message.isascii() and record.message.isprintable()
+    assert lines(caplog)[0]["path"] == path
 
 
 @pytest.mark.asyncio
