@@ -10,12 +10,13 @@ pieces is therefore as harmless as one that arrives whole: its first character n
 
 from __future__ import annotations
 
+# By code, what a terminal obeys.
 # C0 but line feed and tab: the Control Pictures block has one sign for each, in the same order.
-_SIGNS = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
-_SIGNS[0x7F] = "␡"
+SIGNS = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
+SIGNS[0x7F] = "␡"
 # C1 (8-bit escape sequences), and Unicode's bidirectional marks, embeddings, overrides and isolates: no signs exist.
-_SIGNS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
-_SIGNS |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+SIGNS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+SIGNS |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
 def visible(text: str) -> str:
@@ -24,4 +25,4 @@ def visible(text: str) -> str:
     Line feeds and tabs stay. `\x1b` becomes `␛`, other C0 controls their signs likewise; C1 controls and bidirectional
     controls become escapes such as `\x9b` and `\u202e`. `visible(a) + visible(b) == visible(a + b)`.
     """
-    return text.translate(_SIGNS)
+    return text.translate(SIGNS)

@@ -35,8 +35,9 @@ from tokenweir.stream.server.answers.response_task import Responses
 from tokenweir.stream.server.entry.auth import KEY_SUBPROTOCOL, Gate
 from tokenweir.stream.server.entry.guard import Guard, refuse
 from tokenweir.stream.server.http.api import Api
-from tokenweir.stream.server.http.endpoints import JSON, Endpoints
+from tokenweir.stream.server.http.endpoints import Endpoints
 from tokenweir.stream.server.http.exchange import Disconnected
+from tokenweir.stream.server.http.replies import JSON
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.access_log import AccessLog
 from tokenweir.stream.server.service import DEFAULT, Service

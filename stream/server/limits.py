@@ -15,6 +15,9 @@ _MAY_BE_ZERO = (
     "max_replay_bytes",
     "max_stored_bytes",
     "max_detached",
+    "max_connections_per_address",
+    "max_requests_per_minute",
+    "max_tokens_per_minute",
 )
 
 
@@ -32,6 +35,9 @@ class Limits:
         max_items: Most messages, content parts and tools of a request together.
         max_connections: Connections at once, idle and half-open ones included; more are refused with status 503.
         max_connections_per_client: Sockets and running requests of one client at once; more are refused with status 429.
+        max_connections_per_address: Sockets of one address that have no client: silent ones, idle ones, and those whose
+            request has no whole head yet. More are reset. 0 stands for `max_connections_per_client`. Behind a proxy,
+            whose address all clients share, it should be `max_connections`.
         max_generations: Requests at work at once; more are refused with status 503.
         max_generations_per_client: The same for one client; more are refused with status 429.
         max_renders: Prompts that are rendered and encoded at once, in threads.
@@ -39,10 +45,23 @@ class Limits:
         queue_timeout: Seconds for which one may wait; then it is refused with status 503.
         max_pending_bytes: Memory of deltas that may wait for the fastest reader of an answer before the engine is held
             back.
-        request_timeout: Seconds that a client has to send its request, from the opening of the connection.
-        stall_timeout: Seconds for which nothing can be sent before a socket is closed with code 1008, or a stream cut off.
+        request_timeout: Seconds that a client has to send a request's head, from the opening of the connection; the same
+            again for its body, and for a message of a websocket from its first byte on.
+        stall_timeout: Seconds for which a client takes nothing before its socket is closed with code 1008, its stream cut
+            off, or its connection reset.
         idle_timeout: Seconds without a message of the client and without a response until a socket is closed with code
             1000.
+        max_incoming_bytes: Bytes of requests that are arriving; more are refused with status 503, or reset on a websocket.
+        max_incoming_bytes_per_client: The same for one client; status 429.
+        max_outgoing_bytes: Bytes of answers that wait in the server for slow readers. Above it connections of the client
+            that has most are reset, and new requests are refused with status 503.
+        max_outgoing_bytes_per_client: The same for one client; status 429. Half of it is the longest answer in one
+            piece.
+        max_returned_tokens: Most tokens that an answer describes one by one: `return_tokens`, `return_token_strs`, and
+            `logprobs` that are derendered.
+        max_requests_per_minute: Requests a minute of one client; more are refused with status 429. 0 is no limit.
+        max_tokens_per_minute: Tokens a minute of one client, prompts and answers together; a client that has used more is
+            refused with status 429. 0 is no limit.
         send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged,
             up to 1,024 tokens. With 0 nothing waits for another token, however busy the server is.
         max_send_interval: The same when the event loop has no time left: the busier it is, the fewer and longer are its
@@ -65,6 +84,7 @@ class Limits:
     max_items: int = 2048
     max_connections: int = 1024
     max_connections_per_client: int = 256
+    max_connections_per_address: int = 0
     max_generations: int = 1024
     max_generations_per_client: int = 256
     max_renders: int = 2
@@ -74,6 +94,13 @@ class Limits:
     request_timeout: float = 20.0
     stall_timeout: float = 30.0
     idle_timeout: float = 3600.0
+    max_incoming_bytes: int = 1 << 28
+    max_incoming_bytes_per_client: int = 1 << 26
+    max_outgoing_bytes: int = 1 << 27
+    max_outgoing_bytes_per_client: int = 1 << 25
+    max_returned_tokens: int = 1 << 15
+    max_requests_per_minute: int = 0
+    max_tokens_per_minute: int = 0
     send_interval: float = 0.01
     max_send_interval: float = 0.1
     heartbeat: float = 15.0
@@ -84,6 +111,11 @@ class Limits:
     max_replay_bytes: int = 1 << 20
     max_detached: int = 100
     max_stored_bytes: int = 1 << 24
+
+    @property
+    def max_answer_bytes(self) -> int:
+        """The longest answer in one piece: a client that has taken nothing yet may get two of them."""
+        return self.max_outgoing_bytes_per_client // 2
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing could meet.

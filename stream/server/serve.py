@@ -162,7 +162,7 @@ class Server:
         self.port = 0
         self._app = app
         self._limits = limits
-        http, websocket = protocols(limits)
+        http, websocket = protocols(app.service)
         config = uvicorn.Config(
             app,
             http=http,

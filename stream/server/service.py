@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tokenweir.stream.delivery.replay_buffer import ReplayBuffer
@@ -14,6 +15,9 @@ from tokenweir.stream.server.answers.generation import Generation
 from tokenweir.stream.server.answers.job import Answer, Job
 from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.entry.admission import Admission
+from tokenweir.stream.server.entry.budget import ByteBudget
+from tokenweir.stream.server.entry.connections import Connections
+from tokenweir.stream.server.entry.rates import Rates
 from tokenweir.stream.server.entry.turns import Turns
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.monitoring.metrics import Counts, Metrics
@@ -61,6 +65,9 @@ class Service:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         elsewhere: The other workers; None if there are none.
         draining: Whether the server takes no more requests.
+        sockets: The sockets, and what their clients leave unread.
+        incoming: Bytes of requests that are arriving.
+        rates: Requests and tokens a minute.
         pacer: Says when events are sent.
         turns: Says when a long message is parsed.
 
@@ -81,6 +88,9 @@ class Service:
         self.reasoning_events = reasoning_events
         self.metrics = Metrics(self.models)
         self.admission = Admission(self.limits)
+        self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
+        self.incoming = ByteBudget(self.limits.max_incoming_bytes_per_client, self.limits.max_incoming_bytes)
+        self.rates = Rates(self.limits, refused=self.metrics.slow_down)
         self.conversations = Conversations(self.limits.max_stored_bytes, self.limits.max_message_bytes)
         self.worker = ""
         self.elsewhere: Elsewhere | None = None
@@ -97,6 +107,9 @@ class Service:
             pending[model] += generation.pending_bytes
         self.metrics.hold_back(pending)
         self.metrics.connections = self.admission.connections
+        self.metrics.idle_connections = self.sockets.idle
+        self.metrics.outgoing_bytes = self.sockets.outgoing.held
+        self.metrics.incoming_bytes = self.incoming.held
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
@@ -155,7 +168,9 @@ class Service:
         """
         self.check_open()
         free = self.admission.generate(client)
-        meter = self.metrics.meter(job.model, AnswerSpan(answer_id, job) if INSTALLED else None)
+        meter = self.metrics.meter(
+            job.model, AnswerSpan(answer_id, job) if INSTALLED else None, charge=partial(self.rates.tokens, client)
+        )
 
         def end(generation: Generation[T]) -> None:
             free()

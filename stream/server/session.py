@@ -150,6 +150,7 @@ class Session:
             match parse_event(message, max_items=self._limits.max_items):
                 case ResponseCreate() as request:
                     self._check_free()
+                    self._service.rates.request(self._client)
                     self._follow(await self._responses.create(request, self._client, self._last), 0)
                 case ResponseResume() as request:
                     self._check_free()

@@ -236,6 +236,7 @@ class Generation(Generic[T]):
         """Tell the readers, and count what has ended."""
         given = []
         for delta in deltas:
+            self._meter.tokens += len(delta.token_ids)
             if isinstance(delta, Finish):
                 self._meter.finish(delta)
                 if delta.reason is FinishReason.ERROR and self._ending is not None:

@@ -185,7 +185,7 @@ class Engines:
         prompt_ids = await self.prompt_ids(job)
         sampling = self.limited(job, len(prompt_ids))
         self._check(prompt_ids, sampling)
-        meter.start()
+        meter.start(len(prompt_ids))
         async with answer(
             prompt_ids,
             engine=engine if job.generate else _Silent(),

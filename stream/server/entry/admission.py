@@ -36,9 +36,9 @@ class Admission:
         """
         limits = self._limits
         if self._connections[client] >= limits.max_connections_per_client:
-            raise _too_many("connections", limits.max_connections_per_client)
+            raise too_many("connections", limits.max_connections_per_client)
         if self.connections >= limits.max_connections:
-            raise _full(f"{limits.max_connections} connections are open, which is the limit")
+            raise full(f"{limits.max_connections} connections are open, which is the limit")
         self._connections[client] += 1
         self.connections += 1
 
@@ -52,9 +52,9 @@ class Admission:
         """Take a place for an answer; raises as `connect`."""
         limits = self._limits
         if self._running[client] >= limits.max_generations_per_client:
-            raise _too_many("answers", limits.max_generations_per_client)
+            raise too_many("answers", limits.max_generations_per_client)
         if self.generations >= limits.max_generations:
-            raise _full(f"{limits.max_generations} answers are at work, which is the limit")
+            raise full(f"{limits.max_generations} answers are at work, which is the limit")
         self._running[client] += 1
         self.generations += 1
 
@@ -65,13 +65,15 @@ class Admission:
         return _once(free)
 
 
-def _too_many(what: str, limit: int) -> RequestError:
+def too_many(what: str, limit: int) -> RequestError:
+    """Return the refusal of a client that has the most that it may have."""
     return RequestError(
         f"you have {limit} {what} at once, which is the limit", code="rate_limit_exceeded", status=429, retry_after=1
     )
 
 
-def _full(message: str) -> RequestError:
+def full(message: str) -> RequestError:
+    """Return the refusal of a server that has no room."""
     return RequestError(message, code="server_overloaded", status=503, retry_after=1)
 
 

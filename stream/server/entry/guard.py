@@ -8,6 +8,7 @@ from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
 from tokenweir.stream.server.entry.auth import Gate, key_offered
+from tokenweir.stream.server.entry.connections import Connection
 from tokenweir.stream.server.monitoring.tracing import request_context
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.errors import RequestError, error_body
@@ -74,7 +75,7 @@ class Guard:
             if scope["type"] == "http" and scope["method"] != "POST":  # which takes no place, and is always answered
                 await self._app(scope, receive, _with_headers(send, extra))
                 return
-            free = self._service.admission.connect(scope["tokenweir.client"])
+            free = self._take_place(scope)
         except RequestError as error:
             self._service.metrics.refuse(error.code)
             await refuse(scope, send, error, extra)
@@ -83,6 +84,19 @@ class Guard:
             await self._app(scope, receive, _with_headers(send, extra) if scope["type"] == "http" else send)
         finally:
             free()
+
+    def _take_place(self, scope: Any) -> Callable[[], object]:
+        """Take a place until what is returned was called, and, on this server's own sockets, until the answer is flushed."""
+        connection: Connection | None = scope.get("extensions", {}).get("tokenweir.connection")
+        take = self._service.admission.connect if connection is None else connection.take
+        free: Callable[[], object] = take(client := scope["tokenweir.client"])
+        if scope["type"] == "http":  # the turns of a websocket count each by itself
+            try:
+                self._service.rates.request(client)
+            except RequestError:
+                free()
+                raise
+        return free
 
     def _check_names(self, headers: _Headers, origin: str | None) -> None:
         host = headers.get(b"host")

@@ -20,8 +20,8 @@ from tokenweir.stream.events import Delta
 from tokenweir.stream.server.answers.generation import Generation
 from tokenweir.stream.server.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.server.answers.response_task import Responses, ResponseTask
-from tokenweir.stream.server.http.endpoints import JSON
 from tokenweir.stream.server.http.exchange import DONE, EventStream, read_object, while_connected
+from tokenweir.stream.server.http.replies import check_copies, reply_with
 from tokenweir.stream.server.wire.chat import parse_chat
 from tokenweir.stream.server.wire.chat_answers import ChatAnswer, sse
 from tokenweir.stream.server.wire.compaction import compacted
@@ -90,7 +90,8 @@ class Api:
             raise
         last = answer.usage_chunk if asked.stream_options.include_usage else None
         face = _CompletionFace(answer, generations, asked.n)
-        return await self._answer(request, model, generations, face, stream=asked.stream, last=last)
+        copies = asked.n if asked.return_token_ids else 0
+        return await self._answer(request, model, generations, face, stream=asked.stream, copies=copies, last=last)
 
     def _generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         generation = self._service.generate(
@@ -107,17 +108,25 @@ class Api:
         face: _Face,
         *,
         stream: bool,
+        copies: int = 1,
         first: Callable[[], Iterable[bytes]] = tuple,
         last: Callable[[], bytes] | None = None,
     ) -> Response:
-        """Answer by what the generations give; those of a stream follow each other."""
+        """Answer by what the generations give; those of a stream follow each other.
+
+        The ids of a prompt stand in the answer so many times as `copies` says, if at all.
+        """
 
         def leave() -> None:
             for generation in generations:
                 generation.drop()
 
+        tokens = 0
+
         async def collect(place: int, generation: Generation[Delta]) -> None:
+            nonlocal tokens
             async for deltas in self._batches(generation):
+                tokens += sum(len(delta.token_ids) for delta in deltas)
                 face.add(deltas, place)
 
         async def events() -> AsyncIterator[bytes]:
@@ -137,11 +146,13 @@ class Api:
         try:
             for generation in generations:  # so that what is wrong with the prompt gets a status of its own
                 await while_connected(request, _started(generation))
+            check_copies(sum(len(each.prompt_ids) for each in generations), copies, self._limits)
             if stream:
                 return EventStream(events(), leave=leave, limits=self._limits, stalled=self._cut_off(model))
             work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
             await while_connected(request, _result(work))
-            return Response(face.whole(), media_type=JSON)
+            tokens += sum(len(generation.prompt_ids) for generation in generations)
+            return await reply_with(face.whole, tokens, self._limits)
         except BaseException:
             leave()
             raise
@@ -164,7 +175,9 @@ class Api:
         subscription.close()
         if (failure := last.response.error) is not None:
             raise RequestError(failure.message, code=failure.code, status=500)
-        return Response(msgspec.json.encode(last.response), media_type=JSON)
+        usage = last.response.usage
+        tokens = 0 if usage is None else usage.total_tokens
+        return await reply_with(partial(msgspec.json.encode, last.response), tokens, self._limits)
 
     async def compact(self, request: Request) -> Response:
         """`POST /v1/responses/compact`: a conversation made shorter, for the input of the next response."""
@@ -175,7 +188,8 @@ class Api:
         try:
             await while_connected(request, _started(generation))
             deltas = await while_connected(request, self._all(generation))
-            return Response(msgspec.json.encode(compacted(conversation, deltas)), media_type=JSON)
+            tokens = len(generation.prompt_ids)  # the messages in it are most of the answer
+            return await reply_with(lambda: msgspec.json.encode(compacted(conversation, deltas)), tokens, self._limits)
         except BaseException:
             generation.drop()
             raise

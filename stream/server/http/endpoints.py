@@ -18,14 +18,13 @@ from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.server.answers.job import Engines, Job
 from tokenweir.stream.server.http.exchange import read_object
+from tokenweir.stream.server.http.replies import JSON, check_described, check_text, encoded, reply
 from tokenweir.stream.server.monitoring.metrics import CONTENT_TYPE
 from tokenweir.stream.server.page import PAGE, PAGE_POLICY
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.chat_messages import chat_messages
 from tokenweir.stream.server.wire.checking import convert, count_items
 from tokenweir.stream.server.wire.errors import RequestError
-
-JSON = "application/json"
 
 
 class Tokenize(Struct, frozen=True, kw_only=True):
@@ -156,40 +155,48 @@ class Endpoints:
         except TokenweirError as error:
             raise RequestError(str(error), code="invalid_prompt") from error
         size = self._engines.context_size(model)
-        more = {}
         if asked.return_token_strs:
-            more["token_strs"] = await self._engines.work(partial(self._strings, ids), len(ids))
-        return reply({"count": len(ids), "max_model_len": size, "tokens": ids, **more})
+            check_described(len(ids), limits, "return_token_strs")
+        work = partial(self._tokenized, ids, size, strings=asked.return_token_strs)
+        return Response(await self._engines.work(work, len(ids)), media_type=JSON)
 
     async def detokenize(self, request: Request) -> Response:
         """The text of ids."""
         asked = convert(await read_object(request, self._service), Detokenize)
         self._service.model(asked.model)
+        if asked.return_tokens:
+            check_described(len(asked.tokens), self._service.limits, "return_tokens")
         try:
-            return reply(await self._engines.work(partial(self._told, asked), len(asked.tokens)))
+            data = await self._engines.work(partial(self._detokenized, asked), len(asked.tokens))
+            return Response(data, media_type=JSON)
         except TokenIdError as error:
             raise RequestError(str(error), param="tokens") from error
 
-    def _told(self, asked: Detokenize) -> dict[str, Any]:
-        tokenizer = self._engines.tokenizer
+    def _tokenized(self, ids: Sequence[int], size: int | None, *, strings: bool) -> bytes:
+        told: dict[str, Any] = {"count": len(ids), "max_model_len": size, "tokens": ids}
+        if strings:
+            token_bytes = self._engines.tokenizer.token_bytes
+            told["token_strs"] = [token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]
+        return encoded(told, self._service.limits)
+
+    def _detokenized(self, asked: Detokenize) -> bytes:
+        tokenizer, limits = self._engines.tokenizer, self._service.limits
+        check_text(tokenizer, [asked.tokens], limits)
         told: dict[str, Any] = {"prompt": tokenizer.decode(asked.tokens, skip_special_tokens=False)}
         if asked.return_tokens:
             control = frozenset(tokenizer.special_tokens.values())
-            told["tokens"] = [
-                {"id": token_id, "bytes": list(tokenizer.token_bytes(token_id)), "special": token_id in control}
-                for token_id in asked.tokens
-            ]
-        return told
-
-    def _strings(self, ids: Sequence[int]) -> list[str]:
-        return [self._engines.tokenizer.token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]
+            described = {
+                token_id: msgspec.Raw(
+                    msgspec.json.encode(
+                        {"id": token_id, "bytes": list(tokenizer.token_bytes(token_id)), "special": token_id in control}
+                    )
+                )
+                for token_id in set(asked.tokens)
+            }
+            told["tokens"] = [described[token_id] for token_id in asked.tokens]
+        return encoded(told, limits)
 
 
 def _file(name: str) -> Response:
     content, media_type = PAGE[name]
     return Response(content, media_type=media_type, headers={"content-security-policy": PAGE_POLICY})
-
-
-def reply(content: Any, status: int = 200) -> Response:
-    """An answer in JSON."""
-    return Response(msgspec.json.encode(content), status, media_type=JSON)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tokenweir.stream.server.entry.admission import full, too_many
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.checking import parse_object
@@ -25,14 +26,15 @@ class Disconnected(Exception):
     """The client has gone; nobody is left to tell."""
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, service: Service) -> bytes:
     """The body of a request.
 
     Raises:
-        RequestError: It is too long, or does not arrive in time.
+        RequestError: It is too long, does not arrive in time, or too much arrives at once.
         Disconnected: The client has gone.
 
     """
+    limits, incoming, client = service.limits, service.incoming, request.scope["tokenweir.client"]
     limit = limits.max_message_bytes
     too_long = RequestError(f"the body is longer than {limit} bytes", code="request_too_large", status=413)
     declared = request.headers.get("content-length", "")
@@ -47,21 +49,28 @@ async def read_body(request: Request, limits: Limits) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise Disconnected
                 chunk = message.get("body", b"")
+                if size + len(chunk) > limit:
+                    raise too_long
+                if not incoming.has_room(client, len(chunk)):
+                    raise too_many("bytes of requests", limits.max_incoming_bytes_per_client)
+                if not incoming.has_room_for_all(len(chunk)):
+                    raise full(f"{limits.max_incoming_bytes} bytes of requests are arriving, which is the limit")
+                incoming.change(client, len(chunk))
                 chunks.append(chunk)
                 size += len(chunk)
-                if size > limit:
-                    raise too_long
                 more = message.get("more_body", False)
     except TimeoutError:
         raise RequestError(
             f"the body did not arrive within {limits.request_timeout:g} s", code="request_timeout", status=408
         ) from None
+    finally:
+        incoming.change(client, -size)
     return b"".join(chunks)
 
 
 async def read_object(request: Request, service: Service) -> dict[str, Any]:
     """The body of a request, which is a JSON object; raises as `read_body` and `parse_object`."""
-    body = await read_body(request, service.limits)
+    body = await read_body(request, service)
     await service.turns.take(len(body))
     return parse_object(body)
 
@@ -126,6 +135,7 @@ class EventStream(Response):
         sending = asyncio.ensure_future(self._send_all(send))
         gone = asyncio.ensure_future(_gone(receive))
         period = min(self._limits.heartbeat, self._limits.stall_timeout / 4)
+        beat: asyncio.Future[None] | None = None
         try:
             while not (sending.done() or gone.done()):
                 await asyncio.wait({sending, gone}, timeout=period, return_when=asyncio.FIRST_COMPLETED)
@@ -136,21 +146,23 @@ class EventStream(Response):
                         abort()
                     break
                 if not self._sending_since and now - self._sent_at >= self._limits.heartbeat and not sending.done():
-                    self._sent_at = now
-                    await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+                    beat = asyncio.ensure_future(self._put(send, KEEP_ALIVE))  # which may wait for the client as well
         finally:
             self._leave()
-            gone.cancel()
-            if not sending.done():
-                sending.cancel()
-            await asyncio.wait({sending, gone})
+            tasks = {sending, gone} if beat is None else {sending, gone, beat}
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
         if not sending.cancelled():
             sending.result()
 
     async def _send_all(self, send: Any) -> None:
         self._sent_at = monotonic()
         async for data in self._events:
-            self._sending_since = monotonic()
-            await send({"type": "http.response.body", "body": data, "more_body": True})
-            self._sent_at, self._sending_since = monotonic(), 0.0
-        await send({"type": "http.response.body", "body": b""})
+            await self._put(send, data)
+        await self._put(send, b"", more=False)
+
+    async def _put(self, send: Any, data: bytes, *, more: bool = True) -> None:
+        self._sending_since = self._sending_since or monotonic()
+        await send({"type": "http.response.body", "body": data, "more_body": more})
+        self._sent_at, self._sending_since = monotonic(), 0.0

@@ -6,14 +6,20 @@ its key or its address, never the key.
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import UTC, datetime
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
+import msgspec
+
+from tokenweir.encode.visible_text import SIGNS
+
 logger = logging.getLogger("tokenweir.access")
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in SIGNS}
+"""What JSON leaves as it is and a terminal obeys: C1 controls and bidirectional controls."""
 
 
 class AccessLog:
@@ -58,9 +64,4 @@ class AccessLog:
                 "bytes": size,
                 "seconds": round(monotonic() - begun, 4),
             }
-            logger.info("%s", _escaped(line))
-
-
-def _escaped(line: dict[str, Any]) -> str:
-    """JSON in printable ASCII: a path may hold what a terminal obeys, C1 and bidirectional controls too."""
-    return json.dumps(line, separators=(",", ":")).replace("\x7f", "\\u007f")
+            logger.info("%s", msgspec.json.encode(line).decode().translate(_ESCAPES))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -74,6 +74,11 @@ class Counts(Struct):
     models: dict[str, _Model]
     refused: dict[str, int]
     connections: int
+    idle_connections: int = 0
+    incoming_bytes: int = 0
+    outgoing_bytes: int = 0
+    aborted: dict[str, int] = {}
+    slowed_down: dict[str, int] = {}
 
 
 class Metrics:
@@ -81,14 +86,18 @@ class Metrics:
 
     def __init__(self, models: Iterable[str]) -> None:
         self.refused: dict[str, int] = {}
-        self.connections = 0
+        self.aborted: dict[str, int] = {}
+        self.slowed_down: dict[str, int] = {}
+        self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
         self._models = {name: _Model() for name in models}
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def meter(self, model: str, span: AnswerSpan | None = None) -> Meter:
-        """Count a request that begins now, and tell its span."""
-        return Meter(self._models[model], span)
+    def meter(
+        self, model: str, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
+    ) -> Meter:
+        """Count a request that begins now, tell its span, and charge its tokens at its end."""
+        return Meter(self._models[model], span, charge)
 
     def cut_off(self, model: str) -> None:
         """Count a reader that was too slow."""
@@ -103,16 +112,38 @@ class Metrics:
         """Count a request that was refused."""
         self.refused[code] = self.refused.get(code, 0) + 1
 
+    def slow_down(self, unit: str) -> None:
+        """Count a request that was above a rate, of "requests" or of "tokens"."""
+        self.slowed_down[unit] = self.slowed_down.get(unit, 0) + 1
+
+    def abort(self, reason: str) -> None:
+        """Count a socket that was reset."""
+        self.aborted[reason] = self.aborted.get(reason, 0) + 1
+
     def counts(self) -> Counts:
         """All of it, for `add`."""
-        return Counts(self._models, self.refused, self.connections)
+        return Counts(
+            self._models,
+            self.refused,
+            self.connections,
+            self.idle_connections,
+            self.incoming_bytes,
+            self.outgoing_bytes,
+            self.aborted,
+            self.slowed_down,
+        )
 
     def add(self, counts: Counts) -> None:
         """Count what another worker counted; its models are the same."""
         for name, model in counts.models.items():
             self._models[name].join(model)
         _join(self.refused, counts.refused)
+        _join(self.aborted, counts.aborted)
+        _join(self.slowed_down, counts.slowed_down)
         self.connections += counts.connections
+        self.idle_connections += counts.idle_connections
+        self.incoming_bytes += counts.incoming_bytes
+        self.outgoing_bytes += counts.outgoing_bytes
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """The metrics as a monitor reads them; of all workers together, if the others' are given."""
@@ -126,12 +157,12 @@ class Metrics:
     def collect(self) -> Iterator[Any]:
         """Give the metrics to prometheus_client."""
         name = "tokenweir:"
-        gauges = {
+        by_model = {
             "num_requests_running": ("Requests whose engine is at work.", "running"),
             "num_requests_waiting": ("Requests whose prompt is not encoded yet: the depth of the queue.", "waiting"),
             "pending_bytes": ("Memory of deltas that wait for their readers.", "pending_bytes"),
         }
-        for key, (text, attribute) in gauges.items():
+        for key, (text, attribute) in by_model.items():
             gauge = GaugeMetricFamily(name + key, text, labels=["model_name"])
             for model, counted in self._models.items():
                 gauge.add_metric([model], getattr(counted, attribute))
@@ -165,11 +196,24 @@ class Metrics:
                 measured: _Histogram = getattr(counted, attribute)
                 histogram.add_metric([model], measured.buckets(), measured.sum)
             yield histogram
-        yield GaugeMetricFamily(name + "connections", "Sockets and requests that are open.", self.connections)
-        refused = CounterMetricFamily(name + "requests_refused", "Requests refused, by error code.", labels=["code"])
-        for code, number in self.refused.items():
-            refused.add_metric([code], number)
-        yield refused
+        gauges = {
+            "connections": ("Sockets and requests that are open.", self.connections),
+            "idle_connections": ("Sockets without a request of a client.", self.idle_connections),
+            "incoming_bytes": ("Bytes of requests that are arriving.", self.incoming_bytes),
+            "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
+        }
+        for key, (text, value) in gauges.items():
+            yield GaugeMetricFamily(name + key, text, value)
+        causes = {
+            "requests_refused": ("Requests refused, by error code.", "code", self.refused),
+            "rate_limited": ("Requests above a rate of their client, by its unit.", "unit", self.slowed_down),
+            "connections_aborted": ("Sockets that were reset, by reason.", "reason", self.aborted),
+        }
+        for key, (text, label, numbers) in causes.items():
+            counter = CounterMetricFamily(name + key, text, labels=[label])
+            for cause, number in numbers.items():
+                counter.add_metric([cause], number)
+            yield counter
 
 
 def _join(counts: dict[str, int], others: dict[str, int]) -> None:
@@ -178,21 +222,42 @@ def _join(counts: dict[str, int], others: dict[str, int]) -> None:
 
 
 class Meter:
-    """Counts one request."""
+    """Counts one request.
 
-    __slots__ = ("_begun", "_ended", "_finished", "_last", "_model", "_span", "_started")
+    Attributes:
+        tokens: Tokens of its answers that were given out.
 
-    def __init__(self, model: _Model, span: AnswerSpan | None = None) -> None:
+    """
+
+    __slots__ = (
+        "_begun",
+        "_charge",
+        "_ended",
+        "_finished",
+        "_last",
+        "_model",
+        "_prompt_tokens",
+        "_span",
+        "_started",
+        "tokens",
+    )
+
+    def __init__(
+        self, model: _Model, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
+    ) -> None:
+        self.tokens = self._prompt_tokens = 0
         self._model = model
+        self._charge = charge
         self._span = span
         self._begun = monotonic()
         self._last = 0.0
         self._started = self._ended = self._finished = False
         model.waiting += 1
 
-    def start(self) -> None:
+    def start(self, prompt_tokens: int) -> None:
         """The engine begins."""
         self._started = True
+        self._prompt_tokens = prompt_tokens
         self._model.waiting -= 1
         self._model.running += 1
         self._model.queue.add(monotonic() - self._begun)
@@ -228,6 +293,7 @@ class Meter:
         """The request is over; `error` is the code that its client is told."""
         if not self._ended:
             self._ended = True
+            self._charge(self._prompt_tokens + self.tokens)
             if self._started:
                 self._model.running -= 1
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.events import Delta, Finish, FinishReason, TextDelta
 from tokenweir.stream.pipeline.chat import ends_of
 from tokenweir.stream.server.answers.job import Engines, Job, chat_job, completion_job
+from tokenweir.stream.server.http.replies import check_described, check_text, encoded
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.tokens.engine import ChatEngineFields, CompletionEngineFields, split
 from tokenweir.stream.server.tokens.generate import Choice, Count, Generated, TokenId, check_mode
@@ -34,8 +35,6 @@ from tokenweir.stream.server.wire.checking import convert
 from tokenweir.stream.server.wire.completions import parse_completion
 from tokenweir.stream.server.wire.errors import RequestError
 from tokenweir.stream.server.wire.items import new_id
-
-T = TypeVar("T")
 
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """What engines say of an answer that ended well; any other word is passed on."""
@@ -103,8 +102,8 @@ class Derenderer:
         template = engines.template
         self.parses = template.reasoning is not None or template.tool_style is not None
 
-    async def chat(self, body: dict[str, Any]) -> Any:
-        """The completion of a whole answer.
+    async def chat(self, body: dict[str, Any]) -> bytes:
+        """Return the completion of a whole answer, as JSON.
 
         Raises:
             RequestError: A field is wrong; names it.
@@ -119,8 +118,8 @@ class Derenderer:
             prompt_ids = await self.chat_prompt(given.chat_request)
         return await self.run(partial(self._chat, given, asked, prompt_ids or ()), [response], [given.prompt_token_ids])
 
-    async def completions(self, body: dict[str, Any]) -> Any:
-        """The completion of the whole answers to one or more prompts; raises as `chat`."""
+    async def completions(self, body: dict[str, Any]) -> bytes:
+        """Return the completion of the whole answers to one or more prompts; raises as `chat`."""
         given = convert(body, DerenderCompletion)
         responses = given.generate_responses
         for field in ("prompt_tokens", "prompt_token_ids"):
@@ -180,14 +179,30 @@ class Derenderer:
         return Asked(served, options, asked.return_token_ids)
 
     async def run(
-        self, work: Callable[[], T], responses: Iterable[Generated], prompts: Iterable[Sequence[int] | None]
-    ) -> T:
-        """Do something with answers and the prompts that came beside them, in a thread if they have many ids."""
-        ids = sum(len(prompt or ()) for prompt in prompts)
+        self, work: Callable[[], Any], responses: Iterable[Generated], prompts: Iterable[Sequence[int] | None]
+    ) -> bytes:
+        """Make JSON of answers and the prompts that came beside them, in a thread if they have many ids.
+
+        Raises:
+            RequestError: There are too many probabilities, or the text would be too long.
+
+        """
+        limits, tokenizer = self._service.limits, self.tokenizer
+        ids, rows = sum(len(prompt or ()) for prompt in prompts), 0
+        answers: list[list[int]] = []
         for response in responses:
             ids += len(response.prompt_token_ids or ())
-            ids += sum(len(choice.token_ids or ()) for choice in response.choices)
-        return await self._engines.work(work, ids)
+            for choice in response.choices:
+                answers.append(choice.token_ids or [])
+                for row in (choice.logprobs and choice.logprobs.content) or ():
+                    rows += 1 + len(row.top_logprobs)
+        check_described(rows, limits, "logprobs")
+
+        def whole() -> bytes:
+            check_text(tokenizer, answers, limits)
+            return encoded(work(), limits)
+
+        return await self._engines.work(whole, ids + rows + sum(map(len, answers)))
 
     def _check_choices(self, responses: Iterable[Generated], field: str) -> None:
         """Refuse more answers than a request may have: each costs a decoder, however few ids it has."""

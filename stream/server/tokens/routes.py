@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,14 +14,16 @@ from starlette.routing import Route
 from tokenweir.encode.errors import TokenweirError
 from tokenweir.stream.server.answers.job import Engines
 from tokenweir.stream.server.failures import explain
-from tokenweir.stream.server.http.endpoints import reply
 from tokenweir.stream.server.http.exchange import read_object
+from tokenweir.stream.server.http.replies import JSON, reply_with
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.tokens.derender import Derenderer
+from tokenweir.stream.server.tokens.generate import GenerateRequest
 from tokenweir.stream.server.tokens.render import Renderer
 from tokenweir.stream.server.tokens.stream import StreamDerenderer
 
-Work = Callable[[dict[str, Any]], Awaitable[Any]]
+Work = Callable[[dict[str, Any]], Awaitable[bytes]]
+Rendering = Callable[[dict[str, Any]], Awaitable[GenerateRequest | list[GenerateRequest]]]
 
 
 class TokenRoutes:
@@ -42,20 +46,34 @@ class TokenRoutes:
         """The paths."""
         chat, completions = "/v1/chat/completions", "/v1/completions"
         return [
-            self._route(f"{chat}/render", self._render.chat),
-            self._route(f"{completions}/render", self._render.completions),
-            self._route("/v1/responses/render", self._render.responses),
-            self._route(f"{chat}/derender", self._derender.chat, self._stream.chat),
-            self._route(f"{completions}/derender", self._derender.completions, self._stream.completions),
+            self._render_route(f"{chat}/render", self._render.chat),
+            self._render_route(f"{completions}/render", self._render.completions),
+            self._render_route("/v1/responses/render", self._render.responses),
+            self._derender_route(f"{chat}/derender", self._derender.chat, self._stream.chat),
+            self._derender_route(f"{completions}/derender", self._derender.completions, self._stream.completions),
         ]
 
-    def _route(self, path: str, whole: Work, chunk: Work | None = None) -> Route:
-        async def answer(request: Request) -> Response:
+    def _render_route(self, path: str, work: Rendering) -> Route:
+        async def answer(body: dict[str, Any]) -> Response:
+            made = await work(body)
+            tokens = sum(len(one.token_ids) for one in (made if isinstance(made, list) else [made]))
+            return await reply_with(partial(msgspec.json.encode, made), tokens, self._service.limits)
+
+        return self._route(path, answer)
+
+    def _derender_route(self, path: str, whole: Work, chunk: Work) -> Route:
+        async def answer(body: dict[str, Any]) -> Response:
+            work = chunk if body.get("stream") is True else whole
+            return Response(await work(body), media_type=JSON)
+
+        return self._route(path, answer)
+
+    def _route(self, path: str, answer: Callable[[dict[str, Any]], Awaitable[Response]]) -> Route:
+        async def answered(request: Request) -> Response:
             body = await read_object(request, self._service)
-            work = chunk if chunk is not None and body.get("stream") is True else whole
             try:
-                return reply(await work(body))
+                return await answer(body)
             except TokenweirError as error:
                 raise explain(error, path) from error
 
-        return Route(path, answer, methods=["POST"])
+        return Route(path, answered, methods=["POST"])

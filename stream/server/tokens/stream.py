@@ -119,8 +119,8 @@ class StreamDerenderer:
         self._derenderer = derenderer
         self._tokenizer = derenderer.tokenizer
 
-    async def chat(self, body: dict[str, Any]) -> Any:
-        """The chunk of a chat completion, and the state for the next one.
+    async def chat(self, body: dict[str, Any]) -> bytes:
+        """Return the chunk of a chat completion, and the state for the next one, as JSON.
 
         Raises:
             RequestError: A field is wrong, the state included; names it.
@@ -139,8 +139,8 @@ class StreamDerenderer:
             [given.prompt_token_ids],
         )
 
-    async def completions(self, body: dict[str, Any]) -> Any:
-        """The chunk of a completion, and the state for the next one; raises as `chat`."""
+    async def completions(self, body: dict[str, Any]) -> bytes:
+        """Return the chunk of a completion, and the state for the next one; raises as `chat`."""
         given = convert(body, ChunkRequest)
         asked = self._derenderer.completion_asked(given.completion_request, given.model)
         head = {"object": "text_completion", "model": asked.model}

@@ -44,7 +44,7 @@ async def test_a_head_without_end_is_cut_off(part):
     async with serving(Script("fine", "<|im_end|>")) as server:
         answer = await sent(server, head, *[part] * (2 * MOST_HEAD // len(part)))
         assert not answer or answer.startswith(b"HTTP/1.1 431 ")
-        assert not server._uvicorn.server_state.connections
+        await eventually(lambda: not server._uvicorn.server_state.connections)
         assert (await fetch(server, "/health"))[0] == 200
 
 
@@ -60,10 +60,13 @@ async def test_a_long_head_is_heard():
 
 
 @pytest.mark.asyncio
-async def test_fields_behind_a_body_are_cut_off():
+@pytest.mark.parametrize("fields", [1, 100])
+async def test_fields_behind_a_body_are_refused(fields):
     begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\n'
     async with serving(Script("fine", "<|im_end|>")) as server:
-        assert await sent(server, begin, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * 100) == b""
+        answer = await sent(server, begin, *[b"X-A: " + b"a" * 1000 + b"\r\n"] * fields, b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 400 ") and b"trailer fields" in answer and answer.count(b"HTTP/1.1") == 1
+        await eventually(lambda: not server._uvicorn.server_state.connections)
         assert (await fetch(server, "/health"))[0] == 200
 
 
@@ -92,14 +95,14 @@ async def test_many_ids_are_told_in_a_thread(monkeypatch):
     threads = []
 
     def noted(work):
-        def work_in(*asked):
+        def work_in(*asked, **options):
             threads.append(threading.current_thread() is threading.main_thread())
-            return work(*asked)
+            return work(*asked, **options)
 
         return work_in
 
-    monkeypatch.setattr(Endpoints, "_strings", noted(Endpoints._strings))
-    monkeypatch.setattr(Endpoints, "_told", noted(Endpoints._told))
+    monkeypatch.setattr(Endpoints, "_tokenized", noted(Endpoints._tokenized))
+    monkeypatch.setattr(Endpoints, "_detokenized", noted(Endpoints._detokenized))
     text = "the fox " * 1000
     ids = TOK.encode(text)
     async with (

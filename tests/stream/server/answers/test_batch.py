@@ -133,7 +133,7 @@ async def streaming(monkeypatch, **sampling):
     monkeypatch.setattr(batch_module, "monotonic", lambda: clock.now)
     metrics = Metrics(["m"])
     stream = Stream(Engine(), clock, metrics, **sampling)
-    stream.generation._meter.start()
+    stream.generation._meter.start(1)
     yield stream
     stream.generation.drop()
     await stream.until_ended()
