@@ -51,6 +51,8 @@ class HostileServer:
             await reader.read()
         except (OSError, EOFError):
             self.counts["cut off by the server"] += 1
+        except asyncio.CancelledError:
+            pass  # the program ends; asyncio would report it
         finally:
             writer.transport.abort()
 

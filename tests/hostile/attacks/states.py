@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -19,13 +20,10 @@ HEAD, CHECK = 20, 16
 
 async def forged(target: Target) -> None:
     """Send states with a megabyte of held text, very many numbers, and deep nesting."""
-    ids = json.loads((await target.post("/tokenize", {"prompt": "<", "add_special_tokens": False}))[1])["tokens"]
-    status, body = await target.post(PATH, _chunk(ids, None))
-    if status != 200:
-        raise RuntimeError(f"no state to forge: {status} {body[:200]!r}")
-    honest = json.loads(body)["stream_state"]["state"]
-    if (await target.post(PATH, _chunk([], _forge(honest, lambda state: None))))[0] != 200:
-        raise RuntimeError("an unchanged state with a new check is refused: the form of states has changed")
+    asked = {"prompt": "<", "add_special_tokens": False}
+    ids = json.loads(await _answered(target, "/tokenize", asked))["tokens"]
+    honest = json.loads(await _answered(target, PATH, _chunk(ids, None)))["stream_state"]["state"]
+    await _answered(target, PATH, _chunk([], _forge(honest, lambda state: None)))  # else the form of states has changed
     bodies = [json.dumps(_chunk(ids, _forge(honest, change))).encode() for change in CHANGES]
     turn = iter(range(1 << 62))
 
@@ -34,6 +32,15 @@ async def forged(target: Target) -> None:
         target.counts["accepted"] += status == 200
 
     await hold(2, one, 0.1)
+
+
+async def _answered(target: Target, path: str, body: Any) -> bytes:
+    """Ask until the server has time to answer, and raise if it refuses."""
+    while (answer := await target.post(path, body))[0] in (0, 408, 429, 503):
+        await asyncio.sleep(0.5)
+    if answer[0] != 200:
+        raise RuntimeError(f"{path} answers {answer[0]}: {answer[1][:200]!r}")
+    return answer[1]
 
 
 def _hold(text: str) -> Callable[[Any], None]:
