@@ -38,7 +38,7 @@ def store(path: Path, *data: bytes | memoryview) -> None:
 
 
 def open_own(path: Path) -> FileIO:
-    """Open a file that `store` may have written: a regular file of this user's, which nobody else may write.
+    """Open a file that `store` may have written: a regular file that this user owns and others cannot write.
 
     A folder that others can write to may hold their links, their pipes, and files that pass every checksum.
 

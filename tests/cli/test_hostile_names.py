@@ -1,4 +1,4 @@
-"""Names and words that commands repeat, in which escape sequences hide: none of them reaches a terminal as such."""
+"""Names and words that commands repeat, in which escape sequences hide: a terminal gets them as text."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ MOST_LEFT = 96
 SETTLE = 45.0
 """Seconds in which the server must be back to its sockets."""
 SPARE_SOCKETS = 80
-"""What honest clients open more or fewer of from one look to the next."""
+"""By how many the sockets of honest clients differ from one look to the next."""
 
 
 class Process:
@@ -196,7 +196,9 @@ def run(
         for name, error in told["failures"].items():
             failures.append(f"the attack {name!r} ended by itself: {error}")
         for name, counts in told["counts"].items():
-            failures += [f"{name}: {count} × {what}" for what, count in counts.items() if what.startswith(WRONG)]
+            failures += [
+                f"{name}: {count} × {what}" for what, count in counts.items() if count and what.startswith(WRONG)
+            ]
             if not counts:
                 failures.append(f"the attack {name!r} did nothing")
         if late is not None and (worst := float(quantiles(phases[1].seen["late"])[2])) > late:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 WRONG = "WRONG"
-"""What the name of a count begins with that must be 0."""
+"""Prefix of the names of counts that must be 0."""
 MEGABYTE = 1 << 20
 SMALL_BUFFER = 4096
 

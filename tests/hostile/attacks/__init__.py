@@ -1,4 +1,4 @@
-"""Attacks, a function each: it goes on until it is cancelled, and counts on its target."""
+"""Attacks, a function each. It runs until it is cancelled, and keeps its counts in its target."""
 
 from attacks import engine_server, items, oddities, sockets, states, stored, unread
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from base64 import b64encode
 
-from target import MEGABYTE, Target, hold, post
+from target import MEGABYTE, WRONG, Target, hold, post
 
 CLIENTS = 20
 MOST = 2048
@@ -20,20 +20,22 @@ async def compaction(target: Target) -> None:
     packed = json.dumps(_turns(COMPACTED), separators=(",", ":")).encode()
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": b64encode(packed).decode()}
     request = post("/v1/responses", {"model": "quick", "input": [item, {"role": "user", "content": "y"}]})
-    await _repeat(target, request)
+    await _repeat(target, request, f"a conversation of {COMPACTED} messages was answered")
 
 
 async def continued(target: Target) -> None:
     """Grow a conversation by `previous_response_id`, then ask with a hundred bytes again and again."""
-    messages = _turns(MOST - 8)
-    previous = None
-    for _ in range(12):
+    messages, length, previous = _turns(MOST - 8), 0, None
+    while len(messages) >= 2 and length < 12 * MOST:
         asked = {"model": "quick", "input": messages, "previous_response_id": previous}
         status, body = await target.post("/v1/responses", asked)
-        if status != 200:
-            target.counts["growth refused"] += 1
-            break
-        previous = json.loads(body)["id"]
+        if status in (0, 408, 429, 503):
+            await asyncio.sleep(0.5)
+        elif status != 200:
+            messages = messages[: len(messages) // 4 * 2]
+        else:
+            previous, length = json.loads(body)["id"], length + len(messages) + 1
+            target.counts[f"{WRONG}: a conversation grew to {2 * MOST} messages"] += length > 2 * MOST
     await _repeat(target, post("/v1/responses", {"model": "quick", "input": "y", "previous_response_id": previous}))
 
 
@@ -61,9 +63,11 @@ def _turns(count: int) -> list[dict[str, str]]:
     return [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(count)]
 
 
-async def _repeat(target: Target, request: bytes) -> None:
+async def _repeat(target: Target, request: bytes, wrong: str = "") -> None:
     async def one() -> None:
         status, _ = await target.ask(request)
+        if status == 200 and wrong:
+            target.counts[f"{WRONG}: {wrong}"] += 1
         if status in (429, 503):
             await asyncio.sleep(1)
 

@@ -36,11 +36,13 @@ async def forged(target: Target) -> None:
 
 async def _answered(target: Target, path: str, body: Any) -> bytes:
     """Ask until the server has time to answer, and raise if it refuses."""
-    while (answer := await target.post(path, body))[0] in (0, 408, 429, 503):
+    while True:
+        status, answer = await target.post(path, body)
+        if status == 200:
+            return answer
+        if status not in (0, 408, 429, 503):
+            raise RuntimeError(f"{path} answers {status}: {answer[:200]!r}")
         await asyncio.sleep(0.5)
-    if answer[0] != 200:
-        raise RuntimeError(f"{path} answers {answer[0]}: {answer[1][:200]!r}")
-    return answer[1]
 
 
 def _hold(text: str) -> Callable[[Any], None]:

@@ -1,4 +1,4 @@
-"""What a server keeps for its clients: conversations, stored and live, and responses in the background."""
+"""Attacks on the memory of conversations, stored and live, and of responses in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said stays out of every log, over every interface, also when something fails."""
+"""Prompts and answers stay out of every log, over every interface, also when something fails."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What a page is told by models, servers and its own store, all of which may lie: it shows as text, and the policy holds."""
+"""Hostile names, errors and kept conversations show as text on the page, and its content security policy holds."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ async def test_a_kept_conversation_may_hold_anything(browser, name):
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_policy_holds(browser):
-    """What a hole in the page would try: inline scripts and handlers, eval, other origins, bases, frames."""
+    """Try inline scripts and handlers, eval, other origins, bases and frames, as an injected script would."""
     reached = []
     other = await asyncio.start_server(lambda reader, writer: reached.append(writer.close()), "127.0.0.1", 0)
     async with chatting(browser, Script("fine", "<|im_end|>")) as page, other:
