@@ -1,4 +1,4 @@
-"""An inference server that answers with gzip bombs, redirects and lines without end."""
+"""An inference server that answers with gzip bombs, redirects, lines without end, and millions of ids at once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ class HostileServer:
             b"HTTP/1.1 500 No\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
         )
         plain = b'{"error": "' + b"x" * (64 * MEGABYTE)
+        ids = b'{"content": "", "tokens": [' + b",".join([b"5"] * (15 * MEGABYTE // 2)) + b"]}"
         self._answers = [
             head % len(bomb) + bomb,
             b"HTTP/1.1 500 No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(plain) + plain,
             b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + b"x" * (64 * MEGABYTE),
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + ids + b"\n\n",
         ]
 
     async def start(self) -> None:
