@@ -32,8 +32,8 @@ TOKENS = 250
 """Of an honest stream, which takes five seconds."""
 MOST_MORE = 512
 """Megabytes by which the server may grow under attack: what its limits let it keep, and the copies of requests at work."""
-MOST_LEFT = 96
-"""Megabytes that may stay when the attackers have gone: what is stored by default, and fragmentation."""
+MOST_LEFT = 128
+"""Megabytes that may stay when the attackers have gone: half of it stored conversations, the rest fragmentation."""
 SETTLE = 45.0
 """Seconds in which the server must be back to its sockets."""
 SPARE_SOCKETS = 80
