@@ -136,6 +136,7 @@ class Phase:
         self.memory = self._server.memory("VmRSS")
         self.seen = self._honest.ask()
         self.figures = self._server.look()
+        self.kept = self._server.memory("VmRSS")  # what was free has gone back to the system
 
     def rows(self) -> list[list[str]]:
         """Its rows of the table."""
@@ -212,7 +213,14 @@ def run(
             child.end()
     rows = [row for phase in phases for row in phase.rows()]
     resources = [
-        [phase.name, f"{phase.memory:.0f}", str(phase.figures["sockets"]), f"{phase.busy:.0%}", f"{phase.starved:.0%}"]
+        [
+            phase.name,
+            f"{phase.memory:.0f}",
+            f"{phase.kept:.0f}",
+            str(phase.figures["sockets"]),
+            f"{phase.busy:.0%}",
+            f"{phase.starved:.0%}",
+        ]
         for phase in phases
     ]
     counted = [[name, ", ".join(f"{what} {n:,}" for what, n in told["counts"][name].items())] for name in names]
@@ -221,7 +229,7 @@ def run(
         (
             f"{machine()}; {streams} streams of 50 tokens/s, {seconds:g} s of attacks: {which}.",
             table(["late, ms", "count", "p50", "p99", "p99.9", "most"], rows),
-            table(["the server", "RSS, MB", "file descriptors", "on its core", "waiting for it"], resources),
+            table(["the server", "RSS, MB", "trimmed", "file descriptors", "on its core", "waiting for it"], resources),
             f"Most RSS under attack: {peak:.0f} MB.",
             "\n".join(f"- {name}: {what}" for name, what in counted),
         )
