@@ -51,12 +51,12 @@ class Limits:
             off, or its connection reset.
         idle_timeout: Seconds without a message of the client and without a response until a socket is closed with code
             1000.
-        max_incoming_bytes: Bytes of requests that are arriving; more are refused with status 503, or reset on a websocket.
-        max_incoming_bytes_per_client: The same for one client; status 429.
+        max_incoming_bytes: Bytes of requests that are arriving. Above it connections of the client that has most are reset.
+        max_incoming_bytes_per_client: The same for one client. More are refused with status 429, or on a websocket reset.
         max_outgoing_bytes: Bytes of answers that wait in the server for slow readers. Above it connections of the client
-            that has most are reset, and new requests are refused with status 503.
-        max_outgoing_bytes_per_client: The same for one client; status 429. Half of it is the longest answer in one
-            piece.
+            that has most are reset.
+        max_outgoing_bytes_per_client: The same for one client; above it the connection is reset. Half of it is the longest
+            answer in one piece, and a client that has left so much unread is refused with status 429.
         max_returned_tokens: Most tokens that an answer describes one by one: `return_tokens`, `return_token_strs`, and
             `logprobs` that are derendered.
         max_requests_per_minute: Requests a minute of one client; more are refused with status 429. 0 is no limit.

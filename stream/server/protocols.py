@@ -21,7 +21,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode
 
-from tokenweir.stream.server.entry.budget import ByteBudget
 from tokenweir.stream.server.entry.connections import Connection, Connections
 from tokenweir.stream.server.entry.guard import network_of
 from tokenweir.stream.server.limits import Limits
@@ -46,7 +45,7 @@ CLOSE = (b"connection", b"close")
 
 
 class TrailerError(Exception):
-    """A chunked body has trailer fields. Nobody asks for these, and there may be any number of them."""
+    """A chunked body has trailer fields, which have no use here and no bound."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -228,14 +227,12 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     """A connection that speaks websocket."""
 
     limits: Limits
-    incoming: ByteBudget
 
     def __init__(self, *args: Any, connection: Connection, **options: Any) -> None:
         super().__init__(*args, **options)
         self._connection = connection
         self._timer: asyncio.TimerHandle | None = None  # while a message is incomplete
         self._arrived = 0  # bytes of it
-        self._paid_by = ""
         self._application = self.app
         self.app = self._answer
         self.conn.debug = False  # it would log frames at level DEBUG, and with them what is said
@@ -268,13 +265,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self._over or not self._arriving:
             self._forget_message()
             return
-        owner = self._connection.client
-        if not (self.incoming.has_room(owner, size) and self.incoming.has_room_for_all(size)):
-            self._connection.abort("incoming_bytes")
-            return
-        self.incoming.change(owner, size)
         self._arrived += size
-        self._paid_by = owner
+        self._connection.arrive(self._arrived)
         if self._timer is None:
             self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
 
@@ -293,8 +285,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self._timer.cancel()
             self._timer = None
         if self._arrived:
-            self.incoming.change(self._paid_by, -self._arrived)
             self._arrived = 0
+            self._connection.arrive(0)
 
     def _late(self) -> None:
         if self.read_paused:  # this server makes the client wait
@@ -391,5 +383,5 @@ def protocols(service: Service) -> tuple[type[HttpProtocol], type[SocketProtocol
     """Make the classes for a server."""
     limits = service.limits
     http = type("HttpProtocol", (HttpProtocol,), {"limits": limits, "sockets": service.sockets})
-    websocket = type("SocketProtocol", (SocketProtocol,), {"limits": limits, "incoming": service.incoming})
+    websocket = type("SocketProtocol", (SocketProtocol,), {"limits": limits})
     return http, websocket

@@ -15,7 +15,6 @@ from tokenweir.stream.server.answers.generation import Generation
 from tokenweir.stream.server.answers.job import Answer, Job
 from tokenweir.stream.server.answers.pacer import Pacer
 from tokenweir.stream.server.entry.admission import Admission
-from tokenweir.stream.server.entry.budget import ByteBudget
 from tokenweir.stream.server.entry.connections import Connections
 from tokenweir.stream.server.entry.rates import Rates
 from tokenweir.stream.server.entry.turns import Turns
@@ -65,8 +64,7 @@ class Service:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         elsewhere: The other workers; None if there are none.
         draining: Whether the server takes no more requests.
-        sockets: The sockets, and what their clients leave unread.
-        incoming: Bytes of requests that are arriving.
+        sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
         rates: Requests and tokens a minute.
         pacer: Says when events are sent.
         turns: Says when a long message is parsed.
@@ -89,7 +87,6 @@ class Service:
         self.metrics = Metrics(self.models)
         self.admission = Admission(self.limits)
         self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
-        self.incoming = ByteBudget(self.limits.max_incoming_bytes_per_client, self.limits.max_incoming_bytes)
         self.rates = Rates(self.limits, refused=self.metrics.slow_down)
         self.conversations = Conversations(self.limits.max_stored_bytes, self.limits.max_message_bytes)
         self.worker = ""
@@ -109,7 +106,7 @@ class Service:
         self.metrics.connections = self.admission.connections
         self.metrics.idle_connections = self.sockets.idle
         self.metrics.outgoing_bytes = self.sockets.outgoing.held
-        self.metrics.incoming_bytes = self.incoming.held
+        self.metrics.incoming_bytes = self.sockets.incoming.held
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:

@@ -1,43 +1,65 @@
-"""Memory budgets: bytes held for clients, for each and in all."""
+"""Memory budgets: bytes held for connections, of each client and in all."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Protocol
+
+
+class Holder(Protocol):
+    """A connection that bytes are held for."""
+
+    client: str
+
+    def abort(self, reason: str) -> None:
+        """Reset it, which gives its bytes back at once."""
+        ...
 
 
 class ByteBudget:
-    """Bytes held for clients.
+    """Bytes held for connections. Whoever makes it run over pays: a client by its own limit, or else the greediest one.
 
     Args:
         per_client: The most that one client may have.
         total: The most that all may have.
+        reason: The reason for which connections are reset.
 
     Attributes:
-        held: Bytes of all clients.
+        held: Bytes of all connections.
 
     """
 
-    def __init__(self, per_client: int, total: int) -> None:
+    def __init__(self, per_client: int, total: int, reason: str) -> None:
         self.held = 0
         self._per_client = per_client
         self._total = total
+        self._reason = reason
         self._clients: Counter[str] = Counter()
+        self._sizes: dict[Holder, int] = {}
 
-    def change(self, client: str, difference: int) -> None:
-        """Count bytes that a client gets, or gives back."""
-        self.held += difference
-        self._clients[client] += difference
-        if not self._clients[client]:
-            del self._clients[client]
+    def of(self, holder: Holder) -> int:
+        """Return the bytes of a connection."""
+        return self._sizes.get(holder, 0)
 
-    def has_room(self, client: str, size: int = 1) -> bool:
-        """Return whether a client may have so many bytes more by its own limit."""
+    def has_room(self, client: str, size: int) -> bool:
+        """Return whether a client may have so many bytes more."""
         return self._clients[client] + size <= self._per_client
 
-    def has_room_for_all(self, size: int = 1) -> bool:
-        """Return whether the limit of all clients has room for so many bytes more."""
-        return self.held + size <= self._total
-
-    def greediest(self) -> str:
-        """Return the client that has most."""
-        return self._clients.most_common(1)[0][0]
+    def hold(self, holder: Holder, size: int) -> None:
+        """Count so many bytes for a connection, in place of those counted before; reset connections if these are too many."""
+        before = self._sizes.pop(holder, 0)
+        if size:
+            self._sizes[holder] = size
+        client = holder.client
+        self.held += size - before
+        self._clients[client] += size - before
+        if not self._clients[client]:
+            del self._clients[client]
+        if size <= before:
+            return
+        if not self.has_room(client, 0):
+            holder.abort(self._reason)
+        while self.held > self._total:
+            [(greediest, _)] = self._clients.most_common(1)
+            theirs = (each for each in self._sizes if each.client == greediest)
+            max(theirs, key=self._sizes.__getitem__).abort(self._reason)

@@ -1,7 +1,7 @@
 """Sockets, counted from the moment they are accepted, and the bytes that their clients have not taken.
 
-A socket belongs to its address until a request on it names a client, and again once that answer is flushed. Without this
-nobody counts a client that is silent, or one that reads no answers.
+A socket belongs to its address until a request on it names a client, and again once that answer is flushed. So silent
+clients and clients that read no answers are counted as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from tokenweir.stream.server.entry.admission import Admission, full, too_many
+from tokenweir.stream.server.entry.admission import Admission, too_many
 from tokenweir.stream.server.entry.budget import ByteBudget
 from tokenweir.stream.server.limits import Limits
 
@@ -29,7 +29,8 @@ class Connections:
     Attributes:
         count: How many sockets are open.
         idle: How many of them have no client: silent ones, idle ones, and those between two requests.
-        outgoing: Bytes that wait for slow readers.
+        incoming: Bytes of requests that are arriving.
+        outgoing: Bytes of answers that wait for slow readers.
 
     """
 
@@ -37,10 +38,10 @@ class Connections:
         self.limits = limits
         self.aborted = aborted
         self.count = self.idle = 0
-        self.outgoing = ByteBudget(limits.max_outgoing_bytes_per_client, limits.max_outgoing_bytes)
+        self.incoming = ByteBudget(limits.max_incoming_bytes_per_client, limits.max_incoming_bytes, "incoming_bytes")
+        self.outgoing = ByteBudget(limits.max_outgoing_bytes_per_client, limits.max_outgoing_bytes, "unread_bytes")
         self._admission = admission
         self._idle: dict[str, dict[Connection, None]] = {}  # by address, the oldest first
-        self._unread: dict[Connection, int] = {}
 
     def accept(self, transport: asyncio.Transport, address: str) -> Connection | None:
         """Count a new socket; if there are too many, reset it or another one.
@@ -66,11 +67,9 @@ class Connections:
         transport.abort()
 
     def connect(self, client: str) -> Callable[[], None]:
-        """Take a place for a request, unless the client leaves too many bytes unread; raises as `Admission.connect`."""
-        if not self.outgoing.has_room(client):
+        """Take a place for a request, whose answer would find room; raises as `Admission.connect`."""
+        if not self.outgoing.has_room(client, self.limits.max_answer_bytes):
             raise too_many("bytes of unread answers", self.limits.max_outgoing_bytes_per_client)
-        if not self.outgoing.has_room_for_all():
-            raise full(f"{self.limits.max_outgoing_bytes} bytes of answers are unread, which is the limit")
         return self._admission.connect(client)
 
     def wait(self, connection: Connection) -> None:
@@ -85,21 +84,6 @@ class Connections:
         if not here:
             del self._idle[connection.address]
         self.idle -= 1
-
-    def hold(self, connection: Connection, size: int) -> None:
-        """Count the bytes that a connection's client has not taken; if these are too many, reset who has most."""
-        before = self._unread.pop(connection, 0)
-        self.outgoing.change(connection.client, size - before)
-        if size:
-            self._unread[connection] = size
-        if size <= before:
-            return
-        if not self.outgoing.has_room(connection.client, 0):
-            connection.abort("unread_bytes")
-        while not self.outgoing.has_room_for_all(0):
-            greediest = self.outgoing.greediest()
-            theirs = (each for each in self._unread if each.client == greediest)
-            max(theirs, key=self._unread.__getitem__).abort("unread_bytes")
 
 
 class Connection:
@@ -118,7 +102,6 @@ class Connection:
         "_moved_at",
         "_open",
         "_places",
-        "_size",
         "_timer",
         "_transport",
         "address",
@@ -130,7 +113,7 @@ class Connection:
         self._all = connections
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._places = self._size = 0
+        self._places = 0
         self._open = True
         self._calls: list[Callable[[], object]] = []
         self._timer: asyncio.TimerHandle | None = None  # while an answer that is complete is flushed
@@ -165,10 +148,22 @@ class Connection:
             self._all.wait(self)
 
     def _belong(self, client: str) -> None:
-        size = self._size
-        self._hold(0)
+        budgets = (self._all.incoming, self._all.outgoing)
+        sizes = [budget.of(self) for budget in budgets]
+        for budget in budgets:
+            budget.hold(self, 0)
         self.client = client
-        self._hold(size)
+        for budget, size in zip(budgets, sizes, strict=True):
+            budget.hold(self, size)
+
+    def arrive(self, size: int) -> None:
+        """Count so many bytes of a request that is arriving."""
+        if self._open:
+            self._all.incoming.hold(self, size)
+
+    def has_room(self, size: int) -> bool:
+        """Return whether its client may send so many bytes more at the moment."""
+        return self._all.incoming.has_room(self.client, size)
 
     def when_flushed(self, call: Callable[[], object]) -> None:
         """Call a function, once, when the client has taken everything or is gone."""
@@ -190,11 +185,12 @@ class Connection:
     def pause(self) -> None:
         """Count what the kernel did not take: the transport pauses writing."""
         if self._open:
-            self._hold(self._transport.get_write_buffer_size())
+            self._all.outgoing.hold(self, self._transport.get_write_buffer_size())
 
     def resume(self) -> None:
         """Count it no longer: the transport has room."""
-        self._hold(0)
+        if self._open:
+            self._all.outgoing.hold(self, 0)
         if self._timer is not None and not self._transport.get_write_buffer_size():
             if not self._transport.is_closing():
                 self._transport.set_write_buffer_limits()
@@ -210,7 +206,8 @@ class Connection:
     def close(self) -> None:
         """Give everything back: the socket is closed."""
         if self._open:
-            self._hold(0)
+            self._all.incoming.hold(self, 0)
+            self._all.outgoing.hold(self, 0)
             self._open = False
             self._all.count -= 1
             if not self._places:
@@ -225,19 +222,14 @@ class Connection:
         for call in calls:
             call()
 
-    def _hold(self, size: int) -> None:
-        if size != self._size:
-            self._size = size
-            self._all.hold(self, size)
-
     def _later(self) -> None:
         self._timer = self._loop.call_later(self._all.limits.stall_timeout / 4, self._watch)
 
     def _watch(self) -> None:
         now, size = self._loop.time(), self._transport.get_write_buffer_size()
-        if size < self._size:
+        if size < self._all.outgoing.of(self):
             self._moved_at = now
-            self._hold(size)
+            self._all.outgoing.hold(self, size)
         elif now - self._moved_at >= self._all.limits.stall_timeout:
             self.abort("stalled")
             return

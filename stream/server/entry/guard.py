@@ -162,8 +162,6 @@ async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) ->
         headers.append((b"accept-encoding", b"identity"))
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
-    if error.status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
-        headers.append((b"connection", b"close"))
     kind = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):

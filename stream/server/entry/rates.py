@@ -53,8 +53,8 @@ class Bucket:
 class Rates:
     """Requests and tokens a minute of each client.
 
-    Tokens are counted when an answer has ended, since nobody knows them before. A client may so run into debt, and is refused
-    until the debt is paid.
+    Tokens are counted when an answer has ended, since their number is not known before. A client may so run into debt, and
+    is refused until the debt is paid.
 
     Args:
         limits: The rates.

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tokenweir.stream.server.entry.admission import full, too_many
+from tokenweir.stream.server.entry.admission import too_many
+from tokenweir.stream.server.entry.connections import Connection
 from tokenweir.stream.server.limits import Limits
 from tokenweir.stream.server.service import Service
 from tokenweir.stream.server.wire.checking import parse_object
@@ -34,8 +35,8 @@ async def read_body(request: Request, service: Service) -> bytes:
         Disconnected: The client has gone.
 
     """
-    limits, incoming, client = service.limits, service.incoming, request.scope["tokenweir.client"]
-    limit = limits.max_message_bytes
+    limits, limit = service.limits, service.limits.max_message_bytes
+    connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
     too_long = RequestError(f"the body is longer than {limit} bytes", code="request_too_large", status=413)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
@@ -51,20 +52,20 @@ async def read_body(request: Request, service: Service) -> bytes:
                 chunk = message.get("body", b"")
                 if size + len(chunk) > limit:
                     raise too_long
-                if not incoming.has_room(client, len(chunk)):
-                    raise too_many("bytes of requests", limits.max_incoming_bytes_per_client)
-                if not incoming.has_room_for_all(len(chunk)):
-                    raise full(f"{limits.max_incoming_bytes} bytes of requests are arriving, which is the limit")
-                incoming.change(client, len(chunk))
                 chunks.append(chunk)
                 size += len(chunk)
+                if connection is not None:
+                    if not connection.has_room(len(chunk)):
+                        raise too_many("bytes of requests", limits.max_incoming_bytes_per_client)
+                    connection.arrive(size)
                 more = message.get("more_body", False)
     except TimeoutError:
         raise RequestError(
             f"the body did not arrive within {limits.request_timeout:g} s", code="request_timeout", status=408
         ) from None
     finally:
-        incoming.change(client, -size)
+        if connection is not None:
+            connection.arrive(0)
     return b"".join(chunks)
 
 

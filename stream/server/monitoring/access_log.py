@@ -19,7 +19,7 @@ from tokenweir.encode.visible_text import SIGNS
 logger = logging.getLogger("tokenweir.access")
 
 _ESCAPES = {code: f"\\u{code:04x}" for code in SIGNS}
-"""What JSON leaves as it is and a terminal obeys: C1 controls and bidirectional controls."""
+"""JSON escapes of C1 controls and bidirectional controls, which JSON allows and terminals obey."""
 
 
 class AccessLog:

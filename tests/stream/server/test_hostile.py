@@ -4,6 +4,7 @@ import asyncio
 import json
 import struct
 import threading
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -68,6 +69,26 @@ async def test_fields_behind_a_body_are_refused(fields):
         assert answer.startswith(b"HTTP/1.1 400 ") and b"trailer fields" in answer and answer.count(b"HTTP/1.1") == 1
         await eventually(lambda: not server._uvicorn.server_state.connections)
         assert (await fetch(server, "/health"))[0] == 200
+
+
+@pytest.mark.asyncio
+async def test_a_refusal_is_not_written_into_another_answer():
+    begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\nX-A: a\r\n\r\n'
+    body = b'{"prompt":"hi","stream":true,"max_tokens":1000000}'
+    head = POST.replace(b"/tokenize", b"/v1/completions") + b"Content-Length: %d\r\n\r\n" % len(body)
+    engine = Endless()
+    async with serving(engine, limits=Limits(max_output_tokens=10**9, drain_timeout=0.2)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(20):
+            writer.write(head + body)
+            answer = await reader.readuntil(b"data: ")
+            writer.write(begin)
+            with suppress(ConnectionError):
+                while more := await reader.read(1 << 16):
+                    answer += more
+        writer.close()
+        assert answer.count(b"HTTP/1.1 ") == 1 and b"400" not in answer[:20]
+        await eventually(lambda: engine.closed and not server._uvicorn.server_state.connections)
 
 
 @pytest.mark.asyncio

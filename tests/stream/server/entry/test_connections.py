@@ -156,7 +156,7 @@ async def test_half_a_message_does_not_keep_its_websocket(begin):
         writer.write(begin)
         await end_of(reader)
         await eventually(lambda: not open_sockets(server))
-        assert server._app.service.incoming.held == 0
+        assert server._app.service.sockets.incoming.held == 0
 
 
 async def test_a_websocket_that_only_pings_stays_open():
@@ -171,7 +171,7 @@ async def test_what_arrives_is_bounded_for_each_client():
     limits = Limits(max_incoming_bytes_per_client=100_000, drain_timeout=0.2)
     head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
     async with serving(Script(), host="0.0.0.0", limits=limits) as server, AsyncExitStack() as stack:
-        held = server._app.service.incoming
+        held = server._app.service.sockets.incoming
         _, first = await stack.enter_async_context(raw_socket(server))
         first.write(head + b" " * 80_000)
         await eventually(lambda: held.held == 80_000)
@@ -189,6 +189,23 @@ async def test_what_arrives_is_bounded_for_each_client():
         assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
         assert held.held == 80_000
     assert held.held == 0
+
+
+async def test_of_what_arrives_in_all_the_greediest_client_loses_some():
+    limits = Limits(max_incoming_bytes=200_000, drain_timeout=0.2)
+    head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
+    async with serving(Script(), host="0.0.0.0", limits=limits) as server, AsyncExitStack() as stack:
+        held, aborted = server._app.service.sockets.incoming, server._app.service.metrics.aborted
+        for number in range(1, 5):
+            _, writer = await stack.enter_async_context(raw_socket(server, "127.0.0.2"))
+            writer.write(head + b" " * 80_000)
+            arrived = 80_000 * number
+            await eventually(lambda due=arrived: held.held + 80_000 * aborted.get("incoming_bytes", 0) == due)
+        reader, honest = await stack.enter_async_context(raw_socket(server, "127.0.0.9"))
+        honest.write(head + b" " * 60_000)
+        await eventually(lambda: aborted == {"incoming_bytes": 3})
+        honest.write(b'{"prompt":"a"}'.ljust(30_000))
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
 
 
 async def test_sockets_are_counted_by_address_again_when_their_answers_are_taken():

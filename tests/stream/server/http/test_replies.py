@@ -22,7 +22,7 @@ async def asked(path, body, *, engine=None, limits=SMALL):
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60) as http,
     ):
         reply = await http.post(path, json=body)
-        # Whatever is refused, the connection goes on.
+        # A refusal does not close the connection.
         assert (await http.post("/tokenize", json={"prompt": "hi"})).status_code == 200
     return reply
 
