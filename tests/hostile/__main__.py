@@ -30,8 +30,9 @@ from target import WRONG
 
 TOKENS = 250
 """Of an honest stream, which takes five seconds."""
-MOST_MORE = 512
-"""Megabytes by which the server may grow under attack: what its limits let it keep, and the copies of requests at work."""
+MOST_MORE = 1024
+"""Megabytes by which the server may grow under attack: the sum of its budgets (`max_incoming_bytes`, `max_outgoing_bytes`,
+`max_stored_bytes`, and prompts that wait), and copies of requests at work with up to four bytes a character."""
 MOST_LEFT = 128
 """Megabytes that may stay when the attackers have gone: half of it stored conversations, the rest fragmentation."""
 SETTLE = 45.0
