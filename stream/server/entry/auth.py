@@ -93,8 +93,8 @@ class Gate:
     def key_index(self, offered: str | None) -> int | None:
         """The place of a key among the server's, or None.
 
-        Keys are looked up by keyed digests, which nobody outside can compute. So the time depends on the offered key's
-        length alone, and tells nothing of the server's keys: their letters, lengths and number.
+        Keys are looked up by digests with a random salt, which clients cannot compute. The time depends on the length of
+        the offered key alone, and reveals nothing of the server's keys: their letters, lengths and number.
         """
         return self._keys.get(self._digest(offered or ""))
 
