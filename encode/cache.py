@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
+from io import FileIO
 from pathlib import Path
 
 
@@ -33,3 +35,31 @@ def store(path: Path, *data: bytes | memoryview) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def open_own(path: Path) -> FileIO:
+    """Open a file that `store` may have written: a regular file that this user owns and others cannot write.
+
+    A folder that others can write to may hold their links, their pipes, and files that pass every checksum.
+
+    Raises:
+        OSError: There is no such file, or it is not to be trusted.
+
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe waits for its writer
+    try:
+        state = os.fstat(descriptor)
+        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
+        if not (own and stat.S_ISREG(state.st_mode)):
+            raise OSError(f"{path} is not to be trusted")
+        return open(descriptor, "rb", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_own(path: Path) -> bytes:
+    """Read a file as `open_own` opens it, and raise as it does."""
+    with open_own(path) as file:
+        return file.read()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import struct
 import time
 import unicodedata
@@ -28,7 +27,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tokenweir.encode import _core
-from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.cache import cache_folder, open_own, store
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats import find_in_folder, gguf
 from tokenweir.encode.formats.folder import beside
@@ -150,7 +149,7 @@ class Entry:
 
         """
         try:
-            block = _read_own(self._path)
+            block = _read_block(self._path)
             magic, size, head_sum, tables_sum = _PREAMBLE.unpack(block.memory[: _PREAMBLE.size].tobytes())
             start = _PREAMBLE.size + _padded(size)
             head, tables = block.memory[_PREAMBLE.size : start], block.memory[start:]
@@ -236,15 +235,13 @@ def _padded(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _read_own(path: Path) -> _core.TableBlock:
-    """A file's content, if the file is this user's, whom alone it lets write."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
-    with open(descriptor, "rb", buffering=0) as file:
-        state = os.fstat(descriptor)
-        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
-        if not (own and stat.S_ISREG(state.st_mode) and _PREAMBLE.size <= state.st_size <= _MAX_BYTES):
-            raise OSError(f"{path} is not to be trusted")
-        block = _core.TableBlock(state.st_size)
+def _read_block(path: Path) -> _core.TableBlock:
+    """Read a file as `open_own` opens it, and raise as it does."""
+    with open_own(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not _PREAMBLE.size <= size <= _MAX_BYTES:
+            raise OSError(f"{path} has {size} bytes")
+        block = _core.TableBlock(size)
         rest = block.memory.data
         while rest:
             if not (n := file.readinto(rest)):

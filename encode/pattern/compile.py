@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.cache import cache_folder, read_own, store
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
@@ -49,7 +49,7 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     """
     path = cache_folder() / f"{_key(pattern, dialect)}.automaton"
     try:
-        automaton = Automaton.from_bytes(path.read_bytes())
+        automaton = Automaton.from_bytes(read_own(path))
         if (automaton.pattern, automaton.dialect) == (pattern, dialect):
             return automaton
     except (OSError, TokenizerFileError):

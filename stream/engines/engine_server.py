@@ -252,7 +252,7 @@ class EngineServer:
             event = msgspec.json.decode(data, type=kind)
         except msgspec.DecodeError as error:
             raise EngineError(
-                f"{self.name} at {self.url} sends what is no answer of it: {error}: {data[:80]!r}"
+                f"{self.name} at {self.url} sends what is no answer of it: {error} ({len(data)} bytes)"
             ) from error
         if event.error is not None:
             raise EngineError(f"{self.name} at {self.url} fails: {_message(data)}")

@@ -235,6 +235,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._arrived = 0  # bytes of it
         self._application = self.app
         self.app = self._answer
+        self.conn.debug = False  # it would log frames at level DEBUG, and with them what is said
         # A close frame has come or gone, or the connection is lost; asking the transport costs a call.
         self._over = False
 
