@@ -830,7 +830,7 @@ def usual_encode_array(function: _Function) -> _Function:
     """The same for Tokenizer.encode_array."""
 
 class DeviceTables:
-    """The tables of BPE as kernels read them (core/device/device_bpe.h); every array is a copy."""
+    """The tables of BPE as kernels read them (core/gpu_tables/device_bpe.h); every array is a copy."""
 
     @overload
     def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
@@ -880,7 +880,7 @@ class DeviceTables:
     """The bytes of each id."""
 
 class DeviceContents:
-    """What every id stands for, as kernels read it (core/device/device_content.h); every array is a copy."""
+    """What every id stands for, as kernels read it (core/gpu_tables/device_content.h); every array is a copy."""
 
     def __init__(self, tokens: TokenBytes, skip_special: bool) -> None:
         """Take what ids stand for.
@@ -899,22 +899,24 @@ class DeviceContents:
     stripped: tuple[int, int]
     """An ASCII character, and how many copies of it go from the beginning of a text."""
 
-def split_pairs(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
-    """The fields `near`, `others` and `others_shift` of a model's `SplitPairs` (core/models/split_pairs.h)."""
+def split_point_table(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
+    """Return the fields `common`, `others` and `others_shift` of a model's `SplitPointTable`
+    (core/cuts/split_point_table.h).
+    """
 
-def byte_pairs(
+def byte_cut_table(
     model: Bpe,
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
-    """The fields of a model's `BytePairs` (core/models/byte_pairs.h).
+    """Return the fields of a model's `ByteCutTable` (core/cuts/byte_cut_table.h).
 
-    None where it has none, or takes tokens whole that merging does not make.
+    None if the model has no table, or if `ignore_merges` makes a token that merging does not.
     """
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
     """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""
 
 def device_characters(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
-    """By code point: what a character map makes of it (core/device/device_characters.h); no `charsmap`: nothing changes.
+    """By code point: what a character map makes of it (core/gpu_tables/device_characters.h); no `charsmap`: nothing changes.
 
     Raises:
         UnsupportedTokenizerError: It is a map with rules that end inside of characters.
@@ -936,7 +938,7 @@ def combining_ranks() -> NDArray[np.uint8]:
     """By code point: the rank of its canonical combining class, 0 for a starter."""
 
 def nfc_ranks() -> NDArray[np.uint8]:
-    """By code point: the rank of its canonical combining class, 0 for a starter, or a constant of core/device/device_nfc.h."""
+    """By code point: the rank of its canonical combining class, 0 for a starter, or a constant of core/gpu_tables/device_nfc.h."""
 
 def nfc_pairs() -> NDArray[np.uint64]:
     """The pairs of characters that form C makes one of, but for Hangul; sorted, the first in the upper half of the word."""

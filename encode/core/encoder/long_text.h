@@ -23,7 +23,7 @@ class LongText {
 
   // Whether the pieces of a text can be found in parts.
   static bool may_part(const PreTokenizer& pre_tokenizer, const Model& model) {
-    return pre_tokenizer.scanner() || (pre_tokenizer.cuts_nothing() && model.cuts());
+    return pre_tokenizer.scanner() || (pre_tokenizer.cuts_nothing() && model.split_points());
   }
 
   // Of [p, end).
@@ -67,7 +67,7 @@ class LongText {
     while (p < end) {
       const uint8_t* next = end - p > size ? p + size : end;
       while (next < end && utf8_continues(*next)) next++;
-      if (next < end && !scanner_) next = model_.cuts()->next(next, end);
+      if (next < end && !scanner_) next = model_.split_points()->next(next, end);
       parts_.push_back({p, next});
       p = next;
     }

@@ -12,8 +12,8 @@
 #include "base/id_buffer.h"
 #include "base/utf8.h"
 #include "encoder/seen_pieces.h"
-#include "encoder/wide_parts.h"
-#include "encoder/word_table.h"
+#include "encoder/cjk_parts.h"
+#include "vocabulary/word_table.h"
 #include "models/model.h"
 #include "pretokenizers/frame.h"
 
@@ -24,9 +24,9 @@ class PieceEncoder {
   PieceEncoder(const Model& model, bool guarded, SeenPieces& seen, ModelScratch& scratch, IdBuffer& ids)
       : model_(model),
         words_(guarded ? nullptr : model.words()),
-        parts_(guarded ? nullptr : model.parts()),
+        byte_cuts_(guarded ? nullptr : model.byte_cuts()),
         characters_(model.characters()),
-        cuts_(model.cuts()),
+        split_points_(model.split_points()),
         guarded_(guarded),
         whole_(model.takes_tokens_whole()),
         longest_phrase_(guarded ? 0 : model.longest_kept()),
@@ -36,7 +36,7 @@ class PieceEncoder {
         ids_(ids) {}
 
   void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-    if (!cuts_ || static_cast<size_t>(e - b) <= WordKey::kMaxBytes) return add(b, e, frame.end);
+    if (!split_points_ || static_cast<size_t>(e - b) <= WordKey::kMaxBytes) return add(b, e, frame.end);
     for (const uint8_t* end; b < e; b = end) {
       end = passage_end(b, e);
       if (guarded_ || static_cast<size_t>(end - b) > PhraseCache::kMaxBytes)
@@ -49,7 +49,7 @@ class PieceEncoder {
   // The same for `n` neighbours at once: they begin at `b` and end at b + ends[0], b + ends[1] and so on.
   void operator()(const uint8_t* const b, const uint32_t* ends, size_t n, const Frame& frame) {
     uint32_t begin = 0;
-    if (cuts_ || guarded_ || !words_) {
+    if (split_points_ || guarded_ || !words_) {
       for (size_t i = 0; i < n; begin = ends[i++]) (*this)(b + begin, b + ends[i], frame);
       return;
     }
@@ -115,11 +115,11 @@ class PieceEncoder {
   // The parts between split points.
   void add_parts(const uint8_t* b, const uint8_t* e, const Frame& frame) {
     while (b < e) {
-      if (WideParts::begin_at(*b)) {
+      if (CjkParts::begin_at(*b)) {
         flush();
-        b = WideParts(model_, guarded_, seen_, scratch_, ids_).encode(b, e, frame.end);
+        b = CjkParts(model_, guarded_, seen_, scratch_, ids_).encode(b, e, frame.end);
       } else {
-        const uint8_t* const cut = cuts_->next(b, e);
+        const uint8_t* const cut = split_points_->next(b, e);
         add(b, cut, frame.end);
         b = cut;
       }
@@ -136,7 +136,7 @@ class PieceEncoder {
     if (!line_end && n <= kMost) return e;
     const uint8_t* at = line_end ? static_cast<const uint8_t*>(line_end) : b + kMost;
     while (utf8_continues(*at)) at--;
-    return cuts_->next(at, e);
+    return split_points_->next(at, e);
   }
 
   void encode_passage(const uint8_t* b, const uint8_t* e, const Frame& frame) {
@@ -216,7 +216,7 @@ class PieceEncoder {
   // Whether merging has to say what becomes of a piece that was not found, and it alone.
   bool is_word(size_t i) const {
     const Piece piece = this->piece(i);
-    if (parts_ && is_worth_cutting(piece)) return false;
+    if (byte_cuts_ && is_worth_cutting(piece)) return false;
     size_t n;
     return !seen_.phrases.find(piece.p, piece.n, hashes_[i], n);  // as a word of many ids
   }
@@ -245,7 +245,7 @@ class PieceEncoder {
     const Piece piece = this->piece(i);
     const WordKey& key = batch_.keys[i];
     const uint32_t hash = key.hash();
-    const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece), cut = parts_ && is_worth_cutting(piece);
+    const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece), cut = byte_cuts_ && is_worth_cutting(piece);
     if (is_short) {
       const uint32_t token = words_ ? words_->find(key, hash) : kNone;
       if (token != kNone && is_made(token, whole_, key)) return ids_.push(token & WordTable::kId);
@@ -303,7 +303,7 @@ class PieceEncoder {
       size_t n = 0;
       for (uint32_t length; n < kSome && at < end; at += length) {
         const uint32_t c = utf8_decode(at, length);
-        some[n++] = {at, characters_->alone(c), parts_->may_cut(before, c)};
+        some[n++] = {at, characters_->alone(c), byte_cuts_->may_cut(before, c)};
         before = c;
       }
       for (size_t i = 0; i < n; i++) {
@@ -376,9 +376,9 @@ class PieceEncoder {
 
   const Model& model_;
   const WordTable* const words_;
-  const ByteCuts* const parts_;
+  const ByteCuts* const byte_cuts_;
   const PremergedChars* const characters_;
-  const SplitPoints* const cuts_;
+  const SplitPoints* const split_points_;
   const bool guarded_, whole_;
   const size_t longest_phrase_;
   const size_t most_;  // pieces that wait together

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/table_memory.h"
-#include "encoder/word_key.h"
+#include "vocabulary/word_key.h"
 
 namespace tokenweir {
 

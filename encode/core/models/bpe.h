@@ -83,7 +83,7 @@ class Bpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, parts_);
+    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, byte_cuts_);
   }
 
   // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them. To be called before the merges
@@ -96,7 +96,7 @@ class Bpe : public Model {
 
   bool guards() const override { return guards_; }
   const WordTable* words() const override { return words_.get(); }
-  const ByteCuts* parts() const override { return parts_.get(); }
+  const ByteCuts* byte_cuts() const override { return byte_cuts_.get(); }
   const PremergedChars* characters() const override { return &characters_; }
   bool takes_tokens_whole() const override { return whole_first_; }
 
@@ -209,17 +209,17 @@ class Bpe : public Model {
     for (uint32_t a = 0; a < 128; a++)
       for (uint32_t b = 0; b < 128; b++) ascii_pairs_[a << 7 | b] = pairs_.find(byte_ids_[a], byte_ids_[b]);
     words_ = std::make_unique<WordTable>(tokens_.size());
-    parts_ = std::make_unique<ByteCuts>(tokens_.size());
+    byte_cuts_ = std::make_unique<ByteCuts>(tokens_.size());
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       if (id + kAhead < tokens_.size()) words_->expect(tokens_[id + kAhead]);
       const std::string_view token = tokens_[id];
       if (!vocabulary.reachable[id] || token.empty()) continue;
-      parts_->join(token);
+      byte_cuts_->add_token(token);
       if (token.size() > WordKey::kMaxBytes) continue;
       const uint32_t found = token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])];
       words_->insert(token, live.makes(found) ? found | WordTable::kMade : found);
     }
-    if (!parts_->close()) parts_.reset();
+    if (!byte_cuts_->finish()) byte_cuts_.reset();
   }
 
   struct Rules {
@@ -288,7 +288,7 @@ class Bpe : public Model {
   std::vector<bool> control_;
   bool guards_ = false;
   std::unique_ptr<WordTable> words_;
-  std::unique_ptr<ByteCuts> parts_;
+  std::unique_ptr<ByteCuts> byte_cuts_;
 };
 
 }  // namespace tokenweir

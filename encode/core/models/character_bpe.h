@@ -67,7 +67,7 @@ class CharacterBpe : public Model {
     omitted_ = std::move(omitted);
     merged_ = std::move(merged_ids);
     guards_ = can_reach_control();
-    find_cuts();
+    find_split_points();
   }
 
   // From what was kept of another one; what is control does not go with it, and has to be the same again.
@@ -79,7 +79,7 @@ class CharacterBpe : public Model {
   template <class Visit>
   void fields(Visit& visit) {
     visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, whole_first_, has_prefix_, has_suffix_,
-          guards_, cuts_);
+          guards_, split_points_);
   }
 
   void set_control(const std::vector<uint32_t>& control) {
@@ -89,10 +89,10 @@ class CharacterBpe : public Model {
   }
 
   bool guards() const override { return guards_; }
-  const SplitPoints* cuts() const override { return cuts_.get(); }
+  const SplitPoints* split_points() const override { return split_points_.get(); }
 
   // Where there are cuts, every symbol is a character or a byte, wherever it stands.
-  bool encodes_words() const override { return cuts_ != nullptr; }
+  bool encodes_words() const override { return split_points_ != nullptr; }
 
   void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
     MergingWord words[kWordsAtOnce];
@@ -322,26 +322,26 @@ class CharacterBpe : public Model {
 
   // Finds where a piece may be cut and its parts encoded by themselves. With a prefix or suffix that is nowhere, since
   // a character's symbol depends on its place; nor where a whole piece may be one token.
-  void find_cuts() {
+  void find_split_points() {
     if (has_prefix_ || has_suffix_ || whole_first_) return;
-    cuts_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
+    split_points_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (const uint32_t character = only_character(tokens_[id]); character != kNone && !control_[id])
-        cuts_->know(character);
-    for (const uint32_t id : merged_) cuts_->join(tokens_[id]);
-    for (uint32_t c = 0x80; c < AloneCharacters::kCharacters; c++) find_alone(c);
+        split_points_->add_known(character);
+    for (const uint32_t id : merged_) split_points_->add_token(tokens_[id]);
+    for (uint32_t c = 0x80; c < LoneCharacters::kCharacters; c++) find_lone_character(c);
   }
 
   // Finds what a character beyond ASCII becomes where nothing joins it.
-  void find_alone(uint32_t c) {
+  void find_lone_character(uint32_t c) {
     const uint32_t id = character(c);
-    if (id != kNone && !control_[id]) return cuts_->set_alone(c, &id, 1);
-    if (id != kNone || !cuts_->anywhere()) return;
+    if (id != kNone && !control_[id]) return split_points_->set_lone(c, &id, 1);
+    if (id != kNone || !split_points_->all_known()) return;
     uint8_t bytes[3];
     uint32_t ids[3];
     const uint32_t n = utf8_encode_basic(c, bytes);
     for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
-    cuts_->set_alone(c, ids, n);
+    split_points_->set_lone(c, ids, n);
   }
 
   TokenList tokens_;
@@ -354,7 +354,7 @@ class CharacterBpe : public Model {
   SharedArray<uint32_t> merged_;       // priority -> id
   SharedArray<OmittedMerge> omitted_;  // of the list of merges
   bool fuse_ = false, whole_first_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
-  std::unique_ptr<SplitPoints> cuts_;
+  std::unique_ptr<SplitPoints> split_points_;
 };
 
 }  // namespace tokenweir

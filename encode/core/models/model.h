@@ -9,10 +9,10 @@
 
 #include "base/id_buffer.h"
 #include "base/radix_heap.h"
-#include "encoder/word_table.h"
-#include "models/byte_cuts.h"
+#include "vocabulary/word_table.h"
+#include "cuts/byte_cuts.h"
 #include "models/premerged_chars.h"
-#include "models/split_points.h"
+#include "cuts/split_points.h"
 #include "base/span.h"
 
 namespace tokenweir {
@@ -78,7 +78,7 @@ class Model {
   // if its parts are then merged, not looked up, and the ids of parts that are one character. Null: the model has none.
   // `takes_tokens_whole`: a piece that is a token is that token, whatever merging makes of it.
   virtual const WordTable* words() const { return nullptr; }
-  virtual const ByteCuts* parts() const { return nullptr; }
+  virtual const ByteCuts* byte_cuts() const { return nullptr; }
   virtual const PremergedChars* characters() const { return nullptr; }
   virtual bool takes_tokens_whole() const { return false; }
 
@@ -102,7 +102,7 @@ class Model {
   virtual size_t longest_kept() const { return 127; }
 
   // Where pieces may be cut further without a change to their ids; null if nothing is known.
-  virtual const SplitPoints* cuts() const { return nullptr; }
+  virtual const SplitPoints* split_points() const { return nullptr; }
 };
 
 }  // namespace tokenweir

@@ -52,11 +52,11 @@ class SentencePieceBpe : public Model {
     rank(scores);
     find_pairs(pieces);
     find_user_defined(pieces);
-    find_cuts(pieces);
+    find_split_points(pieces);
   }
 
   bool guards() const override { return guards_; }
-  const SplitPoints* cuts() const override { return cuts_.get(); }
+  const SplitPoints* split_points() const override { return split_points_.get(); }
 
   // What kernels need. A pair that two pieces of equal score make has the priority of the first of these.
   const PairTable& pairs() const { return *pairs_; }
@@ -337,28 +337,28 @@ class SentencePieceBpe : public Model {
   // Finds where a text may be cut and its parts encoded by themselves. That is nowhere if a piece of type UNUSED can
   // be taken apart in several ways, since the text elsewhere decides which. Beside an unknown character a cut is safe
   // only if that becomes bytes, since without them neighbouring unknown characters become one piece.
-  void find_cuts(const std::vector<std::string>& pieces) {
+  void find_split_points(const std::vector<std::string>& pieces) {
     if (whole_text_) return;
-    cuts_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
+    split_points_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
     for (const uint32_t id : merged_)
       if (const uint32_t character = only_character(pieces[id]);
           character != kNone && types_[id] == kNormal && !control_[id])
-        cuts_->know(character);
+        split_points_->add_known(character);
     for (uint32_t id = 0; id < n_pieces_; id++)
-      if (merges(id) || types_[id] == kUserDefined) cuts_->join(pieces[id]);
-    for (uint32_t c = 0x80; c < AloneCharacters::kCharacters; c++) find_alone(c);
+      if (merges(id) || types_[id] == kUserDefined) split_points_->add_token(pieces[id]);
+    for (uint32_t c = 0x80; c < LoneCharacters::kCharacters; c++) find_lone_character(c);
   }
 
   // Finds what a character beyond ASCII becomes where nothing joins it.
-  void find_alone(uint32_t c) {
+  void find_lone_character(uint32_t c) {
     const uint32_t id = characters_.find(c);
-    if (id < n_pieces_ && types_[id] == kNormal && !control_[id]) return cuts_->set_alone(c, &id, 1);
+    if (id < n_pieces_ && types_[id] == kNormal && !control_[id]) return split_points_->set_lone(c, &id, 1);
     if (id != kNone || !byte_fallback_) return;
     uint8_t bytes[3];
     uint32_t ids[3];
     const uint32_t n = utf8_encode_basic(c, bytes);
     for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
-    if (!begins_user_defined_[bytes[0]]) cuts_->set_alone(c, ids, n);
+    if (!begins_user_defined_[bytes[0]]) split_points_->set_lone(c, ids, n);
   }
 
   size_t n_pieces_;
@@ -379,7 +379,7 @@ class SentencePieceBpe : public Model {
   Trie user_defined_;
   bool begins_user_defined_[256] = {};
   bool guards_ = false;
-  std::unique_ptr<SplitPoints> cuts_;
+  std::unique_ptr<SplitPoints> split_points_;
 };
 
 }  // namespace tokenweir

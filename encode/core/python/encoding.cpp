@@ -52,7 +52,7 @@ void bind_parts(nb::module_& m) {
             std::vector<std::vector<int32_t>> parts;
             const auto *p = reinterpret_cast<const uint8_t*>(text.data()), *end = p + text.size();
             for (const uint8_t* cut; p < end; p = cut) {
-              cut = self.cuts() ? self.cuts()->next(p, end) : end;
+              cut = self.split_points() ? self.split_points()->next(p, end) : end;
               IdBuffer ids;
               self.encode(p, cut - p, guarded, scratch, ids, nullptr);
               parts.emplace_back(ids.data(), ids.data() + ids.size());

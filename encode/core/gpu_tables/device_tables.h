@@ -19,7 +19,7 @@
 #include "models/bpe.h"
 #include "models/character_bpe.h"
 #include "models/sentencepiece_bpe.h"
-#include "device/device_bpe.h"
+#include "gpu_tables/device_bpe.h"
 #include "base/errors.h"
 
 namespace tokenweir {
@@ -57,7 +57,7 @@ struct DeviceTables {
 
   // `spaces`: in the text of kernels a space stands for U+2581.
   DeviceTables(const CharacterBpe& bpe, bool spaces) : byte_ids(256) {
-    if (!bpe.cuts() || !bpe.cuts()->anywhere())
+    if (!bpe.split_points() || !bpe.split_points()->all_known())
       throw Unsupported("a model of characters that looks at their places, or in which an unknown one becomes no bytes");
     std::vector<std::string_view> tokens;
     for (size_t id = 0; id < bpe.tokens().size(); id++) tokens.push_back(bpe.tokens()[id]);
@@ -66,7 +66,7 @@ struct DeviceTables {
 
   // `pieces`: those that the model was made of.
   DeviceTables(const SentencePieceBpe& bpe, const std::vector<std::string_view>& pieces_by_id, bool spaces) : byte_ids(256) {
-    if (!bpe.cuts() || !bpe.cuts()->anywhere())
+    if (!bpe.split_points() || !bpe.split_points()->all_known())
       throw Unsupported("unused pieces that merging may make, or a model in which an unknown character becomes no bytes");
     if (bpe.has_other_symbols()) throw Unsupported("unused pieces, or pieces with a character that is none");
     put_model(bpe, pieces_by_id, spaces);

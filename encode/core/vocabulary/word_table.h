@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/shared_array.h"
 #include "base/table_memory.h"
-#include "encoder/word_key.h"
+#include "vocabulary/word_key.h"
 
 namespace tokenweir {
 

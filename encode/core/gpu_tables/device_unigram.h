@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/trie.h"
-#include "device/device_tables.h"
+#include "gpu_tables/device_tables.h"
 #include "models/unigram.h"
 
 namespace tokenweir {

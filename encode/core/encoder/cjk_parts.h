@@ -1,8 +1,8 @@
-// Chinese, Japanese and Korean under a model without a pre-tokenizer: the parts between its split points, most of which
-// are one character, whose ids are known, or a few.
+// Chinese, Japanese and Korean under a model without a pre-tokenizer. Most parts between split points are one character,
+// whose ids `LoneCharacters` has, or a few characters.
 //
-// Some parts are found before any of their ids is written, so that the memory of all arrives at once, and those that were
-// not seen before are encoded together.
+// Parts are handled in blocks: first all are found and their cache lines prefetched, then the cache misses are encoded
+// together, then the ids are written.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace tokenweir {
 
-class WideParts {
+class CjkParts {
  public:
-  WideParts(const Model& model, bool guarded, SeenPieces& seen, ModelScratch& scratch, IdBuffer& ids)
-      : model_(model), cuts_(*model.cuts()), guarded_(guarded), seen_(seen), scratch_(scratch), ids_(ids) {}
+  CjkParts(const Model& model, bool guarded, SeenPieces& seen, ModelScratch& scratch, IdBuffer& ids)
+      : model_(model), split_points_(*model.split_points()), guarded_(guarded), seen_(seen), scratch_(scratch), ids_(ids) {}
 
-  // Whether a character with this first byte begins such a part: it is from U+3000 on.
+  // Whether a character with this first byte begins such a part: those from U+3000 on do.
   static bool begin_at(uint8_t lead) { return lead >= 0xE3; }
 
-  // Appends the ids of the parts from `b` on, up to the first one that begins with another character; returns where that
-  // is. A part begins at `b`, and another behind `e`.
+  // Appends the ids of the parts of [b, e), up to the first one that begins below U+3000; returns where that one begins.
+  // `b` and `e` are split points.
   const uint8_t* encode(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
     while (b < e && begin_at(*b)) {
       b = find(b, e, text_end);
@@ -40,17 +40,17 @@ class WideParts {
   struct Part {
     const uint8_t* p;
     size_t n;
-    uint64_t alone;  // the entry of the only character
+    uint64_t lone;   // the entry of a single character
     WordKey key;     // of several characters
     uint32_t hash;
-    uint32_t count;  // of `ids`; 0: there are none
+    uint32_t count;  // of `ids`; 0 after a cache miss that is not encoded yet
     int32_t ids[WordBatch::kMaxIds];
 
-    bool is_alone() const { return AloneCharacters::count(alone) > 0; }
+    bool is_lone() const { return LoneCharacters::count(lone) > 0; }
     bool is_short() const { return n <= WordKey::kMaxBytes; }
   };
 
-  // A character and its entry among those that are known by themselves.
+  // A character and its entry in `LoneCharacters`.
   struct Character {
     uint32_t code;
     uint64_t entry;
@@ -60,30 +60,30 @@ class WideParts {
     uint32_t length;
     const uint32_t code = utf8_decode(p, length);
     p += length;
-    return {code, cuts_.alone().find(code)};
+    return {code, split_points_.lone().find(code)};
   }
 
-  // Finds some parts; returns where the next one begins.
+  // Finds a block of parts and prefetches their cache lines; returns where the next block begins.
   const uint8_t* find(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
     const uint8_t* at = b;
     Character left = take(at);
     for (n_ = 0; n_ < kSome && b < e && begin_at(*b);) {
       Part& part = parts_[n_++];
       part.p = b;
-      part.alone = left.entry;
+      part.lone = left.entry;
       for (b = e; at < e;) {
         const uint8_t* const place = at;
         const Character right = take(at);
-        const bool cut = cuts_.may_cut(left.code, left.entry, right.code, right.entry);
+        const bool cut = split_points_.may_cut(left.code, left.entry, right.code, right.entry);
         left = right;
         if (cut) {
           b = place;
           break;
         }
-        part.alone = 0;
+        part.lone = 0;
       }
       part.n = static_cast<size_t>(b - part.p);
-      if (part.is_alone() || !part.is_short()) continue;
+      if (part.is_lone() || !part.is_short()) continue;
       part.key = WordKey::of(part.p, part.n, text_end - part.p >= 16);
       if (guarded_) part.key.high |= WordKey::kGuarded;
       part.hash = part.key.hash();
@@ -92,7 +92,7 @@ class WideParts {
     return b;
   }
 
-  // Looks for the short parts, and encodes those together that were not seen.
+  // Looks up the short parts, and encodes the cache misses together.
   void encode_missing() {
     Word words[kSome];
     Part* missing[kSome];
@@ -100,7 +100,7 @@ class WideParts {
     for (size_t i = 0; i < n_; i++) {
       Part& part = parts_[i];
       part.count = 0;
-      if (part.is_alone() || !part.is_short()) continue;
+      if (part.is_lone() || !part.is_short()) continue;
       part.count = static_cast<uint32_t>(seen_.words.find(part.key, part.hash, part.ids));
       if (part.count > 0) continue;
       words[n] = {part.p, static_cast<uint32_t>(part.n)};
@@ -120,7 +120,7 @@ class WideParts {
   }
 
   void write(const Part& part) {
-    if (part.is_alone()) return ids_.advance(AloneCharacters::unpack(part.alone, ids_.room(AloneCharacters::kMaxIds)));
+    if (part.is_lone()) return ids_.advance(LoneCharacters::unpack(part.lone, ids_.room(LoneCharacters::kMaxIds)));
     if (part.count > 0) return ids_.append(part.ids, part.count);
     const bool keep = !part.is_short() && part.n <= model_.longest_kept() && !guarded_;
     const uint64_t hash = keep ? PhraseCache::hash(part.p, part.n) : 0;
@@ -137,7 +137,7 @@ class WideParts {
   }
 
   const Model& model_;
-  const SplitPoints& cuts_;
+  const SplitPoints& split_points_;
   const bool guarded_;
   SeenPieces& seen_;
   ModelScratch& scratch_;

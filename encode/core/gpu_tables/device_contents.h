@@ -11,7 +11,7 @@
 
 #include "base/errors.h"
 #include "decoders/decoder.h"
-#include "device/device_content.h"
+#include "gpu_tables/device_content.h"
 
 namespace tokenweir {
 
