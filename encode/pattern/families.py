@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from tokenweir.encode.pattern.automaton import Automaton
 
-_OTHER, _LETTER, _UPPER, _LOWER, _HARD = range(5)  # `Kind` of the scanner
+_OTHER, _LETTER, _UPPER, _LOWER, _DEFERRED = range(5)  # `Kind` of the scanner
 
 _KINDS = {  # a character beyond ASCII for each class that may have some
     "\N{EURO SIGN}": _OTHER,
     "\N{CJK UNIFIED IDEOGRAPH-4E2D}": _LETTER,
     "\N{LATIN CAPITAL LETTER E WITH ACUTE}": _UPPER,
     "\N{LATIN SMALL LETTER E WITH ACUTE}": _LOWER,
-    "\N{COMBINING ACUTE ACCENT}": _HARD,
-    "\N{LATIN SMALL LETTER LONG S}": _HARD,  # an s to what ignores case
-    "\N{NO-BREAK SPACE}": _HARD,
-    "\N{ARABIC-INDIC DIGIT ZERO}": _HARD,
+    "\N{COMBINING ACUTE ACCENT}": _DEFERRED,
+    "\N{LATIN SMALL LETTER LONG S}": _DEFERRED,  # an s to what ignores case
+    "\N{NO-BREAK SPACE}": _DEFERRED,
+    "\N{ARABIC-INDIC DIGIT ZERO}": _DEFERRED,
 }
 
 _ASCII = "".join(map(chr, range(128)))
@@ -57,7 +57,7 @@ def recognized(automaton: Automaton) -> Family | None:
     name = _FAMILIES.get(digest(automaton))
     if name is None:
         return None
-    kinds = [_HARD] * automaton.n_classes
+    kinds = [_DEFERRED] * automaton.n_classes
     for character, kind in reversed(_KINDS.items()):  # where classes are one, the first kind holds
         kinds[int(automaton.classes(character)[0])] = kind
     return Family(name, kinds)

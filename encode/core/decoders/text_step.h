@@ -52,7 +52,7 @@ class TextStep {
   struct State {
     size_t held = 0;      // bytes of the pattern that the text ends with; or copies of the character to strip
     size_t stripped = 0;  // at the beginning
-    bool begun = false;   // nothing more is stripped at the beginning
+    bool started = false;   // nothing more is stripped at the beginning
   };
 
   // `content` in place of each `pattern`, from left to right; `pattern` is not empty.
@@ -95,7 +95,7 @@ class TextStep {
   uint64_t needs() const { return kind_ == Kind::kReplace ? letters_of(pattern_) : 0; }
 
   // Nothing is held, and all text from here on passes as it is.
-  bool rests(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.begun; }
+  bool is_idle(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.started; }
 
   // Whether it takes ASCII characters from the beginning of a text and does nothing else.
   bool strips_begin(Stripped& stripped) const {
@@ -105,7 +105,7 @@ class TextStep {
   }
 
   // What the step does here may depend on text from long ago, not only on whether there was any.
-  bool remembers() const { return kind_ != Kind::kStrip || stop_ > 0; }
+  bool depends_on_history() const { return kind_ != Kind::kStrip || stop_ > 0; }
 
   // How many times as long a text may become, at most.
   double growth() const {
@@ -116,14 +116,14 @@ class TextStep {
   void save(const State& state, Saver& to) const {
     to.number(state.held);
     to.number(state.stripped);
-    to.number(state.begun);
+    to.number(state.started);
   }
 
   State load(Loader& from) const {
     State state;
     state.held = from.number(kind_ == Kind::kReplace ? pattern_.size() - 1 : stop_);
     state.stripped = from.number(start_);
-    state.begun = from.flag();
+    state.started = from.flag();
     return state;
   }
 
@@ -179,9 +179,9 @@ class TextStep {
 
   void strip(std::string_view text, State& state, std::string& out) const {
     const size_t n = pattern_.size();
-    if (!state.begun) {
+    if (!state.started) {
       for (; state.stripped < start_ && text.substr(0, n) == pattern_; state.stripped++) text.remove_prefix(n);
-      state.begun = state.stripped == start_ || !text.empty();
+      state.started = state.stripped == start_ || !text.empty();
     }
     if (stop_ == 0) {
       out += text;
@@ -220,9 +220,9 @@ class TextSteps {
     return false;
   }
 
-  bool remember() const {
+  bool depend_on_history() const {
     for (const TextStep& step : steps_)
-      if (step.remembers()) return true;
+      if (step.depends_on_history()) return true;
     return false;
   }
 
@@ -232,9 +232,9 @@ class TextSteps {
     return growth;
   }
 
-  bool rest(const States& states) const {
+  bool are_idle(const States& states) const {
     for (size_t i = 0; i < steps_.size(); i++)
-      if (!steps_[i].rests(states[i])) return false;
+      if (!steps_[i].is_idle(states[i])) return false;
     return true;
   }
 

@@ -30,7 +30,7 @@ class TokenContents {
 
   std::string_view operator[](size_t id) const {
     const Slot& slot = slots_[id];
-    if (slot.size != kElsewhere) return {slot.bytes, slot.size};
+    if (slot.size != kInLong) return {slot.bytes, slot.size};
     const Place place = slot.place();
     return {long_.data() + place.start, place.size};
   }
@@ -44,7 +44,7 @@ class TokenContents {
       return;
     }
     const Place place{static_cast<uint32_t>(long_.size()), static_cast<uint32_t>(content.size())};
-    slot.size = kElsewhere;
+    slot.size = kInLong;
     std::memcpy(slot.bytes, &place, sizeof place);
     long_ += content;
   }
@@ -60,7 +60,7 @@ class TokenContents {
       for (size_t i = from; i < until; i++) {
         const Slot& slot = slots[static_cast<size_t>(ids[i])];
         if (slot.flags & skipped) continue;
-        if (slot.size != kElsewhere) {
+        if (slot.size != kInLong) {
           std::memcpy(to, &slot, sizeof slot);  // of a fixed size, so one instruction
           to += slot.size;
           continue;
@@ -91,7 +91,7 @@ class TokenContents {
     }
   };
 
-  static constexpr uint8_t kElsewhere = 255;
+  static constexpr uint8_t kInLong = 255;
   static constexpr size_t kBlock = 64, kExpected = 4;  // bytes an id
 
   SharedArray<Slot> slots_;

@@ -10,15 +10,15 @@
 
 #include "base/id_buffer.h"
 #include "base/utf8.h"
-#include "encoder/seen_pieces.h"
+#include "encoder/piece_caches.h"
 #include "models/model.h"
 
 namespace tokenweir {
 
 class CjkParts {
  public:
-  CjkParts(const Model& model, bool guarded, SeenPieces& seen, ModelScratch& scratch, IdBuffer& ids)
-      : model_(model), split_points_(*model.split_points()), guarded_(guarded), seen_(seen), scratch_(scratch), ids_(ids) {}
+  CjkParts(const Model& model, bool guarded, PieceCaches& caches, ModelScratch& scratch, IdBuffer& ids)
+      : model_(model), split_points_(*model.split_points()), guarded_(guarded), caches_(caches), scratch_(scratch), ids_(ids) {}
 
   // Whether a character with this first byte begins such a part: those from U+3000 on do.
   static bool begin_at(uint8_t lead) { return lead >= 0xE3; }
@@ -35,7 +35,7 @@ class CjkParts {
   }
 
  private:
-  static constexpr size_t kSome = kWordsAtOnce;
+  static constexpr size_t kBlock = kWordsAtOnce;
 
   struct Part {
     const uint8_t* p;
@@ -67,7 +67,7 @@ class CjkParts {
   const uint8_t* find(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
     const uint8_t* at = b;
     Character left = take(at);
-    for (n_ = 0; n_ < kSome && b < e && begin_at(*b);) {
+    for (n_ = 0; n_ < kBlock && b < e && begin_at(*b);) {
       Part& part = parts_[n_++];
       part.p = b;
       part.lone = left.entry;
@@ -87,62 +87,62 @@ class CjkParts {
       part.key = WordKey::of(part.p, part.n, text_end - part.p >= 16);
       if (guarded_) part.key.high |= WordKey::kGuarded;
       part.hash = part.key.hash();
-      seen_.words.prefetch(seen_.words.place(part.hash));
+      caches_.words.prefetch(caches_.words.place(part.hash));
     }
     return b;
   }
 
   // Looks up the short parts, and encodes the cache misses together.
   void encode_missing() {
-    Word words[kSome];
-    Part* missing[kSome];
+    Word words[kBlock];
+    Part* missing[kBlock];
     size_t n = 0;
     for (size_t i = 0; i < n_; i++) {
       Part& part = parts_[i];
       part.count = 0;
       if (part.is_lone() || !part.is_short()) continue;
-      part.count = static_cast<uint32_t>(seen_.words.find(part.key, part.hash, part.ids));
+      part.count = static_cast<uint32_t>(caches_.words.find(part.key, part.hash, part.ids));
       if (part.count > 0) continue;
       words[n] = {part.p, static_cast<uint32_t>(part.n)};
       missing[n++] = &part;
     }
     if (n == 0 || guarded_ || !model_.encodes_words()) return;
-    int32_t ids[kSome][WordBatch::kMaxIds];
-    uint32_t counts[kSome];
+    int32_t ids[kBlock][WordBatch::kMaxIds];
+    uint32_t counts[kBlock];
     model_.encode_words(words, n, ids, counts);
     for (size_t i = 0; i < n; i++) {
       Part& part = *missing[i];
       part.count = counts[i];
       if (counts[i] == 0) continue;
       std::copy(ids[i], ids[i] + WordBatch::kMaxIds, part.ids);
-      seen_.words.insert(part.key, part.hash, ids[i], counts[i]);
+      caches_.words.insert(part.key, part.hash, ids[i], counts[i]);
     }
   }
 
   void write(const Part& part) {
     if (part.is_lone()) return ids_.advance(LoneCharacters::unpack(part.lone, ids_.room(LoneCharacters::kMaxIds)));
     if (part.count > 0) return ids_.append(part.ids, part.count);
-    const bool keep = !part.is_short() && part.n <= model_.longest_kept() && !guarded_;
-    const uint64_t hash = keep ? PhraseCache::hash(part.p, part.n) : 0;
+    const bool keep = !part.is_short() && part.n <= model_.max_cached_bytes() && !guarded_;
+    const uint64_t hash = keep ? LongPieceCache::hash(part.p, part.n) : 0;
     size_t count;
     if (keep)
-      if (const int32_t* found = seen_.phrases.find(part.p, part.n, hash, count)) return ids_.append(found, count);
+      if (const int32_t* found = caches_.long_pieces.find(part.p, part.n, hash, count)) return ids_.append(found, count);
     const size_t first = ids_.size();
     model_.encode(part.p, part.n, guarded_, scratch_, ids_, nullptr);
     count = ids_.size() - first;
     if (keep)
-      seen_.phrases.insert(part.p, part.n, hash, ids_.data() + first, count);
+      caches_.long_pieces.insert(part.p, part.n, hash, ids_.data() + first, count);
     else if (part.is_short() && count > 0 && count <= WordCache::kMaxIds)
-      seen_.words.insert(part.key, part.hash, ids_.data() + first, count);
+      caches_.words.insert(part.key, part.hash, ids_.data() + first, count);
   }
 
   const Model& model_;
   const SplitPoints& split_points_;
   const bool guarded_;
-  SeenPieces& seen_;
+  PieceCaches& caches_;
   ModelScratch& scratch_;
   IdBuffer& ids_;
-  Part parts_[kSome];
+  Part parts_[kBlock];
   size_t n_ = 0;
 };
 

@@ -46,7 +46,7 @@ struct DeviceTables {
       : byte_ids(bpe.byte_ids(), bpe.byte_ids() + 256), lengths(bpe.tokens().size()) {
     check_control(bpe, searched);
     for (uint32_t id = 0; id < lengths.size(); id++) lengths[id] = static_cast<uint32_t>(bpe.tokens()[id].size());
-    put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.takes_whole(id) && !bpe.is_control(id); });
+    put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.is_reachable(id) && !bpe.is_control(id); });
     put_pairs(bpe);
     put_merged(bpe);
     const uint32_t* entries = bpe.characters()->table().entries;
@@ -86,7 +86,7 @@ struct DeviceTables {
     for (uint32_t id = 0; id < reached.size(); id++) {
       if (!bpe.is_control(id) || bpe.tokens()[id].size() == 1) continue;
       controls_merge_ |= reached[id];
-      if (!reached[id] && !bpe.takes_whole(id)) continue;
+      if (!reached[id] && !bpe.is_reachable(id)) continue;
       const bool found = std::any_of(searched.begin(), searched.end(), [&](const auto& token) {
         return token.first == id && token.second == bpe.tokens()[id];
       });

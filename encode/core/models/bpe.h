@@ -29,9 +29,9 @@ namespace tokenweir {
 
 class Bpe : public Model {
  public:
-  // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
-  Bpe(const Vocabulary& vocabulary, bool whole_first)
-      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(vocabulary.table()) {
+  // `ignore_merges`: a piece that is a token is taken whole, whatever the merges say.
+  Bpe(const Vocabulary& vocabulary, bool ignore_merges)
+      : tokens_(vocabulary.bytes), ignore_merges_(ignore_merges), table_(vocabulary.table()) {
     std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (vocabulary.reachable[id] && tokens_[id].size() == 1) byte_ids_[static_cast<uint8_t>(tokens_[id][0])] = id;
@@ -83,7 +83,7 @@ class Bpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, byte_cuts_);
+    visit(tokens_, ignore_merges_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, byte_cuts_);
   }
 
   // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them. To be called before the merges
@@ -98,7 +98,7 @@ class Bpe : public Model {
   const WordTable* words() const override { return words_.get(); }
   const ByteCuts* byte_cuts() const override { return byte_cuts_.get(); }
   const PremergedChars* characters() const override { return &characters_; }
-  bool takes_tokens_whole() const override { return whole_first_; }
+  bool ignores_merges() const override { return ignore_merges_; }
 
   bool merges_to(uint32_t id) const override {
     const std::string_view token = tokens_[id];
@@ -140,10 +140,10 @@ class Bpe : public Model {
   }
 
   // Whether a piece that is a token's bytes becomes that token, unguarded.
-  bool takes_whole(uint32_t id) const {
+  bool is_reachable(uint32_t id) const {
     const std::string_view token = tokens_[id];
     if (token.empty() || table_->find(token) != id) return false;
-    return whole_first_ || merges_to(id);
+    return ignore_merges_ || merges_to(id);
   }
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
@@ -167,7 +167,7 @@ class Bpe : public Model {
   static constexpr uint64_t kMaxRankedCost = uint64_t{1} << 32;
 
   void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
-    if (whole_first_ || n == 1) {
+    if (ignore_merges_ || n == 1) {
       const uint32_t id = token(p, n);
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
@@ -211,13 +211,13 @@ class Bpe : public Model {
     words_ = std::make_unique<WordTable>(tokens_.size());
     byte_cuts_ = std::make_unique<ByteCuts>(tokens_.size());
     for (uint32_t id = 0; id < tokens_.size(); id++) {
-      if (id + kAhead < tokens_.size()) words_->expect(tokens_[id + kAhead]);
+      if (id + kAhead < tokens_.size()) words_->prefetch_insert(tokens_[id + kAhead]);
       const std::string_view token = tokens_[id];
       if (!vocabulary.reachable[id] || token.empty()) continue;
       byte_cuts_->add_token(token);
       if (token.size() > WordKey::kMaxBytes) continue;
       const uint32_t found = token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])];
-      words_->insert(token, live.makes(found) ? found | WordTable::kMade : found);
+      words_->insert(token, live.is_reachable(found) ? found | WordTable::kMergeable : found);
     }
     if (!byte_cuts_->finish()) byte_cuts_.reset();
   }
@@ -277,7 +277,7 @@ class Bpe : public Model {
   }
 
   TokenList tokens_;
-  bool whole_first_ = false;
+  bool ignore_merges_ = false;
   std::shared_ptr<const TokenTable> table_;
   uint32_t byte_ids_[256];  // kNone for bytes without a token, which UTF-8 does not contain
   PairTable pairs_;

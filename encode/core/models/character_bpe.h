@@ -37,7 +37,7 @@ struct CharacterBpeOptions {
   std::string prefix, suffix;          // of characters that continue a word, or end it
   bool fuse_unknown = false;           // neighbouring unknown characters become one token
   bool byte_fallback = false;
-  bool whole_first = false;            // a piece that is a token is taken whole, whatever the merges say
+  bool ignore_merges = false;            // a piece that is a token is taken whole, whatever the merges say
 };
 
 class CharacterBpe : public Model {
@@ -49,7 +49,7 @@ class CharacterBpe : public Model {
       : tokens_(vocabulary.ids.names()),
         table_(vocabulary.ids.table()),
         fuse_(options.fuse_unknown),
-        whole_first_(options.whole_first),
+        ignore_merges_(options.ignore_merges),
         has_prefix_(!options.prefix.empty()),
         has_suffix_(!options.suffix.empty()) {
     if (merges.size() > PairTable::kMaxPriority)
@@ -78,7 +78,7 @@ class CharacterBpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, whole_first_, has_prefix_, has_suffix_,
+    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, ignore_merges_, has_prefix_, has_suffix_,
           guards_, split_points_);
   }
 
@@ -104,7 +104,7 @@ class CharacterBpe : public Model {
       for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(symbols[k], symbols[k + 1]);
     }
     for (size_t i = 0; i < n; i++)
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.approach_at_once(searches[i][k]);
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.prefetch_slot_unfiltered(searches[i][k]);
     for (size_t i = 0; i < n; i++) {
       for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].priorities()[k] = pairs_.finish(searches[i][k]);
       words[i].begin(std::max(sizes[i], 1u));
@@ -128,7 +128,7 @@ class CharacterBpe : public Model {
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
               std::vector<Span>* spans) const override {
-    if (whole_first_) {
+    if (ignore_merges_) {
       const uint32_t id = table_->find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
@@ -293,7 +293,7 @@ class CharacterBpe : public Model {
         std::any_of(std::begin(bytes_), std::end(bytes_), reached))
       return true;
     for (uint32_t id = 0; id < tokens_.size(); id++)
-      if (control_[id] && (whole_first_ || is_character(id))) return true;
+      if (control_[id] && (ignore_merges_ || is_character(id))) return true;
     return false;
   }
 
@@ -323,7 +323,7 @@ class CharacterBpe : public Model {
   // Finds where a piece may be cut and its parts encoded by themselves. With a prefix or suffix that is nowhere, since
   // a character's symbol depends on its place; nor where a whole piece may be one token.
   void find_split_points() {
-    if (has_prefix_ || has_suffix_ || whole_first_) return;
+    if (has_prefix_ || has_suffix_ || ignore_merges_) return;
     split_points_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (const uint32_t character = only_character(tokens_[id]); character != kNone && !control_[id])
@@ -353,7 +353,7 @@ class CharacterBpe : public Model {
   PairTable pairs_;
   SharedArray<uint32_t> merged_;       // priority -> id
   SharedArray<OmittedMerge> omitted_;  // of the list of merges
-  bool fuse_ = false, whole_first_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
+  bool fuse_ = false, ignore_merges_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
   std::unique_ptr<SplitPoints> split_points_;
 };
 

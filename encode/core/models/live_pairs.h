@@ -38,10 +38,10 @@ class LivePairs {
   template <class Read>
   LivePairs(size_t tokens, const std::vector<uint32_t>& symbols, size_t n, bool may_omit, Read&& merge,
             std::vector<OmittedMerge>* omitted = nullptr)
-      : made_(tokens) {
-    for (const uint32_t id : symbols) made_[id].time = 0;
-    if (tell(n, may_omit, merge, omitted)) return;
-    made_.assign(tokens, {});
+      : derivations_(tokens) {
+    for (const uint32_t id : symbols) derivations_[id].time = 0;
+    if (analyze(n, may_omit, merge, omitted)) return;
+    derivations_.assign(tokens, {});
     if (omitted) omitted->clear();
     pairs_ = PairTable(n);
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ class LivePairs {
   }
 
   // Whether merging is known to make a token of its symbols.
-  bool makes(uint32_t id) const { return made_[id].time != kNone; }
+  bool is_reachable(uint32_t id) const { return derivations_[id].time != kNone; }
 
   const PairTable& pairs() const { return pairs_; }
 
@@ -59,14 +59,14 @@ class LivePairs {
   static constexpr size_t kAhead = 16;       // so many merges are asked for before they are looked at
   static constexpr size_t kConsidered = 16;  // of a token: each may take as many steps as it has symbols
 
-  struct Made {
+  struct Derivation {
     uint32_t left = kNone, right = kNone;
     uint32_t time = kNone;  // the priority of the last merge plus one; 0: a symbol, kNone: not known to be made
   };
 
   // False: a pair is there twice, so that its priority is not known in time.
   template <class Read>
-  bool tell(size_t n, bool may_omit, Read& merge, std::vector<OmittedMerge>* omitted) {
+  bool analyze(size_t n, bool may_omit, Read& merge, std::vector<OmittedMerge>* omitted) {
     size_t wholes = 1;
     for (size_t i = 1; i < n; i++) wholes += merge(i).merged != merge(i - 1).merged;
     capacity_ = may_omit ? wholes + wholes / 8 : n;  // tokens of which nothing can be told have several pairs
@@ -74,11 +74,11 @@ class LivePairs {
     for (size_t begin = 0, end; begin < n; begin = end) {  // merges of one token
       Merge likely = merge(begin);                         // the last one nine times in ten
       for (end = begin; end < n && merge(end).merged == likely.merged; end++) {
-        if (end + kAhead < n) expect(merge(end + kAhead));
+        if (end + kAhead < n) prefetch_merge(merge(end + kAhead));
         const Merge one = merge(end);
         if (one.left + one.right < likely.left + likely.right) likely = one;
       }
-      Made& token = made_[likely.merged];
+      Derivation& token = derivations_[likely.merged];
       const auto consider = [&](const Merge& one) {
         if (token.time == kNone && is_undisturbed(one)) token = {one.left, one.right, one.priority + 1};
       };
@@ -98,10 +98,10 @@ class LivePairs {
   }
 
   // Asks for the memory that a merge needs.
-  void expect(const Merge& merge) const {
-    prefetch(&made_[merge.left]);
-    prefetch(&made_[merge.right]);
-    pairs_.expect(merge.left, merge.right);
+  void prefetch_merge(const Merge& merge) const {
+    prefetch(&derivations_[merge.left]);
+    prefetch(&derivations_[merge.right]);
+    pairs_.prefetch_insert(merge.left, merge.right);
   }
 
   // Makes room if need be; returns whether the pair was not there yet.
@@ -120,22 +120,22 @@ class LivePairs {
   // that was made last is taken apart, which is the right one if merging made them at once.
   bool is_undisturbed(const Merge& pair) const {
     const uint32_t time = pair.priority + 1;
-    Made left = made_[pair.left], right = made_[pair.right];
+    Derivation left = derivations_[pair.left], right = derivations_[pair.right];
     if (left.time >= time || right.time >= time) return false;
     for (uint32_t before = pair.left, after = pair.right; (left.time | right.time) > 0;) {
-      const uint32_t parted = std::max(left.time, right.time);
+      const uint32_t undone = std::max(left.time, right.time);
       if (left.time > right.time)
-        left = made_[before = left.right];
+        left = derivations_[before = left.right];
       else
-        right = made_[after = right.left];
-      if (const uint32_t priority = pairs_.find(before, after); priority != kNone && priority < parted) return false;
+        right = derivations_[after = right.left];
+      if (const uint32_t priority = pairs_.find(before, after); priority != kNone && priority < undone) return false;
     }
     return true;
   }
 
   PairTable pairs_;
   size_t size_ = 0, capacity_ = 0;  // of the table
-  std::vector<Made> made_;          // by token
+  std::vector<Derivation> derivations_;          // by token
 };
 
 }  // namespace tokenweir

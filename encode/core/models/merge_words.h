@@ -63,10 +63,10 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
     uint32_t at[2];  // where the new pairs begin
     PairTable::Search searches[2];
   };
-  constexpr size_t kFew = 4;  // words with which a wait for the filter takes longer than needless memory
+  constexpr size_t kFilterMinWords = 4;  // words with which a wait for the filter takes longer than needless memory
   Step steps[kWordsAtOnce + 1];  // the last is written only
   size_t active = 0;
-  const auto go_on = [&](MergingWord* word) {
+  const auto advance = [&](MergingWord* word) {
     const uint32_t pair = word->best();
     steps[active].word = word;
     steps[active].pair = pair;
@@ -77,7 +77,7 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
     prefetch(&merged[priority & (uint32_t{priority == kNone} - 1)]);
     step.word->pairs[step.at[k]] = MergingWord::pair(priority, step.at[k]);
   };
-  for (size_t i = 0; i < n; i++) go_on(&words[i]);
+  for (size_t i = 0; i < n; i++) advance(&words[i]);
   while (active > 0) {
     for (size_t i = 0; i < active; i++) {
       Step& step = steps[i];
@@ -95,14 +95,14 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
     }
     for (size_t i = 0; i < active; i++)
       for (const PairTable::Search& search : steps[i].searches)
-        active < kFew ? pairs.approach_at_once(search) : pairs.approach(search);
+        active < kFilterMinWords ? pairs.prefetch_slot_unfiltered(search) : pairs.prefetch_slot(search);
     const size_t merging = active;
     active = 0;
     for (size_t i = 0; i < merging; i++) {
       const Step& step = steps[i];
       find(step, 0);
       find(step, 1);
-      go_on(step.word);
+      advance(step.word);
     }
   }
 }

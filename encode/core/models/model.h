@@ -76,11 +76,11 @@ class Model {
 
   // For models whose pieces are bytes that merge: the tokens as they are found by their bytes, and where a piece may be cut
   // if its parts are then merged, not looked up, and the ids of parts that are one character. Null: the model has none.
-  // `takes_tokens_whole`: a piece that is a token is that token, whatever merging makes of it.
+  // `ignores_merges`: a piece that is a token is that token, whatever merging makes of it.
   virtual const WordTable* words() const { return nullptr; }
   virtual const ByteCuts* byte_cuts() const { return nullptr; }
   virtual const PremergedChars* characters() const { return nullptr; }
-  virtual bool takes_tokens_whole() const { return false; }
+  virtual bool ignores_merges() const { return false; }
 
   // Whether merging a token's bytes gives that token.
   virtual bool merges_to(uint32_t) const { return false; }
@@ -99,7 +99,7 @@ class Model {
   virtual void encode_words(const Word*, size_t, int32_t (*)[WordBatch::kMaxIds], uint32_t*) const {}
 
   // The bytes of the longest piece that is worth keeping with its ids.
-  virtual size_t longest_kept() const { return 127; }
+  virtual size_t max_cached_bytes() const { return 127; }
 
   // Where pieces may be cut further without a change to their ids; null if nothing is known.
   virtual const SplitPoints* split_points() const { return nullptr; }

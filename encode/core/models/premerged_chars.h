@@ -30,8 +30,8 @@ class PremergedChars {
 
   PremergedChars(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
                   const TokenList& tokens)
-      : tokens_(CharacterTokens::kCharacters, kNone), alone_(CharacterTokens::kCharacters, 0) {
-    for (uint32_t c = 0; c < 0x80; c++) alone_[c] = packed(&byte_ids[c], 1);
+      : tokens_(CharacterTokens::kCharacters, kNone), lone_ids_(CharacterTokens::kCharacters, 0) {
+    for (uint32_t c = 0; c < 0x80; c++) lone_ids_[c] = pack(&byte_ids[c], 1);
     // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge. Only tokens
     // that may be a part of a character have a place here: they are few, and the others need no memory that is far.
     std::vector<uint32_t> places(tokens.size(), 0);  // 0: it has none
@@ -71,7 +71,7 @@ class PremergedChars {
         if (at + 2 < n) ids[at + 1] = ids[at + 2];
         n--;
       }
-      alone_[c] = packed(ids, n);
+      lone_ids_[c] = pack(ids, n);
       if (n > 1) continue;
       uint32_t flags = 0;
       for (int side = 0; side < 2; side++)
@@ -83,14 +83,14 @@ class PremergedChars {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, alone_);
+    visit(tokens_, lone_ids_);
   }
 
   CharacterTokens table() const { return {tokens_.data()}; }
 
   // What the bytes of a character become by themselves, one to three ids, in one word; 0 for characters from
   // U+10000 on.
-  uint64_t alone(uint32_t character) const { return character < alone_.size() ? alone_[character] : 0; }
+  uint64_t lone(uint32_t character) const { return character < lone_ids_.size() ? lone_ids_[character] : 0; }
 
   // Writes three ids, of which as many hold as it returns.
   static size_t unpack(uint64_t ids, int32_t* out) {
@@ -109,14 +109,14 @@ class PremergedChars {
 
   static constexpr int kIdBits = 20;  // as in the table of pairs
 
-  static uint64_t packed(const uint32_t* ids, size_t n) {
+  static uint64_t pack(const uint32_t* ids, size_t n) {
     uint64_t word = uint64_t{n} << 3 * kIdBits;
     for (size_t i = 0; i < n; i++) word |= uint64_t{ids[i]} << kIdBits * i;
     return word;
   }
 
   SharedArray<uint32_t> tokens_;
-  SharedArray<uint64_t> alone_;
+  SharedArray<uint64_t> lone_ids_;
 };
 
 }  // namespace tokenweir

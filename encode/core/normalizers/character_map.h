@@ -27,7 +27,7 @@ class CharacterMap : public NormalizerStep {
   // A character follows the last rule that speaks of it.
   explicit CharacterMap(const std::vector<Rule>& rules) {
     page_.fill(uniform(kKept));
-    for (const Rule rule : rules) lay_down(rule);
+    for (const Rule rule : rules) add_rule(rule);
     const auto stays = [&](uint32_t c) { return value(c) == kKept; };
     kept_ = bytes_of(stays);
     copied_ = kept_;
@@ -40,11 +40,11 @@ class CharacterMap : public NormalizerStep {
     }
   }
 
-  bool parts_in_ascii() const override { return true; }
-  bool parts_at_space() const override { return true; }
+  bool splits_in_ascii() const override { return true; }
+  bool splits_at_space() const override { return true; }
   bool isolates_chinese() const override { return isolates_chinese_; }
 
-  bool keeps(const uint8_t* text, size_t n) const override {
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
     const uint8_t *p = text, *const end = text + n;
     while ((p = kept_.skip(p, end)) < end) {
       do {  // such characters come in runs
@@ -62,7 +62,7 @@ class CharacterMap : public NormalizerStep {
     while (p < end) {
       const uint8_t* const stop = copied_.skip(p, end);
       copy(p, stop, writer);
-      if (origin) stand(p, stop, text, *origin);
+      if (origin) append_identity(p, stop, text, *origin);
       for (p = stop; p < end && !copied_.has(*p);) {
         uint32_t length;
         const uint16_t own = value(utf8_decode(p, length));
@@ -94,7 +94,7 @@ class CharacterMap : public NormalizerStep {
     uint8_t size, characters;
   };
 
-  void lay_down(Rule rule) {
+  void add_rule(Rule rule) {
     using namespace normalization_tables;
     switch (rule) {
       case Rule::Lowercase:

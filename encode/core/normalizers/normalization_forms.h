@@ -183,11 +183,11 @@ class NormalForm : public NormalizerStep {
  public:
   NormalForm() : plain_(bytes_of([](uint32_t c) { return is_inert(Tables::properties(c)); })) {}
 
-  bool parts_in_ascii() const override { return true; }
-  bool parts_at_space() const override { return true; }
+  bool splits_in_ascii() const override { return true; }
+  bool splits_at_space() const override { return true; }
 
-  bool keeps(const uint8_t* text, size_t n) const override {
-    const Segment segment = next_unsettled(text, text + n);
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
+    const Segment segment = next_unnormalized(text, text + n);
     return segment.begin == segment.end;
   }
 
@@ -209,7 +209,7 @@ class NormalForm : public NormalizerStep {
       elements.clear();
     };
     for (const uint8_t* p = text;;) {
-      const Segment segment = next_unsettled(p, end);
+      const Segment segment = next_unnormalized(p, end);
       writer.append(p, static_cast<size_t>(segment.begin - p));
       if (origin) cursor.pass_until(static_cast<size_t>(segment.begin - text), *origin);
       if (segment.begin == segment.end) return;
@@ -219,7 +219,7 @@ class NormalForm : public NormalizerStep {
         Tables::decompose(utf8_decode(p, length), elements);
         for (size_t i = first; kind == Origin::kAll && i < elements.size(); i++)
           elements[i].from = {static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length};
-        if (first < kMany || Tables::properties(elements[first].c) & (kRank | kComposes)) continue;
+        if (first < kMaxElements || Tables::properties(elements[first].c) & (kRank | kComposes)) continue;
         next.assign(elements.begin() + static_cast<ptrdiff_t>(first), elements.end());
         elements.resize(first);
         finish();
@@ -232,7 +232,7 @@ class NormalForm : public NormalizerStep {
  private:
   using Tables = normalization::Tables<Compatibility>;
 
-  static constexpr size_t kMany = 256;  // a segment of more elements is cut where one neither moves nor composes
+  static constexpr size_t kMaxElements = 256;  // a segment of more elements is cut where one neither moves nor composes
 
   struct Segment {
     const uint8_t *begin, *end;
@@ -256,7 +256,7 @@ class NormalForm : public NormalizerStep {
   }
 
   // The first segment of [p, end) that may not be in this form, or an empty one at `end`. A segment begins at `p`.
-  Segment next_unsettled(const uint8_t* p, const uint8_t* end) const {
+  Segment next_unnormalized(const uint8_t* p, const uint8_t* end) const {
     for (;;) {
       Segment segment;
       segment.end = skip_inert(p, end);
@@ -267,14 +267,14 @@ class NormalForm : public NormalizerStep {
         while (utf8_continues(*segment.begin));
       for (uint32_t length; segment.end < end; segment.end += length)
         if (is_inert(Tables::properties(utf8_decode(segment.end, length)))) break;
-      if (!is_settled(segment.begin, segment.end)) return segment;
+      if (!is_normalized(segment.begin, segment.end)) return segment;
       p = segment.end;
     }
   }
 
   // Whether a segment is certainly in this form. The answer is no for a mark that composes after a character that
   // decomposes, since the mark may come between that character's parts; such text is rare.
-  static bool is_settled(const uint8_t* p, const uint8_t* end) {
+  static bool is_normalized(const uint8_t* p, const uint8_t* end) {
     using namespace normalization;
     uint32_t starter = 0;  // the last one; U+0000 composes with nothing
     uint8_t starter_properties = 0, rank = 0;  // rank: of the character before

@@ -26,7 +26,7 @@ class NormalizerStep {
   virtual ~NormalizerStep() = default;
 
   // True only if `text` certainly stays as it is; false where this is not known. It changes nothing.
-  virtual bool keeps(const uint8_t* text, size_t n) const = 0;
+  virtual bool is_unchanged(const uint8_t* text, size_t n) const = 0;
 
   // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
   // null, one span of `text` to it for each *character* appended, of the kind that is asked for.
@@ -35,10 +35,10 @@ class NormalizerStep {
 
   // Whether text may be parted between two ASCII characters, none of them a carriage return, and the parts changed by
   // themselves.
-  virtual bool parts_in_ascii() const { return false; }
+  virtual bool splits_in_ascii() const { return false; }
 
   // The same between a space and any other character.
-  virtual bool parts_at_space() const { return false; }
+  virtual bool splits_at_space() const { return false; }
 
   // Whether each character that `is_bert_chinese` tells gets a space on both sides, whatever stands beside it.
   virtual bool isolates_chinese() const { return false; }
@@ -48,7 +48,7 @@ class NormalizerStep {
 };
 
 // Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
-inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
+inline void append_identity(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
   for (uint32_t length; p < end; p += length) {
     length = utf8_length(*p);
     origin.push_back({static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length});
@@ -65,14 +65,14 @@ class Normalizer {
                         " times as long");
   }
 
-  bool parts_in_ascii() const {
-    return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->parts_in_ascii(); });
+  bool splits_in_ascii() const {
+    return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->splits_in_ascii(); });
   }
 
   // Whether text may be parted before and behind each character that `is_bert_chinese` tells.
-  bool parts_at_chinese() const {
+  bool splits_at_chinese() const {
     return !steps_.empty() && steps_[0]->isolates_chinese() &&
-           std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->parts_at_space(); });
+           std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->splits_at_space(); });
   }
 
   // The ASCII character that an ASCII character becomes in every step by itself, or '\0' if in one it becomes another or
@@ -87,9 +87,9 @@ class Normalizer {
     return c;
   }
 
-  bool keeps(const uint8_t* text, size_t n) const {
+  bool is_unchanged(const uint8_t* text, size_t n) const {
     for (const auto& step : steps_)
-      if (!step->keeps(text, n)) return false;
+      if (!step->is_unchanged(text, n)) return false;
     return true;
   }
 
@@ -100,27 +100,27 @@ class Normalizer {
     std::vector<Span> from;
     const uint8_t* p = text;  // what it is by now
     size_t size = n;
-    bool as_it_was = true;
+    bool unchanged = true;
     for (const auto& step : steps_) {
-      if (step->keeps(p, size)) continue;
+      if (step->is_unchanged(p, size)) continue;
       next.clear();
       from.clear();
       step->apply(p, size, next, origin ? &from : nullptr, kind);
-      if (origin && !as_it_was) follow(out, from, *origin, kind);
+      if (origin && !unchanged) compose_origins(out, from, *origin, kind);
       if (origin) origin->swap(from);
       out.swap(next);
       p = reinterpret_cast<const uint8_t*>(out.data());
       size = out.size();
-      as_it_was = false;
+      unchanged = false;
     }
-    if (!as_it_was) return;
+    if (!unchanged) return;
     out.assign(reinterpret_cast<const char*>(text), n);
-    if (origin) stand(text, text + n, text, *origin);
+    if (origin) append_identity(text, text + n, text, *origin);
   }
 
  private:
   // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
-  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
+  static void compose_origins(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
     std::vector<size_t> character(text.size());
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;

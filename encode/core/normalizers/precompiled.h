@@ -30,8 +30,8 @@ class Precompiled : public NormalizerStep {
       if (!charsmap_.starts_in_ascii(c)) plain_.add(c);
   }
 
-  bool keeps(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
-  bool parts_in_ascii() const override { return !charsmap_.joins_ascii(); }
+  bool is_unchanged(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
+  bool splits_in_ascii() const override { return !charsmap_.joins_ascii(); }
   double growth() const override { return charsmap_.growth(); }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
@@ -39,7 +39,7 @@ class Precompiled : public NormalizerStep {
     TextWriter writer(out, n);
     Alignment alignment{normalization::Cursor(text), kind == Origin::kAll ? nullptr : origin};
     size_t done = writer.size();  // what lies before it has its origin
-    const auto made_of = [&](const uint8_t* b, const uint8_t* e) {
+    const auto set_origin = [&](const uint8_t* b, const uint8_t* e) {
       if (!origin || kind != Origin::kAll) return;
       const size_t made = writer.size() - done;
       origin->insert(origin->end(), count(writer.last(made), made),
@@ -52,14 +52,14 @@ class Precompiled : public NormalizerStep {
       if (plain > p) {
         writer.append(p, static_cast<size_t>(plain - p));
         alignment.put(static_cast<size_t>(plain - p), static_cast<size_t>(plain - p));
-        if (origin && kind == Origin::kAll) stand(p, plain, text, *origin);
+        if (origin && kind == Origin::kAll) append_identity(p, plain, text, *origin);
         done = writer.size();
         p = plain;
       }
       if (p == end) break;
       const uint8_t* const next = stands_alone(p, end) ? p + 1 : grapheme_end(p, end);
-      if (next - p < kWhole && replace(p, next, writer, alignment)) {
-        made_of(p, next);
+      if (next - p < kMaxCluster && replace(p, next, writer, alignment)) {
+        set_origin(p, next);
         p = next;
         continue;
       }
@@ -68,13 +68,13 @@ class Precompiled : public NormalizerStep {
           writer.append(p, utf8_length(*p));
           alignment.put(1, 1);
         }
-        made_of(p, p + utf8_length(*p));
+        set_origin(p, p + utf8_length(*p));
       }
     }
   }
 
  private:
-  static constexpr int kWhole = 6;  // a cluster of fewer bytes may be replaced as a whole
+  static constexpr int kMaxCluster = 6;  // a cluster of fewer bytes may be replaced as a whole
 
   // Whether the character at `p` certainly is a cluster by itself: two ASCII characters are one only as a carriage return
   // and a line feed.

@@ -65,7 +65,7 @@ class StringSearch {
 class PatternSearch {
  public:
   explicit PatternSearch(std::shared_ptr<const CompiledPattern> pattern)
-      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return pattern_->is_barren(c); })) {}
+      : pattern_(std::move(pattern)), skippable_(bytes_of([&](uint32_t c) { return pattern_->cannot_start_match(c); })) {}
 
   size_t shortest() const { return 1; }
 
@@ -73,7 +73,7 @@ class PatternSearch {
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
     pattern_->walk(p, end, [&](auto&& walk) {
-      while ((p = barren_.skip(p, end)) < end) {
+      while ((p = skippable_.skip(p, end)) < end) {
         bool gap;
         const uint8_t* next = walk(p, gap);
         if (!gap && !match(p, next)) return;
@@ -84,7 +84,7 @@ class PatternSearch {
 
  private:
   std::shared_ptr<const CompiledPattern> pattern_;
-  ByteSet barren_;
+  ByteSet skippable_;
 };
 
 template <class Search>
@@ -94,7 +94,7 @@ class Replace : public NormalizerStep {
     for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
   }
 
-  bool keeps(const uint8_t* text, size_t n) const override {
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
     bool found = false;
     search_.each(text, text + n, [&](const uint8_t*, const uint8_t*) {
       found = true;
@@ -112,7 +112,7 @@ class Replace : public NormalizerStep {
     TextWriter writer(out, n);
     const auto copy = [&](const uint8_t* until) {
       writer.append(done, static_cast<size_t>(until - done));
-      if (origin) stand(done, until, text, *origin);
+      if (origin) append_identity(done, until, text, *origin);
     };
     search_.each(text, text + n, [&](const uint8_t* begin, const uint8_t* end) {
       copy(begin);

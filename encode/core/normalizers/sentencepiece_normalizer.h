@@ -46,7 +46,7 @@ class SentencePieceText : public NormalizerStep {
     }
   }
 
-  bool keeps(const uint8_t*, size_t) const override { return false; }
+  bool is_unchanged(const uint8_t*, size_t) const override { return false; }
   double growth() const override { return charsmap_.growth(); }  // and spaces become three bytes
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {

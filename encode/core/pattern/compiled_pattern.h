@@ -44,9 +44,9 @@ class CompiledPattern {
     uint64_t run_states = 0;
     for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates && !context_; state++) {
       runs_.push_back(run(&ascii_[state * 128], state));
-      if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
+      if (members(runs_.back()) >= kMinRun) run_states |= uint64_t{1} << state;
     }
-    for (size_t c = 0; c < n_classes; c++) starts_none_.push_back(!context_ && ends_at_once(transitions_[c], width));
+    for (size_t c = 0; c < n_classes; c++) cannot_start_.push_back(!context_ && is_always_gap(transitions_[c], width));
     const RescanAnalysis rescans(transitions_, width);
     may_rescan_ = rescans.may_repeat();
     if (may_rescan_ && rescans.n_states() > kMaxFailingStates)
@@ -66,7 +66,7 @@ class CompiledPattern {
   size_t n_pages() const { return class_pages_.size() / 256; }
 
   // Whether no match begins with a character, whatever stands around it.
-  bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
+  bool cannot_start_match(uint32_t c) const { return !context_ && cannot_start_[class_of(c)]; }
 
   // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it. It may
   // give neighbouring gaps as one.
@@ -96,13 +96,13 @@ class CompiledPattern {
   }
 
  private:
-  static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
+  static constexpr int kMinRun = 20;  // letters of one case are; newlines are not
   static constexpr size_t kMaxFailingStates = 256;
 
   uint8_t class_of(uint32_t c) const { return class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)]; }
 
   // Whether a walk that begins so can only find that its first character is a gap.
-  bool ends_at_once(uint16_t entry, size_t width) const {
+  bool is_always_gap(uint16_t entry, size_t width) const {
     if ((entry & kMatchEnds) || (entry & kStateMask) == kDead) return false;
     const uint16_t* row = &transitions_[(entry & kStateMask) * width];
     return std::all_of(row, row + width, [](uint16_t next) { return next == (kMatchEnds | kGap | kDead); });
@@ -112,7 +112,7 @@ class CompiledPattern {
   const uint8_t* skip_gap(const uint8_t* p, const uint8_t* end) const {
     for (uint32_t length; p < end; p += length) {
       const uint32_t c = utf8_decode(p, length);
-      if (!starts_none_[class_of(c)]) break;
+      if (!cannot_start_[class_of(c)]) break;
     }
     return p;
   }
@@ -139,7 +139,7 @@ class CompiledPattern {
   std::vector<uint16_t> transitions_, class_index_, ascii_;
   std::vector<uint8_t> class_pages_;
   std::vector<Run> runs_;
-  std::vector<bool> starts_none_;  // by class: no match begins with it
+  std::vector<bool> cannot_start_;  // by class: no match begins with it
   bool may_rescan_;
   std::unique_ptr<const Context> context_;
   Automaton tables_;

@@ -26,12 +26,12 @@ class ScanMemo {
     const auto fails = [&](const uint8_t* at, uint32_t state) { return at < until_ && failed(at, state); };
     const uint8_t* const last =
         p < until_ ? walk(automaton, p, end, gap, reached, fails) : automaton.token_end(p, end, gap, reached);
-    if (reached - last > kFar) keep(automaton, p, last, reached);
+    if (reached - last > kMinRemembered) remember(automaton, p, last, reached);
     return last;
   }
 
  private:
-  static constexpr ptrdiff_t kFar = 64;  // reading so much twice is no matter
+  static constexpr ptrdiff_t kMinRemembered = 64;  // reading so much twice is no matter
 
   std::vector<std::vector<uint16_t>> layers_;  // each has a state by place, or kDead
   const uint8_t *from_ = nullptr, *until_ = nullptr;
@@ -44,7 +44,7 @@ class ScanMemo {
 
   // Walks again from `p`, and keeps the states after `last`; the text ends behind `reached`, or the walk does.
   template <class Table>
-  void keep(const Table& automaton, const uint8_t* p, const uint8_t* last, const uint8_t* reached) {
+  void remember(const Table& automaton, const uint8_t* p, const uint8_t* last, const uint8_t* reached) {
     if (p >= until_) {
       layers_.clear();
       from_ = until_ = p;

@@ -75,9 +75,9 @@ void bind_device(nb::module_& m) {
 
   m.def("byte_cut_table", [](const Bpe& model) -> nb::object {
     if (!model.byte_cuts()) return nb::none();
-    if (model.takes_tokens_whole())
+    if (model.ignores_merges())
       for (uint32_t id = 0; id < model.tokens().size(); id++)
-        if (model.takes_whole(id) && !model.merges_to(id)) return nb::none();
+        if (model.is_reachable(id) && !model.merges_to(id)) return nb::none();
     const ByteCuts& cuts = *model.byte_cuts();
     return nb::make_tuple(to_numpy(cuts.left_classes()), to_numpy(cuts.right_classes()), to_numpy(cuts.joined()), cuts.view().n_right_classes,
                           to_numpy(cuts.pairs()), cuts.view().pairs_shift);

@@ -69,8 +69,8 @@ void bind_pretokenizer(nb::module_& m) {
            [](const PreTokenizer& self, nb::handle source) {
              struct Spans {
                std::vector<Span> found;
-               void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-                 found.push_back(frame.original(b, e));
+               void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& source) {
+                 found.push_back(source.original(b, e));
                }
                void flush() {}
              } spans;
@@ -81,7 +81,7 @@ void bind_pretokenizer(nb::module_& m) {
         struct Pieces {
           std::vector<std::pair<const uint8_t*, const uint8_t*>> waiting;  // as in an encoder, until their text must go
           nb::list found;
-          void operator()(const uint8_t* b, const uint8_t* e, const Frame&) { waiting.push_back({b, e}); }
+          void operator()(const uint8_t* b, const uint8_t* e, const AlignedText&) { waiting.push_back({b, e}); }
           void flush() {
             for (const auto& [b, e] : waiting) found.append(nb::bytes(b, static_cast<size_t>(e - b)));
             waiting.clear();

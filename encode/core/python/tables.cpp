@@ -47,7 +47,7 @@ class KeptTables {
     if (static_cast<Kind>(kind_) == Kind::kRanks) return {};
     if (lists_merges_) return merges_;
     const auto later = [this](const auto& model) {
-      return Merges::later([pairs = model.pairs(), omitted = model.omitted(), names = ids_.names()] {
+      return Merges::lazy([pairs = model.pairs(), omitted = model.omitted(), names = ids_.names()] {
         return listed_merges(pairs, omitted, names);
       });
     };

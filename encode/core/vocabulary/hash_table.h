@@ -72,7 +72,7 @@ class Filter {
   explicit Filter(int bits = 0) : shift_(64 - std::max(bits, 6)), words_(size_t{1} << (std::max(bits, 6) - 6), 0) {}
 
   void insert(uint64_t hash) { words_[hash >> shift_ >> 6] |= uint64_t{1} << (hash >> shift_ & 63); }
-  void approach(uint64_t hash) const { prefetch(&words_[hash >> shift_ >> 6]); }
+  void prefetch_bit(uint64_t hash) const { prefetch(&words_[hash >> shift_ >> 6]); }
   bool may_have(uint64_t hash) const { return words_[hash >> shift_ >> 6] >> (hash >> shift_ & 63) & 1; }
 
   const SharedArray<uint64_t>& words() const { return words_; }
@@ -138,7 +138,7 @@ class TokenTable {
     return true;
   }
 
-  void approach(const Search& search) const {
+  void prefetch_token(const Search& search) const {
     const Slot& slot = slots_[search.hash >> shift_];
     if (slot.id != kNone) prefetch(tokens_[slot.id].data());
   }
@@ -204,7 +204,7 @@ class PairTable {
   }
 
   // Asks for the memory that `insert` writes.
-  void expect(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
+  void prefetch_insert(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
 
   // The pair's priority, or kNone.
   uint32_t find(uint32_t left, uint32_t right) const {
@@ -220,14 +220,14 @@ class PairTable {
   // Unless `is_pair` there is nothing to find, nor is memory asked for that is not near.
   Search search(uint32_t left, uint32_t right, bool is_pair = true) const {
     const uint64_t key = pair_key(left, right) | (uint64_t{is_pair} - 1);
-    filter_.approach(mix(key));
+    filter_.prefetch_bit(mix(key));
     return {key};
   }
 
-  void approach(Search search) const { prefetch(&slots_[slot_of(mix(search.key))]); }
+  void prefetch_slot(Search search) const { prefetch(&slots_[slot_of(mix(search.key))]); }
 
   // The same without a wait for the filter: the memory that is asked for may be needless.
-  void approach_at_once(Search search) const { prefetch(&slots_[mix(search.key) >> shift_]); }
+  void prefetch_slot_unfiltered(Search search) const { prefetch(&slots_[mix(search.key) >> shift_]); }
 
   // Two slots are looked at without a branch on what they have, since none could be foretold.
   uint32_t finish(Search search) const {
@@ -236,7 +236,7 @@ class PairTable {
     const uint32_t in_first = 0u - (first >> 24 == search.key), in_second = 0u - (second >> 24 == search.key);
     const uint32_t found = (first & in_first) | (second & in_second), nowhere = ~(in_first | in_second);
     const unsigned both_full = unsigned{first != kEmpty} & unsigned{second != kEmpty};
-    if (__builtin_expect(nowhere & both_full & filter_.may_have(h), 0)) return find_behind(search.key, i + 1);
+    if (__builtin_expect(nowhere & both_full & filter_.may_have(h), 0)) return probe_from(search.key, i + 1);
     return (found & 0xFFFFFF) | nowhere;
   }
 
@@ -271,7 +271,7 @@ class PairTable {
   size_t slot_of(uint64_t h) const { return (h >> shift_) & (0 - uint64_t{filter_.may_have(h)}); }
 
   // Looks for a pair behind the slot `i`.
-  uint32_t find_behind(uint64_t key, size_t i) const {
+  uint32_t probe_from(uint64_t key, size_t i) const {
     for (;;) {
       const uint64_t slot = slots_[++i & (slots_.size() - 1)];
       if (slot >> 24 == key) return slot & 0xFFFFFF;

@@ -37,7 +37,7 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
       searches[3 * i + 1] = names.search(pair.right);
       searches[3 * i + 2] = names.search(whole);
     }
-    for (size_t i = 0; i < 3 * n; i++) names.approach(searches[i]);
+    for (size_t i = 0; i < 3 * n; i++) names.prefetch_token(searches[i]);
     for (size_t i = 0; i < 3 * n; i++) {
       const uint32_t id = names.finish(searches[i]);
       if (id == kNone)
@@ -65,7 +65,7 @@ inline Merges listed_merges(const PairTable& pairs, const SharedArray<OmittedMer
   for (const auto& [left, right, priority] : omitted) list(left, right, priority);
   Merges::Builder merges;
   for (const auto& [left, right] : ids) merges.add(names[left], names[right]);
-  return std::move(merges).made();
+  return std::move(merges).build();
 }
 
 }  // namespace tokenweir

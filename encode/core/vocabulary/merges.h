@@ -33,10 +33,10 @@ class Merges {
   Merges() = default;
 
   // Those that `make` gives.
-  static Merges later(std::function<Merges()> make) {
+  static Merges lazy(std::function<Merges()> make) {
     Merges merges;
-    merges.later_ = std::make_shared<Later>();
-    merges.later_->make = std::move(make);
+    merges.lazy_ = std::make_shared<Lazy>();
+    merges.lazy_->make = std::move(make);
     return merges;
   }
 
@@ -67,20 +67,20 @@ class Merges {
     SharedArray<Ends> ends;  // in `text`, of each pair's tokens
   };
 
-  struct Later {
+  struct Lazy {
     std::once_flag once;
     std::function<Merges()> make;
     Lists lists;
   };
 
   const Lists& lists() const {
-    if (!later_) return lists_;
-    std::call_once(later_->once, [this] { later_->lists = std::exchange(later_->make, nullptr)().lists_; });
-    return later_->lists;
+    if (!lazy_) return lists_;
+    std::call_once(lazy_->once, [this] { lazy_->lists = std::exchange(lazy_->make, nullptr)().lists_; });
+    return lazy_->lists;
   }
 
   Lists lists_;
-  std::shared_ptr<Later> later_;
+  std::shared_ptr<Lazy> lazy_;
 };
 
 class Merges::Builder {
@@ -115,7 +115,7 @@ class Merges::Builder {
 
   size_t size() const { return ends_.size(); }
 
-  Merges made() && {
+  Merges build() && {
     Merges merges;
     text_.shrink_to_fit();
     const auto text = std::make_shared<std::string>(std::move(text_));
@@ -165,7 +165,7 @@ class Merges::Builder {
 
 inline std::optional<Merges> Merges::from_json(std::string_view json) {
   Builder builder;
-  return builder.read_all(json) ? std::optional(std::move(builder).made()) : std::nullopt;
+  return builder.read_all(json) ? std::optional(std::move(builder).build()) : std::nullopt;
 }
 
 }  // namespace tokenweir

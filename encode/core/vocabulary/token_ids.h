@@ -57,7 +57,7 @@ class TokenIds {
       ids.push_back(id);
     } while (text.take(','));
     if (!text.take('}') || !text.ended()) return {};
-    return of_different(std::move(builder), ids);
+    return from_unique(std::move(builder), ids);
   }
 
   // The tokens of a rank file; nothing if it is not written as every known file has it, or one is there twice.
@@ -77,7 +77,7 @@ class TokenIds {
       seen[at] = true;
     }
     if (ids.empty()) return {};
-    return of_different(std::move(builder), ids);
+    return from_unique(std::move(builder), ids);
   }
 
   // The token's id, or kNone.
@@ -91,12 +91,12 @@ class TokenIds {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(names_, given_, table_, differ_);
+    visit(names_, given_, table_, unique_);
   }
 
  private:
   // Tokens with the id of each; nothing if two are equal.
-  static std::optional<TokenIds> of_different(TokenList::Builder&& builder, const std::vector<int64_t>& ids) {
+  static std::optional<TokenIds> from_unique(TokenList::Builder&& builder, const std::vector<int64_t>& ids) {
     const TokenList names(std::move(builder));
     TokenIds made;
     size_t in_order = 0;
@@ -112,20 +112,20 @@ class TokenIds {
       for (size_t i = 0; i < ids.size(); i++) tokens.emplace_back(names[i], ids[i]);
       made = TokenIds(tokens);
     }
-    return made.differ_ ? std::optional(std::move(made)) : std::nullopt;
+    return made.unique_ ? std::optional(std::move(made)) : std::nullopt;
   }
 
   void index() {
     auto table = std::make_shared<TokenTable>(names_);
     for (uint32_t id = 0; id < names_.size(); id++)
-      if (given_[id]) differ_ &= table->insert(id);
+      if (given_[id]) unique_ &= table->insert(id);
     table_ = std::move(table);
   }
 
   TokenList names_;
   std::vector<bool> given_;
   std::shared_ptr<const TokenTable> table_;
-  bool differ_ = true;  // no two names are equal
+  bool unique_ = true;  // no two names are equal
 };
 
 }  // namespace tokenweir

@@ -55,7 +55,7 @@ std::vector<LongestPart> longest_parts(const TokenList& tokens, const TokenTable
       next++;
     }
     if (n == 0) return longest;
-    for (size_t i = 0; i < n; i++) table.approach(open[i].search);
+    for (size_t i = 0; i < n; i++) table.prefetch_token(open[i].search);
     const size_t searched = std::exchange(n, 0);
     for (size_t i = 0; i < searched; i++) {
       const auto [id, size, search] = open[i];
