@@ -779,8 +779,8 @@ class Encoder:
 
         """
 
-    def set_usual(self, prefix: Sequence[int], suffix: Sequence[int]) -> None:
-        """Set the ids before and after every text, for the calls that `usual_encode` does."""
+    def set_affixes(self, prefix: Sequence[int], suffix: Sequence[int]) -> None:
+        """Set the ids before and after every text, for the calls that `fast_encode` does."""
 
     def encode(
         self, text: str, parse_special: bool, guarded: Sequence[int], prefix: Sequence[int], suffix: Sequence[int]
@@ -822,11 +822,11 @@ class Encoder:
 
         """
 
-def usual_encode(function: _Function) -> _Function:
+def fast_encode(function: _Function) -> _Function:
     """Make Tokenizer.encode a method of the core: it does calls with a text and without options, or with plain ones, and
     `function` does the rest."""
 
-def usual_encode_array(function: _Function) -> _Function:
+def fast_encode_array(function: _Function) -> _Function:
     """The same for Tokenizer.encode_array."""
 
 class DeviceTables:

@@ -112,8 +112,8 @@ class Tokenizer:
         if eos is None:
             eos = min(self.eos_ids, default=None)
         self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
-        self._usual = self._given()
-        self._encoder.set_usual(*self._usual[1:])
+        self._default_call = self._given()
+        self._encoder.set_affixes(*self._default_call[1:])
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class Tokenizer:
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 
-    @_core.usual_encode
+    @_core.fast_encode
     def encode(
         self,
         text: str,
@@ -290,10 +290,10 @@ class Tokenizer:
             ValueError: If `add_bos` or `add_eos` is true and there is no such token; likewise.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
-    @_core.usual_encode_array
+    @_core.fast_encode_array
     def encode_array(
         self,
         text: str,
@@ -307,7 +307,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
 
     def encode_with_offsets(
@@ -323,7 +323,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._affixes.added.trims:  # whether special tokens are added or not
@@ -362,7 +362,7 @@ class Tokenizer:
         if threads is not None and index(threads) < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         given = for_core(texts)
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return Ragged(*self._encoder.encode_batch(given, parse_special, guarded, threads or 0, prefix, suffix))
 
     def encode_table(
@@ -415,7 +415,7 @@ class Tokenizer:
             TextError: If the text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
     def truncate(self, text: str, max_tokens: int, *, side: Side = "right", **options: Unpack[EncodeOptions]) -> str:

@@ -1,4 +1,4 @@
-// What a device's tables are made of, as Python sees it.
+// Bindings of the GPU's tables.
 
 #include "python/bindings.h"
 #include <nanobind/stl/pair.h>

@@ -1,4 +1,4 @@
-// Documents, as Python sees them.
+// Binding of Documents.
 
 #include "python/bindings.h"
 #include "base/documents.h"

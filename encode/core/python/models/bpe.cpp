@@ -1,4 +1,4 @@
-// The models that merge pairs, as Python makes them.
+// Bindings of the BPE models.
 
 #include "python/bindings.h"
 #include <array>
@@ -16,7 +16,7 @@ namespace tokenweir {
 
 namespace {
 
-// From "left right" or (left, right).
+// Converts merges from "left right" or (left, right).
 Merges read_merges(const nb::sequence& list) {
   Merges::Builder merges;
   for (nb::handle merge : list) {
