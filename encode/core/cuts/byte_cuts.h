@@ -1,13 +1,13 @@
 // Cuts of byte-level BPE: places inside a piece that no merge crosses. The bytes on both sides merge independently.
 //
-// A run of Chinese is one piece, but few of its adjacent characters occur side by side in any token. A merge across a place
-// makes a token with bytes on both sides of it. So a place between two characters is a cut if no token has one beside the
-// other, whole or in part. (The parts must be merged, or looked up among the results of merging. They are not pieces, so
-// `ignore_merges` does not apply to them.)
+// A run of Chinese is one piece, but few of its adjacent characters occur side by side in any token. A merge across a
+// place makes a token with bytes on both sides of it. So a place between two characters is a cut if no token has one
+// beside the other, whole or in part. (The parts must be merged, or looked up among the results of merging. They are
+// not pieces, so `ignore_merges` does not apply to them.)
 //
-// Pairs of whole characters share a Bloom filter: a cut may be missed, but never invented. Tokens that end or begin with a
-// part of a character have few distinct parts. Characters that end with the same parts are a class, those that begin with
-// the same parts another, and a table has a bit for each pair of classes.
+// Pairs of whole characters share a Bloom filter: a cut may be missed, but never invented. Tokens that end or begin
+// with a part of a character have few distinct parts. Characters that end with the same parts are a class, those that
+// begin with the same parts another, and a table has a bit for each pair of classes.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // A table by character: the ids of the character alone, and on which sides a token joins it to another character.
 //
-// Most Chinese characters occur in few tokens besides their own. If the left character ends every token that it occurs in,
-// or the right one begins every token that it occurs in, no token spans the two. Two entries then prove a cut, without a
-// look-up of the pair. The parts between cuts are mostly one character, whose ids are in its entry.
+// Most Chinese characters occur in few tokens besides their own. If the left character ends every token that it occurs
+// in, or the right one begins every token that it occurs in, no token spans the two. Two entries then prove a cut,
+// without a look-up of the pair. The parts between cuts are mostly one character, whose ids are in its entry.
 #pragma once
 
 #include <cstddef>

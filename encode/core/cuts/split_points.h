@@ -1,14 +1,14 @@
 // Split points of models over characters: places that no token crosses. The text on both sides is encoded separately.
 //
-// If no token that merging makes has two characters side by side, no token crosses from one to the other, and the text may
-// be cut between them.
+// If no token that merging makes has two characters side by side, no token crosses from one to the other, and the text
+// may be cut between them.
 //
-// This requires that both characters are symbols of their own in any context. An unknown character may vanish, so that its
-// neighbours become adjacent, or may fuse with the next one. The model says which characters are known, or that unknown
-// ones cannot do this.
+// This requires that both characters are symbols of their own in any context. An unknown character may vanish, so that
+// its neighbours become adjacent, or may fuse with the next one. The model says which characters are known, or that
+// unknown ones cannot do this.
 //
-// Each pair of ASCII characters and U+2581 (the space) has a bit of its own. Other pairs share a Bloom filter: a split point
-// may be missed, but never invented. Building takes one pass over the characters of all tokens.
+// Each pair of ASCII characters and U+2581 (the space) has a bit of its own. Other pairs share a Bloom filter: a split
+// point may be missed, but never invented. Building takes one pass over the characters of all tokens.
 #pragma once
 
 #include <cstdint>
