@@ -1,11 +1,12 @@
-// Ids to text, one by one; everything that is given is final.
+// Incremental decoding: ids to text, one by one; emitted text is final.
 //
-// In mid-text, with nothing held, a token that is text goes out as it stands in the table. The rest concerns
-// - the first token, which may be without its space;
-// - the last token, which may be without what separates words (the part that depends on it is held);
-// - a run of bytes: an unfinished character is held, at most 3 bytes. With `whole_runs`, HuggingFace's rule, a run that
-//   is not UTF-8 as a whole is one U+FFFD a byte, finished characters included; so it is held while it may turn out
-//   either way, and from its first wrong byte on nothing is;
+// Fast path: in mid-text with nothing held, a token that is text is emitted as it is in the table. The slow path
+// handles
+// - the first token, which may lose its space;
+// - the last token, which may lose its word separator (the part that depends on this is held);
+// - a run of bytes: an incomplete character is held, at most 3 bytes. With `whole_runs`, HuggingFace's rule, a run that
+//   is not UTF-8 as a whole is one U+FFFD per byte, complete characters included. So the run is held while that is
+//   open, and nothing is held after its first invalid byte;
 // - steps that see the whole text.
 #pragma once
 
@@ -30,13 +31,14 @@ class DecodeState {
 
   const TokenBytes& tokens() const { return *tokens_; }
 
-  // In mid-text with nothing held: a token that is text goes out as it is, and changes nothing.
+  // Whether the fast path applies: mid-text, nothing held. A token that is text is then emitted unchanged, without a
+  // new state.
   bool calm() const { return fast_path_; }
 
-  // Whether an id stands for nothing here, not even as a first or last token.
+  // Whether an id is skipped: it decodes to nothing, and does not count as a first or last token.
   bool skips(size_t id) const { return !tokens_->given(id) || (skip_special_ && tokens_->special(id)); }
 
-  // Takes an id in range; appends to `out` the text that is final with it.
+  // Takes an id, which must be in range; appends the text that it completes to `out`.
   void take(size_t id, std::string& out) {
     if (skips(id)) return;
     if (fast_path_ && !tokens_->is_bytes(id)) {
@@ -47,7 +49,7 @@ class DecodeState {
     update_fast_path();
   }
 
-  // Ends the text, as far as what is held goes: tokens that come after are not the first.
+  // Appends all held text to `out`, as at the end of the text. Later tokens do not count as first tokens.
   void flush(std::string& out) {
     if (tokens_->last_differs()) {
       emit(if_last_, out);
@@ -59,7 +61,7 @@ class DecodeState {
     update_fast_path();
   }
 
-  // How many bytes are held, at most: none means that the text of every id taken has gone out.
+  // An upper bound for the held bytes; 0 if the text of all ids has been emitted.
   size_t pending() const {
     return run_.size() + tokens_->run_steps().pending(run_states_) + tokens_->text_steps().pending(text_states_) +
            std::max(if_last_.size(), if_followed_.size());
@@ -92,9 +94,9 @@ class DecodeState {
     update_fast_path();
   }
 
-  // Goes on as if the `n` ids of a prompt, which `id(i)` gives, had been taken and what is whole in them had gone out.
-  // Reads the ids at its beginning up to the first text, and those at its end back to where nothing can be held; all of
-  // them only for steps that see the whole text and remember more of it than its beginning.
+  // Sets the state after the `n` ids of a prompt, which `id(i)` returns, as if all complete characters had been
+  // emitted. Reads the first ids up to the first text, and the last ids back to where nothing can be held. Reads all
+  // ids only for steps that depend on more of the whole text than its start.
   template <class IdAt>
   void follow(size_t n, IdAt&& id) {
     std::string shown;
@@ -104,7 +106,7 @@ class DecodeState {
     for (; next < n && (all || first_ || !tokens_->text_steps().are_idle(text_states_)); shown.clear())
       take(id(next++), shown);
     size_t from = n, bytes = 0;
-    bool clean = false;  // whatever was held before has no part in what is held at the end
+    bool clean = false;  // nothing held before this point can still be held at the end
     while (from > next && !clean) {
       const size_t token = id(--from);
       if (skips(token)) continue;
@@ -142,7 +144,7 @@ class DecodeState {
     end_run(out);
     if (!tokens.last_differs()) return emit(content, out);
     emit(if_followed_, out);
-    // What both forms begin with is final.
+    // The common prefix of both forms is final.
     const std::string last = tokens.content_at(id, {first, true}).first;
     size_t same = 0;
     while (same < content.size() && same < last.size() && content[same] == last[same]) same++;
@@ -189,7 +191,7 @@ class DecodeState {
     clear_run();
   }
 
-  // A U+FFFD for each byte of the run; each counts as a token.
+  // Emits a U+FFFD for each byte of the run; each counts as a token.
   void emit_replacements(std::string& out) {
     for (size_t n = run_.size(); n > 0; n--) {
       emit(tokens_->run_steps().apply(std::string(kReplacement), {run_first_, false}), out);
@@ -232,7 +234,7 @@ class DecodeState {
 
   const TokenBytes* tokens_;
   bool skip_special_, whole_runs_;
-  bool first_;                            // the next token is the first, and that matters
+  bool first_;                            // the next token is the first, and that makes a difference
   bool fast_path_ = false, text_passes_ = false;
   bool run_open_ = false;                     // a run of bytes has begun, and its end matters
   bool run_invalid_ = false;                  // it is no UTF-8 as a whole, and that matters

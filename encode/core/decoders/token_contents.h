@@ -1,4 +1,4 @@
-// What every token stands for in mid-text, in slots of 16 bytes: joining tokens costs one cache line each.
+// The content of every token in mid-text, in slots of 16 bytes: joining touches one cache line per token.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class TokenContents {
     return {long_.data() + place.start, place.size};
   }
 
-  // All of them together have less than 4 GiB.
+  // Sets the content of an id. All contents together must be smaller than 4 GiB.
   void set(size_t id, std::string_view content) {
     Slot& slot = slots_[id];
     if (content.size() <= sizeof slot.bytes) {
@@ -49,7 +49,8 @@ class TokenContents {
     long_ += content;
   }
 
-  // Appends what tokens stand for to `out`, less those with any of the flags `skipped`. The ids are in range.
+  // Appends the contents of tokens to `out`, without those that have any of the flags `skipped`. The ids must be in
+  // range.
   template <class Id>
   void join(const Id* ids, size_t n, uint8_t skipped, GrowingBuffer<char>& out) const {
     out.room(n * kExpected);
@@ -61,7 +62,7 @@ class TokenContents {
         const Slot& slot = slots[static_cast<size_t>(ids[i])];
         if (slot.flags & skipped) continue;
         if (slot.size != kInLong) {
-          std::memcpy(to, &slot, sizeof slot);  // of a fixed size, so one instruction
+          std::memcpy(to, &slot, sizeof slot);  // a fixed size, so one instruction
           to += slot.size;
           continue;
         }

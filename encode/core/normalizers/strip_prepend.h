@@ -1,4 +1,4 @@
-// Normalizers at the ends of a text: Strip and Prepend, as in HuggingFace's `tokenizers` 0.23.
+// The normalizers Strip and Prepend, as in HuggingFace's `tokenizers` 0.23.
 #pragma once
 
 #include <string>
@@ -43,8 +43,8 @@ class Strip : public NormalizerStep {
   bool left_, right_;
 };
 
-// Puts something before a text that is not empty. It stands at the text's first character; where it is empty itself,
-// that character stands nowhere, {0, 0}.
+// Prepends a string to a nonempty text, aligned to the text's first character. If the string is empty, that first
+// character gets the span {0, 0}.
 class Prepend : public NormalizerStep {
  public:
   explicit Prepend(std::string content) : content_(std::move(content)) {

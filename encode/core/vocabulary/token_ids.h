@@ -23,7 +23,7 @@ class TokenIds {
  public:
   using Named = std::vector<std::pair<std::string_view, int64_t>>;
 
-  // In any order. No id may be there twice; of equal names the first id holds.
+  // Takes tokens in any order. An id must not occur twice; of equal names the first id wins.
   explicit TokenIds(const Named& tokens) {
     std::vector<std::string_view> by_id;
     for (const auto& [name, id] : tokens) {
@@ -43,7 +43,7 @@ class TokenIds {
     index();
   }
 
-  // A tokenizer.json's vocabulary; nothing if it is not an object of different names and whole numbers.
+  // Parses a tokenizer.json's vocabulary; returns nullopt unless it is an object of distinct names and integers.
   static std::optional<TokenIds> from_json(std::string_view json) {
     JsonText text(json);
     TokenList::Builder builder(0);
@@ -60,7 +60,7 @@ class TokenIds {
     return from_unique(std::move(builder), ids);
   }
 
-  // The tokens of a rank file; nothing if it is not written as every known file has it, or one is there twice.
+  // Parses a rank file; returns nullopt if it is not written as all known files are, or a token or rank occurs twice.
   static std::optional<TokenIds> from_ranks(std::string_view data) {
     RankFile file(data);
     TokenList::Builder builder(data.size() / 16);
@@ -80,11 +80,11 @@ class TokenIds {
     return from_unique(std::move(builder), ids);
   }
 
-  // The token's id, or kNone.
+  // Returns the id of a token, or kNone.
   uint32_t find(std::string_view name) const { return table_->find(name); }
 
-  const TokenList& names() const { return names_; }            // empty where no token is `given`
-  const std::vector<bool>& given() const { return given_; }    // there is such a token
+  const TokenList& names() const { return names_; }          // empty for ids without a token
+  const std::vector<bool>& given() const { return given_; }  // whether an id has a token
   const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the given names
 
   TokenIds() = default;
@@ -95,7 +95,7 @@ class TokenIds {
   }
 
  private:
-  // Tokens with the id of each; nothing if two are equal.
+  // Makes a vocabulary of tokens with an id each; returns nullopt if two tokens are equal.
   static std::optional<TokenIds> from_unique(TokenList::Builder&& builder, const std::vector<int64_t>& ids) {
     const TokenList names(std::move(builder));
     TokenIds made;

@@ -99,7 +99,8 @@ struct WordKey {
 
 inline constexpr WordKey::Forms WordKey::kForms{};
 
-// Pieces that are looked up together, so that their cache lines are loaded in parallel. Only the first `size` are valid.
+// Pieces that are looked up together, so that their cache lines are loaded in parallel. Only the first `size` are
+// valid.
 struct WordBatch {
   static constexpr size_t kSize = 512;
   static constexpr size_t kMaxIds = 4;

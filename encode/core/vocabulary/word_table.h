@@ -1,8 +1,8 @@
 // The tokens of up to 15 bytes, by their bytes: most pieces that miss the cache are one token.
 //
-// All threads share one table. A cache line holds three tokens; a rare fourth is left out, and the model finds it. Whether
-// merging a token's bytes yields that token is known when the table is built (models/live_pairs.h), or recorded at the first
-// question. Threads that record it at the same time write the same value.
+// All threads share one table. A cache line holds three tokens; a rare fourth is left out, and the model finds it.
+// Whether merging a token's bytes yields that token is known when the table is built (models/live_pairs.h), or recorded
+// at the first question. Threads that record it at the same time write the same value.
 #pragma once
 
 #include <cstdint>
