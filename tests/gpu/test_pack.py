@@ -175,7 +175,7 @@ def test_a_null_is_refused_by_its_place():
         ),
         (
             ArrowArray("vu", 1, [None, np.array([-1, 0, 0, 0], np.int32).tobytes(), bytes(8)]),
-            r"view of texts\[0\] leads",
+            r"view of texts\[0\] is",
         ),
     ],
 )

@@ -1,8 +1,8 @@
-// Arrays by Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html): plain structs, so that no
-// library is needed. Nothing is copied; an array must outlive the views of its strings.
+// Arrays by Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html): plain structs, so that
+// no library is needed. Nothing is copied; an array must outlive the views of its strings.
 //
-// An array is trusted as far as other code of the process is: buffers have the lengths that Arrow prescribes. Offsets of
-// strings are checked, since one pass goes over them anyway.
+// An array is trusted as far as other code of the process is: buffers have the lengths that Arrow prescribes. Offsets
+// of strings are checked, since one pass goes over them anyway.
 #pragma once
 
 #include <cstdint>

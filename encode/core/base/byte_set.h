@@ -1,8 +1,8 @@
 // A set of bytes with a vectorized skip over its members.
 //
-// Normalizers search for the first character that may change. Most single bytes answer that: an ASCII byte for itself, a lead
-// byte for all characters that it begins, a continuation byte not at all. So text is skipped 16 bytes at a time by two table
-// look-ups in registers (SSSE3), or byte by byte without SSSE3.
+// Normalizers search for the first character that may change. Most single bytes answer that: an ASCII byte for itself,
+// a lead byte for all characters that it begins, a continuation byte not at all. So text is skipped 16 bytes at a time
+// by two table look-ups in registers (SSSE3), or byte by byte without SSSE3.
 #pragma once
 
 #include <stddef.h>
@@ -47,8 +47,8 @@ class ByteSet {
   uint8_t rows_[2][16] = {};  // for ASCII and other bytes: bit h of row l is the byte 0xhl (or 0x80 + 0xhl)
 };
 
-// Returns the bytes that a skip from the start of a character may pass: continuation bytes, and bytes that begin only characters
-// c with `passes(c)`. So a skip stops at the first byte of a character.
+// Returns the bytes that a skip from the start of a character may pass: continuation bytes, and bytes that begin only
+// characters c with `passes(c)`. So a skip stops at the first byte of a character.
 template <class Passes>
 ByteSet bytes_of(Passes&& passes) {
   const auto all = [&](uint32_t first, uint32_t last) {

@@ -1,7 +1,7 @@
 // Packs documents into one buffer, one after the other, for a GPU.
 //
-// Finding the documents needs the GIL, because a str may have to create its UTF-8 form. Copying them does not, and is distributed
-// to the thread pool. A thread is worth at least 2 MiB to copy.
+// Finding the documents needs the GIL, because a str may have to create its UTF-8 form. Copying them does not, and is
+// distributed to the thread pool. A thread is worth at least 2 MiB to copy.
 #pragma once
 
 #include <algorithm>

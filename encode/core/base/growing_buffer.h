@@ -1,8 +1,9 @@
 // A growing array of numbers that leaves new elements uninitialized.
 //
-// On Linux, a large buffer has pages of its own, which the system remaps: it grows without holding the old and the new memory at
-// once, uses only the pages that were written, and is returned to the system as a whole. (`realloc` does the same, but not after
-// a process has freed large buffers.) Buffers of some megabytes use huge pages, which cost fewer page faults.
+// On Linux, a large buffer has pages of its own, which the system remaps: it grows without holding the old and the new
+// memory at once, uses only the pages that were written, and is returned to the system as a whole. (`realloc` does the
+// same, but not after a process has freed large buffers.) Buffers of some megabytes use huge pages, which cost fewer
+// page faults.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Parses a JSON number as HuggingFace's library does (tokenizers 0.23.3: serde_json without `float_roundtrip`).
 //
-// That parser reads the digits as one 64-bit integer, ignores those that do not fit, and multiplies or divides by a power of
-// ten. This rounds two or three times, where a correct parser rounds once. So many scores of a Unigram model differ in the last
-// place, and sums that tie under one parser do not tie under the other.
+// That parser reads the digits as one 64-bit integer, ignores those that do not fit, and multiplies or divides by a
+// power of ten. This rounds two or three times, where a correct parser rounds once. So many scores of a Unigram model
+// differ in the last place, and sums that tie under one parser do not tie under the other.
 #pragma once
 
 #include <array>

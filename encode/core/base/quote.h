@@ -1,5 +1,5 @@
-// Quotes text from a file for error messages. Messages become Python strings, so they must be UTF-8: bytes that are not UTF-8
-// and control characters are escaped. Long text is truncated.
+// Quotes text from a file for error messages. Messages become Python strings, so they must be UTF-8: bytes that are not
+// UTF-8 and control characters are escaped. Long text is truncated.
 #pragma once
 
 #include <cstdint>

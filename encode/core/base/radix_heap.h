@@ -1,10 +1,10 @@
 // A priority queue for numbers that are rarely lower than the last one taken.
 //
-// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path Problem", 1990) with digits of four
-// bits. The bucket of a number is the index and value of the highest digit that differs from the current minimum. When its turn
-// comes, the lowest bucket is spread over lower ones. So each number moves at most once per digit, sequentially through memory,
-// where a large binary heap has a cache miss at every level. A small bucket is not spread: its numbers become a binary heap,
-// which later numbers in its range join.
+// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path Problem", 1990) with digits
+// of four bits. The bucket of a number is the index and value of the highest digit that differs from the current
+// minimum. When its turn comes, the lowest bucket is spread over lower ones. So each number moves at most once per
+// digit, sequentially through memory, where a large binary heap has a cache miss at every level. A small bucket is not
+// spread: its numbers become a binary heap, which later numbers in its range join.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Serializes states to bytes, and back. Input is not trusted: bad bytes throw std::invalid_argument, Python's ValueError.
+// Serializes states to bytes, and back. Input is not trusted: bad bytes throw std::invalid_argument, Python's
+// ValueError.
 #pragma once
 
 #include <cstddef>

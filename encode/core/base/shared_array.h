@@ -1,4 +1,5 @@
-// A contiguous array that copies share: allocated in memory, or part of a block that was read from a file (table_file.h).
+// A contiguous array that copies share: allocated in memory, or part of a block that was read from a file
+// (table_file.h).
 #pragma once
 
 #include <cstddef>

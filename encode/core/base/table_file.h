@@ -1,11 +1,11 @@
 // Serializes look-up tables into one block of bytes, and reads them from it.
 //
-// A serializable class lists its members once, in a template `fields(visit)`, which the writer and the reader call. Arrays are
-// not copied when they are read: they point into the block and own a share of its memory. An array that two tables share is
-// written once.
+// A serializable class lists its members once, in a template `fields(visit)`, which the writer and the reader call.
+// Arrays are not copied when they are read: they point into the block and own a share of its memory. An array that two
+// tables share is written once.
 //
-// A block is trusted: its reader has verified, by a checksum, that no byte has changed, and that the same code wrote it. Bounds
-// are checked nevertheless.
+// A block is trusted: its reader has verified, by a checksum, that no byte has changed, and that the same code wrote
+// it. Bounds are checked nevertheless.
 #pragma once
 
 #include <cstdint>

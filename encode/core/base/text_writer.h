@@ -1,7 +1,7 @@
 // Appends many short texts to a string.
 //
-// std::string::append costs a call and a check each time, which dominates where every fifth byte is replaced. The writer grows
-// the string in large steps, writes past its real end, and truncates it in the destructor.
+// std::string::append costs a call and a check each time, which dominates where every fifth byte is replaced. The
+// writer grows the string in large steps, writes past its real end, and truncates it in the destructor.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // A pool of idle threads: waking one is several times cheaper than starting one.
 //
-// The process has one pool, made at first use. After a fork only the forking thread exists, so the child makes a new pool and
-// leaks the old one. A thread that is idle for some seconds ends.
+// The process has one pool, made at first use. After a fork only the forking thread exists, so the child makes a new
+// pool and leaks the old one. A thread that is idle for some seconds ends.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@ class ThreadPool {
     return *found;
   }
 
-  // Calls `work`, which must not throw, on this thread and concurrently on up to `others` more; returns when all calls have.
-  // Threads that are not available by then do not begin.
+  // Calls `work`, which must not throw, on this thread and concurrently on up to `others` more; returns when all calls
+  // have. Threads that are not available by then do not begin.
   template <class Work>
   void run(size_t others, const Work& work) {
     if (others == 0) return work();

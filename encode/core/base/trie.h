@@ -2,9 +2,9 @@
 //
 // A double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989), with XOR in
 // place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No
-// two nodes have the same base, so the label alone identifies the parent of a unit (trie_unit.h). A unit is 8 bytes, and a node
-// of a natural vocabulary takes little more than one. If the children fit into none of the gaps that are tried, 256 units are
-// added.
+// two nodes have the same base, so the label alone identifies the parent of a unit (trie_unit.h). A unit is 8 bytes,
+// and a node of a natural vocabulary takes little more than one. If the children fit into none of the gaps that are
+// tried, 256 units are added.
 #pragma once
 
 #include <algorithm>
@@ -200,9 +200,9 @@ class Trie {
     units_[unit].set(value, units_[unit].label());
   }
 
-  // Finds a base whose units for `labels` are free, and marks it as taken. A single child goes into one of the oldest gaps; if
-  // it fits into none, because every base that leads there is taken, those gaps are abandoned. Several children go to the
-  // newest units.
+  // Finds a base whose units for `labels` are free, and marks it as taken. A single child goes into one of the oldest
+  // gaps; if it fits into none, because every base that leads there is taken, those gaps are abandoned. Several
+  // children go to the newest units.
   uint32_t place(const std::vector<uint8_t>& labels, Places& places) {
     const bool single = labels.size() == 1;
     for (;;) {

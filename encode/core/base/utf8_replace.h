@@ -1,5 +1,5 @@
-// Decodes arbitrary bytes: each maximal subpart of an ill-formed sequence becomes one U+FFFD (Unicode's "maximal subpart",
-// Python's errors="replace", Rust's from_utf8_lossy).
+// Decodes arbitrary bytes: each maximal subpart of an ill-formed sequence becomes one U+FFFD (Unicode's "maximal
+// subpart", Python's errors="replace", Rust's from_utf8_lossy).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@ namespace tokenweir {
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// The kind and length of the first unit of some bytes: a character, a truncated character at the end, or an ill-formed subpart.
+// The kind and length of the first unit of some bytes: a character, a truncated character at the end, or an ill-formed
+// subpart.
 struct Utf8Start {
   enum Kind { kCharacter, kUnfinished, kBad } kind;
   size_t length;

@@ -1,11 +1,11 @@
 // Finding added tokens in text: leftmost-longest, as HuggingFace's AddedVocabulary does it.
 //
 // Behaviour observed in tokenizers 0.23 (tokenizer/added_vocabulary.rs):
-// - After a match, the search continues at the end of the token, not at the end of the white space that `rstrip` adds to it.
-//   So a token may begin inside white space that is already taken, and both tokens are emitted.
+// - After a match, the search continues at the end of the token, not at the end of the white space that `rstrip` adds
+//   to it. So a token may begin inside white space that is already taken, and both tokens are emitted.
 // - A match that `single_word` rejects is skipped, and no shorter token is tried in its place.
-// - A match is dropped if an earlier token has taken all of its text. (If the earlier token reaches beyond the match, the
-//   library panics.)
+// - A match is dropped if an earlier token has taken all of its text. (If the earlier token reaches beyond the match,
+//   the library panics.)
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ class AddedTokens {
   const std::vector<AddedToken>& tokens() const { return tokens_; }
   const std::vector<TrieNode>& trie() const { return nodes_; }
 
-  // Cuts [begin, end) of `text` into calls of `part(begin, end)`. Each occurrence of a token that covers one of `guards` is cut
-  // after its first character, so that no part contains it.
+  // Cuts [begin, end) of `text` into calls of `part(begin, end)`. Each occurrence of a token that covers one of
+  // `guards` is cut after its first character, so that no part contains it.
   template <class Part>
   void tear(const uint8_t* text, size_t begin, size_t end, const std::vector<size_t>& guards, Part&& part) const {
     auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
@@ -78,8 +78,8 @@ class AddedTokens {
 
   // Cuts [text, text + n) into `rest(begin, end)` and `token(id, begin, end)`, in order; byte offsets.
   //
-  // `guards` are sorted byte offsets of characters that no match may cover. Where the longest token would cover one, a shorter
-  // token that ends before it may match. `lstrip` and `rstrip` stop at a guarded character.
+  // `guards` are sorted byte offsets of characters that no match may cover. Where the longest token would cover one, a
+  // shorter token that ends before it may match. `lstrip` and `rstrip` stop at a guarded character.
   template <class Rest, class Token>
   void split(const uint8_t* text, size_t n, const std::vector<size_t>& guards, Rest&& rest, Token&& token) const {
     size_t done = 0, at = 0, guard = 0, space_end = 0;  // space_end: how far `rstrip` has seen white space

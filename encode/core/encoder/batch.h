@@ -1,7 +1,7 @@
 // Many texts on several threads.
 //
-// The unit of work is a run of adjacent texts, so one long text delays no other. Each run keeps its ids, and the caller joins
-// them in order at the end.
+// The unit of work is a run of adjacent texts, so one long text delays no other. Each run keeps its ids, and the caller
+// joins them in order at the end.
 #pragma once
 
 #include <algorithm>

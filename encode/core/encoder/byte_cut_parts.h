@@ -1,5 +1,5 @@
-// A long piece of byte-level BPE, encoded part by part between its cuts (cuts/byte_cuts.h). Most parts of a run of Chinese
-// are one character, whose ids are precomputed.
+// A long piece of byte-level BPE, encoded part by part between its cuts (cuts/byte_cuts.h). Most parts of a run of
+// Chinese are one character, whose ids are precomputed.
 //
 // A part that no table has leaves a gap in the ids. Gaps are merged in batches, and their ids inserted afterwards.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace tokenweir {
 
-// Whether merging the bytes of `token` yields this token; `token` is an entry of `words` with its flags. If that is not known
-// yet, the model is asked, and the table records the answer.
+// Whether merging the bytes of `token` yields this token; `token` is an entry of `words` with its flags. If that is not
+// known yet, the model is asked, and the table records the answer.
 inline bool is_mergeable(const Model& model, const WordTable& words, uint32_t token, const WordKey& key) {
   if (token & WordTable::kMergeable) return true;
   if (token & WordTable::kUnmergeable) return false;
@@ -40,8 +40,8 @@ class ByteCutParts {
         scratch_(scratch),
         ids_(ids) {}
 
-  // Whether cutting pays: the piece begins with a character beyond ASCII, or with a space and one. Some pre-tokenizers begin or
-  // end pieces inside a character; those are never cut.
+  // Whether cutting pays: the piece begins with a character beyond ASCII, or with a space and one. Some pre-tokenizers
+  // begin or end pieces inside a character; those are never cut.
   bool may_cut(const uint8_t* p, size_t n) const {
     if (!cuts_ || n < 4 || (p[0] | p[1]) < 0x80 || utf8_continues(p[0])) return false;
     const uint8_t *end = p + n, *last = end - 1;
@@ -49,10 +49,11 @@ class ByteCutParts {
     return last + utf8_length(*last) == end;
   }
 
-  // Appends the ids of the piece [p, p + n), which `may_cut` accepts. `readable`: 16 bytes may be read from each of its bytes.
-  // Returns whether the ids are complete; if not, some parts have left gaps.
+  // Appends the ids of the piece [p, p + n), which `may_cut` accepts. `readable`: 16 bytes may be read from each of its
+  // bytes. Returns whether the ids are complete; if not, some parts have left gaps.
   //
-  // Characters are looked up in blocks, before any of their ids is written, so that look-ups do not wait for one another.
+  // Characters are looked up in blocks, before any of their ids is written, so that look-ups do not wait for one
+  // another.
   bool encode(const uint8_t* p, size_t n, bool readable) {
     constexpr size_t kBlock = 32;
     struct Character {

@@ -1,5 +1,5 @@
-// Chinese, Japanese and Korean under a model without a pre-tokenizer. Most parts between split points are one character,
-// whose ids `LoneCharacters` has, or a few characters.
+// Chinese, Japanese and Korean under a model without a pre-tokenizer. Most parts between split points are one
+// character, whose ids `LoneCharacters` has, or a few characters.
 //
 // Parts are handled in blocks: first all are found and their cache lines prefetched, then the cache misses are encoded
 // together, then the ids are written.
@@ -23,8 +23,8 @@ class CjkParts {
   // Whether a character with this first byte begins such a part: those from U+3000 on do.
   static bool begin_at(uint8_t lead) { return lead >= 0xE3; }
 
-  // Appends the ids of the parts of [b, e), up to the first one that begins below U+3000; returns where that one begins.
-  // `b` and `e` are split points.
+  // Appends the ids of the parts of [b, e), up to the first one that begins below U+3000; returns where that one
+  // begins. `b` and `e` are split points.
   const uint8_t* encode(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
     while (b < e && begin_at(*b)) {
       b = find(b, e, text_end);

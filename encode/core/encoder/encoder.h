@@ -21,8 +21,8 @@
 
 namespace tokenweir {
 
-// The options of one call. `guards` are sorted byte offsets of user text inside a rendered prompt. No added token covers one,
-// and if there are any, the model yields no control token.
+// The options of one call. `guards` are sorted byte offsets of user text inside a rendered prompt. No added token
+// covers one, and if there are any, the model yields no control token.
 struct EncodeOptions {
   bool parse_special = true;
   std::vector<size_t> guards;
@@ -31,8 +31,9 @@ struct EncodeOptions {
 
 class Encoder {
  public:
-  // `raw` tokens are searched for in the original text, `normalized` ones in the normalized text. `own` are control tokens that
-  // the model itself makes of text. `by_characters`: each single character decides whether the pre-tokenizer cuts beside it.
+  // `raw` tokens are searched for in the original text, `normalized` ones in the normalized text. `own` are control
+  // tokens that the model itself makes of text. `by_characters`: each single character decides whether the
+  // pre-tokenizer cuts beside it.
   Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
           std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own,
           bool by_characters)
@@ -48,8 +49,8 @@ class Encoder {
 
   WorkspacePool& pool() const { return pool_; }
 
-  // Appends the ids of `text` to `w.ids`. With `Spans`, also appends the byte span of each to `w.spans`, and to `w.called` the
-  // text of ids that are named by their text: added tokens and unknown text.
+  // Appends the ids of `text` to `w.ids`. With `Spans`, also appends the byte span of each to `w.spans`, and to
+  // `w.called` the text of ids that are named by their text: added tokens and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty()) return encode_text<Spans>(text, options, w);
@@ -57,8 +58,8 @@ class Encoder {
   }
 
  private:
-  // Fast path for a text no longer than a word: the whole text is cached as a word, because the pipeline takes several times
-  // as long as the look-up.
+  // Fast path for a text no longer than a word: the whole text is cached as a word, because the pipeline takes several
+  // times as long as the look-up.
   void encode_short(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(text.data()), text.size(), false);
     key.high |= options.parse_special ? WordKey::kText : WordKey::kText | WordKey::kGuarded;
@@ -159,8 +160,8 @@ class Encoder {
     return model_->guards() && (!options.parse_special || !options.guards.empty());
   }
 
-  // Returns the guards of a segment as offsets in its normalized form: every character that a guarded character may have become
-  // part of. The segment is [begin, end) of the text, and `p` points to its first byte.
+  // Returns the guards of a segment as offsets in its normalized form: every character that a guarded character may
+  // have become part of. The segment is [begin, end) of the text, and `p` points to its first byte.
   std::vector<size_t> guards_within(const uint8_t* p, size_t begin, size_t end, const std::vector<size_t>& guards) const {
     auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
     std::vector<size_t> within;

@@ -1,9 +1,9 @@
-// A cache of pieces that do not fit into `WordCache`, because they are long or have many ids: long names in code, runs of
-// Chinese, rules of dashes, and blocks of text under models without a pre-tokenizer.
+// A cache of pieces that do not fit into `WordCache`, because they are long or have many ids: long names in code, runs
+// of Chinese, rules of dashes, and blocks of text under models without a pre-tokenizer.
 //
-// Bytes and ids lie in one buffer, one entry after the other. When the buffer is full, the whole cache is cleared; so nothing is
-// freed or moved piece by piece. A look-up compares the bytes themselves. `prefetch` and `prefetch_entry` may come before it,
-// each of which loads the memory that the next step reads.
+// Bytes and ids lie in one buffer, one entry after the other. When the buffer is full, the whole cache is cleared; so
+// nothing is freed or moved piece by piece. A look-up compares the bytes themselves. `prefetch` and `prefetch_entry`
+// may come before it, each of which loads the memory that the next step reads.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ class LongPieceCache {
     words_.advance(size);
   }
 
-  // Returns whether a piece with this hash was seen recently, and marks it as seen. For pieces that are cached at their second
-  // occurrence only, because caching all of them would touch fresh pages all the time.
+  // Returns whether a piece with this hash was seen recently, and marks it as seen. For pieces that are cached at their
+  // second occurrence only, because caching all of them would touch fresh pages all the time.
   bool test_and_mark_seen(uint64_t hash) {
     if (sightings_.empty()) sightings_.resize(kSightings);
     constexpr uint32_t kOnes = 0x01010101;

@@ -1,10 +1,11 @@
 // One long text on several threads: each encodes a part, and adjacent parts are joined at a junction.
 //
-// Without a pre-tokenizer, a text is split at the model's split points, where parts join exactly. A scanner's pieces depend on
-// nothing before them, but only a scan from the start knows where one begins. So a part begins at any character, perhaps inside
-// a piece, and its first pieces are speculative. The part before overlaps it by some bytes. A junction is a place where both have
-// a piece that begins there; from it on, their pieces are equal. It nearly always comes within a word. If the overlap has none,
-// because a piece is very long, the calling thread bridges the distance to the next part.
+// Without a pre-tokenizer, a text is split at the model's split points, where parts join exactly. A scanner's pieces
+// depend on nothing before them, but only a scan from the start knows where one begins. So a part begins at any
+// character, perhaps inside a piece, and its first pieces are speculative. The part before overlaps it by some bytes. A
+// junction is a place where both have a piece that begins there; from it on, their pieces are equal. It nearly always
+// comes within a word. If the overlap has none, because a piece is very long, the calling thread bridges the distance
+// to the next part.
 #pragma once
 
 #include <algorithm>
@@ -73,8 +74,8 @@ class LongText {
     }
   }
 
-  // Encodes a part. `starts_piece`: the part is known to begin at the start of a piece. Otherwise it gives up at a piece that
-  // reaches beyond the overlap, because several parts would scan such a piece in full.
+  // Encodes a part. `starts_piece`: the part is known to begin at the start of a piece. Otherwise it gives up at a
+  // piece that reaches beyond the overlap, because several parts would scan such a piece in full.
   void encode_part(Part& part, bool starts_piece, Workspace& w) const {
     w.ids.clear();
     PieceEncoder encode(model_, guarded_, w.caches, w.model, w.ids);
@@ -117,7 +118,8 @@ class LongText {
     part.stopped = p;
   }
 
-  // Finds the junction of a part and the next one, and drops the ids on the wrong side of it. Returns false if there is none.
+  // Finds the junction of a part and the next one, and drops the ids on the wrong side of it. Returns false if there is
+  // none.
   static bool find_junction(Part& part, Part& next) {
     if (part.stopped == next.begin) return true;
     const std::vector<PieceStart>&here = part.piece_starts, &there = next.piece_starts;
@@ -132,7 +134,8 @@ class LongText {
     return false;
   }
 
-  // Bridges a missing junction: encodes a part from where part `i` stopped to the next part, unless the text ends there.
+  // Bridges a missing junction: encodes a part from where part `i` stopped to the next part, unless the text ends
+  // there.
   void bridge(size_t i, Workspace& own) {
     const auto behind = parts_.begin() + static_cast<ptrdiff_t>(i) + 1;
     const uint8_t* const from = parts_[i].stopped;

@@ -1,7 +1,7 @@
 // Pieces to ids: look-ups in the table of tokens and in the caches, and the model for the rest.
 //
-// Pieces are collected into a batch. Adding a piece computes its key and prefetches its cache line; `flush` then looks all of
-// them up, and encodes the cache misses together.
+// Pieces are collected into a batch. Adding a piece computes its key and prefetches its cache line; `flush` then looks
+// all of them up, and encodes the cache misses together.
 #pragma once
 
 #include <algorithm>
@@ -121,8 +121,9 @@ class PieceEncoder {
     }
   }
 
-  // Returns the end of the block that begins at `b`: some lines, up to a split point. Only the text of the block decides where
-  // it ends. So text that comes again after a different beginning, as the turns of a conversation do, has the same blocks.
+  // Returns the end of the block that begins at `b`: some lines, up to a split point. Only the text of the block
+  // decides where it ends. So text that comes again after a different beginning, as the turns of a conversation do, has
+  // the same blocks.
   const uint8_t* block_end(const uint8_t* b, const uint8_t* e) const {
     constexpr size_t kMinBytes = 192, kMaxBytes = 1024;
     const size_t n = static_cast<size_t>(e - b);
@@ -162,8 +163,8 @@ class PieceEncoder {
   // Whether the cache of long pieces may keep a piece.
   bool is_cacheable(const Piece& piece) const { return piece.n <= max_cached_bytes_; }
 
-  // Fills in `new_ids_` and `new_counts_` for the cache misses that are tokens, and for those that merging alone decides, many
-  // at once. For all others it sets the count to 0; `encode_single` encodes those.
+  // Fills in `new_ids_` and `new_counts_` for the cache misses that are tokens, and for those that merging alone
+  // decides, many at once. For all others it sets the count to 0; `encode_single` encodes those.
   void encode_misses(const CacheMiss* misses, size_t n) {
     for (size_t k = 0; k < n; k++) {
       const size_t i = misses[k].piece;

@@ -1,11 +1,11 @@
-// Splits a text before it is normalized, into spans that are normalized and pre-tokenized independently: mostly words. So a
-// word that is in the cache skips the normalizer and the pre-tokenizer.
+// Splits a text before it is normalized, into spans that are normalized and pre-tokenized independently: mostly words.
+// So a word that is in the cache skips the normalizer and the pre-tokenizer.
 //
-// This needs a pre-tokenizer that decides by single characters where pieces end, as BERT's and T5's do, and a normalizer that
-// may be applied separately to both sides of a place between two ASCII characters. A text may then be split between two ASCII
-// characters if one is white space, which the pre-tokenizer drops, or a piece by itself, as BERT's punctuation is. The kind of
-// each ASCII character is found by running the pre-tokenizer. BERT's normalizer puts spaces around Chinese characters, so the
-// text may be split beside those too.
+// This needs a pre-tokenizer that decides by single characters where pieces end, as BERT's and T5's do, and a
+// normalizer that may be applied separately to both sides of a place between two ASCII characters. A text may then be
+// split between two ASCII characters if one is white space, which the pre-tokenizer drops, or a piece by itself, as
+// BERT's punctuation is. The kind of each ASCII character is found by running the pre-tokenizer. BERT's normalizer puts
+// spaces around Chinese characters, so the text may be split beside those too.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // A cache of pieces of up to 15 bytes and up to 4 ids: text repeats its words.
 //
 // One cache belongs to one thread at a time, so it needs no locks. An entry is 32 bytes, a set is two entries in one
-// cache line; the older of the two is replaced. It begins small, because a large empty table costs more page faults than it
-// saves on a short text. It then grows to a huge page at once, which is a single page fault.
+// cache line; the older of the two is replaced. It begins small, because a large empty table costs more page faults
+// than it saves on a short text. It then grows to a huge page at once, which is a single page fault.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,9 @@ class WordCache {
     return found ? found->copy(out) : 0;
   }
 
-  // Looks up a batch. Writes the ids of the hits to `out`, one after the other, and the cache misses to `missing`, followed by
-  // an entry for the end of the batch. Returns the number of misses. Both have room for one piece more than the batch.
+  // Looks up a batch. Writes the ids of the hits to `out`, one after the other, and the cache misses to `missing`,
+  // followed by an entry for the end of the batch. Returns the number of misses. Both have room for one piece more than
+  // the batch.
   size_t find(const WordBatch& batch, int32_t* const out, CacheMiss* missing) const {
     Set* const sets = sets_.begin();  // a local copy, so that the compiler knows that writes do not change it
     const size_t size = batch.size;

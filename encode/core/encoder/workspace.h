@@ -44,8 +44,9 @@ struct Workspace {
   static constexpr size_t kMaxKept = 1 << 20;
 };
 
-// A lock-free pool of workspaces. Slots are claimed by atomic exchange, so a fork in mid-call costs the child one workspace, not
-// a deadlock. Each workspace returns to its own slot, so that the threads of the next call get them in the same order.
+// A lock-free pool of workspaces. Slots are claimed by atomic exchange, so a fork in mid-call costs the child one
+// workspace, not a deadlock. Each workspace returns to its own slot, so that the threads of the next call get them in
+// the same order.
 class WorkspacePool {
  public:
   ~WorkspacePool() {
@@ -82,10 +83,10 @@ class WorkspacePool {
 // The number of CPUs.
 inline size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Calls `work(i, workspace)` for each i below `n`, on up to `threads` threads. Each thread begins at an index of its own, takes
-// the following ones, and skips those that others have begun. So a thread gets adjacent indices, and in the next call of the
-// same kind the same ones, with a warm cache. The first thread uses the workspace `own`, unless it is null, and all others one
-// from the pool. Throws the first failure; after it no call begins.
+// Calls `work(i, workspace)` for each i below `n`, on up to `threads` threads. Each thread begins at an index of its
+// own, takes the following ones, and skips those that others have begun. So a thread gets adjacent indices, and in the
+// next call of the same kind the same ones, with a warm cache. The first thread uses the workspace `own`, unless it is
+// null, and all others one from the pool. Throws the first failure; after it no call begins.
 template <class Work>
 void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Work&& work) {
   const size_t most = std::max<size_t>(1, std::min(threads, n));

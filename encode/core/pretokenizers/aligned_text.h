@@ -24,11 +24,12 @@ struct AlignedText {
   }
 };
 
-// The scratch text of one stage: the changed pieces, one after the other. Earlier pieces stay valid until there is no room left,
-// so that many of them can wait for the model together.
+// The scratch text of one stage: the changed pieces, one after the other. Earlier pieces stay valid until there is no
+// room left, so that many of them can wait for the model together.
 class ScratchText {
  public:
-  // Begins a piece of at most `bytes` bytes. If there is no room, calls `before_loss()` and then drops the earlier pieces.
+  // Begins a piece of at most `bytes` bytes. If there is no room, calls `before_loss()` and then drops the earlier
+  // pieces.
   template <class BeforeLoss>
   void begin(size_t bytes, bool spans, BeforeLoss&& before_loss) {
     if (text_.capacity() < kMinCapacity) text_.reserve(kMinCapacity);

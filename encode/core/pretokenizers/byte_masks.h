@@ -1,8 +1,8 @@
 // Converts 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
 //
-// `range` finds the bytes between two non-ASCII bytes, and `write_bits` converts a mask to numbers. Each instruction set has a
-// class with the same results; one with `kHasLookup` also classifies the characters of one page. The class is chosen at run
-// time.
+// `range` finds the bytes between two non-ASCII bytes, and `write_bits` converts a mask to numbers. Each instruction
+// set has a class with the same results; one with `kHasLookup` also classifies the characters of one page. The class is
+// chosen at run time.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,8 @@ struct PortableBytes {
     return m;
   }
 
-  // Writes the indices of the set bits of `mask`, in order, plus `base`. May write garbage after them, up to 64 numbers in all.
+  // Writes the indices of the set bits of `mask`, in order, plus `base`. May write garbage after them, up to 64 numbers
+  // in all.
   static TW_INLINE void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
     for (; mask; out += 4)  // four at a time; the last ones may be garbage
       for (int k = 0; k < 4; k++) {
@@ -133,7 +134,8 @@ struct Avx2Bytes {
   }
 };
 
-// The kinds of each ASCII character, a bit each, from the top: newline, space, blank, letter, digit, apostrophe, slash, upper.
+// The kinds of each ASCII character, a bit each, from the top: newline, space, blank, letter, digit, apostrophe, slash,
+// upper.
 struct AsciiKinds {
   alignas(64) uint8_t of[128] = {};
   constexpr AsciiKinds() {
@@ -206,8 +208,8 @@ struct Avx512Bytes {
     return _mm512_cmple_epu8_mask(above, _mm512_set1_epi8(static_cast<char>(last - first)));
   }
 
-  // Marks the bytes that end a character of `kind`. The page has 256 characters; the low two bits of the byte before, and the low
-  // six bits of the last byte, are the index in `kinds`.
+  // Marks the bytes that end a character of `kind`. The page has 256 characters; the low two bits of the byte before,
+  // and the low six bits of the last byte, are the index in `kinds`.
   TW_AVX512 static inline uint64_t last_bytes_of_kind(const uint8_t* p, const uint8_t* kinds, uint8_t kind) {
     const __m512i last = _mm512_loadu_si512(p);
     const __m512i places = _mm512_add_epi8(_mm512_load_si512(kNumbers.of), _mm512_set1_epi8(-1));
@@ -229,7 +231,8 @@ struct Avx512Bytes {
 
 enum class Instructions : uint8_t { kPortable, kAvx2, kAvx512 };
 
-// Returns the best instruction set of this machine. The environment variable TOKENWEIR_SCANNER (avx512, avx2 or portable) caps it.
+// Returns the best instruction set of this machine. The environment variable TOKENWEIR_SCANNER (avx512, avx2 or
+// portable) caps it.
 inline Instructions best_instructions() {
 #ifdef TW_X86_TARGETS
   const char* asked = std::getenv("TOKENWEIR_SCANNER");

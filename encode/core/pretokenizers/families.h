@@ -13,7 +13,8 @@ enum class Contractions : uint8_t {
   kSuffix,     // joined to the letters before
 };
 
-// GPT-2: a space joins the letters, digits or other characters after it; white space except its last character is one piece.
+// GPT-2: a space joins the letters, digits or other characters after it; white space except its last character is one
+// piece.
 struct Gpt2Rules {
   static constexpr bool kAnyPrefix = false;  // any character except a newline or digit joins the letters after it
   static constexpr bool kCases = false;      // an upper-case letter after a lower-case one begins a piece

@@ -1,8 +1,8 @@
 // Finds the starts of pieces in up to 64 bytes of text at once, by arithmetic on bit masks.
 //
-// Bit 0 is the start of a piece, so nothing before it matters. Adding the first bit of a run of ones carries to the end of the
-// run. A place that depends on text beyond the lookahead is never reported as a start. The next step, which begins at the last
-// known start, finds it.
+// Bit 0 is the start of a piece, so nothing before it matters. Adding the first bit of a run of ones carries to the end
+// of the run. A place that depends on text beyond the lookahead is never reported as a start. The next step, which
+// begins at the last known start, finds it.
 #pragma once
 
 #include <cstdint>

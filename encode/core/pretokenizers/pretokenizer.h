@@ -1,7 +1,7 @@
 // Text to pieces, in stages. Each stage works inside the pieces of the stage before.
 //
-// Most pre-tokenizers only split, many with one automaton; their pieces are spans of the text itself. A stage that changes
-// text takes each piece and passes on a changed copy, whose `AlignedText` maps it to the original.
+// Most pre-tokenizers only split, many with one automaton; their pieces are spans of the text itself. A stage that
+// changes text takes each piece and passes on a changed copy, whose `AlignedText` maps it to the original.
 #pragma once
 
 #include <cstddef>
@@ -46,10 +46,11 @@ class PreTokenizer {
   // Whether there are no stages: a text is one unchanged piece.
   bool is_identity() const { return stages_.empty(); }
 
-  // Calls `piece(begin, end, source)` for each piece of [p, end), in order. If `piece` accepts `(begin, ends, n, source)`, it gets
-  // several adjacent pieces at once, as from `Split::scan`. Pieces may lie in `scratch` and are valid until the next split;
-  // `piece.flush()` is called before the text of earlier ones is overwritten. `first`: how many bytes from `p` on are aligned to
-  // the original's start; 1 means the first character. With `Spans`, sources have origins.
+  // Calls `piece(begin, end, source)` for each piece of [p, end), in order. If `piece` accepts `(begin, ends, n,
+  // source)`, it gets several adjacent pieces at once, as from `Split::scan`. Pieces may lie in `scratch` and are valid
+  // until the next split; `piece.flush()` is called before the text of earlier ones is overwritten. `first`: how many
+  // bytes from `p` on are aligned to the original's start; 1 means the first character. With `Spans`, sources have
+  // origins.
   template <bool Spans, class Visitor>
   void split(const uint8_t* p, const uint8_t* end, size_t first, PreTokenizerScratch& scratch, Visitor& piece) const {
     if (p == end) return;

@@ -1,8 +1,9 @@
-// The fast path of splitting by one of the commonest patterns: 64 bytes at a time (piece_starts.h), where the automaton goes
-// character by character. It finds exactly the automaton's pieces.
+// The fast path of splitting by one of the commonest patterns: 64 bytes at a time (piece_starts.h), where the automaton
+// goes character by character. It finds exactly the automaton's pieces.
 //
-// Each step begins at the start of a piece. Where the masks do not decide (rare characters, pieces of more than 64 bytes, the
-// end of the text), the automaton finds one piece. Pieces depend on nothing before them, so the masks continue after it.
+// Each step begins at the start of a piece. Where the masks do not decide (rare characters, pieces of more than 64
+// bytes, the end of the text), the automaton finds one piece. Pieces depend on nothing before them, so the masks
+// continue after it.
 #pragma once
 
 #include <algorithm>
@@ -147,8 +148,8 @@ class Scanner {
     return piece_starts<Rules>(p, m, n);
   }
 
-  // Adds the characters of the letter range (Chinese) to the masks at once, and returns their bytes. The last character of the 64
-  // bytes may be cut off.
+  // Adds the characters of the letter range (Chinese) to the masks at once, and returns their bytes. The last character
+  // of the 64 bytes may be cut off.
   template <class Bytes>
   TW_INLINE uint64_t add_letters(const uint8_t* p, KindMasks& m) const {
     const uint64_t first = Bytes::range(p, first_lead_, first_lead_) & Bytes::range(p, first_second_, 0xBF) >> 1;
@@ -159,8 +160,8 @@ class Scanner {
     return leads | rest;
   }
 
-  // Adds the whole characters from U+3000 to U+30FF that are letters or of the kind `kOther`: kana, and Chinese and Japanese
-  // punctuation. Returns their bytes.
+  // Adds the whole characters from U+3000 to U+30FF that are letters or of the kind `kOther`: kana, and Chinese and
+  // Japanese punctuation. Returns their bytes.
   template <class Bytes>
   TW_INLINE uint64_t add_kana(const uint8_t* p, KindMasks& m) const {
     const uint64_t leads = Bytes::range(p, 0xE3, 0xE3) & Bytes::range(p, 0x80, 0x83) >> 1 & ~uint64_t{0} >> 2;
@@ -209,8 +210,8 @@ class Scanner {
     return static_cast<Kind>(pages_[automaton_.class_index[c >> 8] * 256u + (c & 0xFF)]);
   }
 
-  // Finds the longest range of three-byte characters that are all letters. It begins at a multiple of 64 characters, which share
-  // two bytes, and ends with the last character of some lead byte. In Unicode it is Chinese.
+  // Finds the longest range of three-byte characters that are all letters. It begins at a multiple of 64 characters,
+  // which share two bytes, and ends with the last character of some lead byte. In Unicode it is Chinese.
   void find_letters() {
     uint32_t longest = 0, start = 0x1000;
     for (uint32_t c = start; c <= 0x10000; c += 64) {

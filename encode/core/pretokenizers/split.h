@@ -19,7 +19,8 @@ enum class Behavior : uint8_t { kIsolated, kRemoved, kMergedWithPrevious, kMerge
 
 class Split : public PreTokenizerStage {
  public:
-  // `inverted`: matches and gaps are swapped. `scanner`: the fast path of a pattern whose pieces are all matches, or null.
+  // `inverted`: matches and gaps are swapped. `scanner`: the fast path of a pattern whose pieces are all matches, or
+  // null.
   Split(std::shared_ptr<const CompiledPattern> pattern, Behavior behavior, bool inverted,
         std::unique_ptr<const Scanner> scanner)
       : pattern_(std::move(pattern)),
@@ -40,8 +41,8 @@ class Split : public PreTokenizerStage {
     });
   }
 
-  // Splits by the scanner: calls `pieces(begin, ends, n)` for adjacent pieces. The first begins at `begin`; ends are relative to
-  // it.
+  // Splits by the scanner: calls `pieces(begin, ends, n)` for adjacent pieces. The first begins at `begin`; ends are
+  // relative to it.
   template <class Pieces>
   void scan(const uint8_t* p, const uint8_t* end, Pieces&& pieces) const {
     uint32_t ends[Scanner::kMaxEnds];
@@ -124,8 +125,8 @@ class Split : public PreTokenizerStage {
     merger.finish();
   }
 
-  // The piece that may still grow. `add` takes the next match or gap, and whether it is `marked`, that is, to be merged;
-  // `finish` emits the pending piece.
+  // The piece that may still grow. `add` takes the next match or gap, and whether it is `marked`, that is, to be
+  // merged; `finish` emits the pending piece.
   template <class Piece>
   struct PendingPiece {
     Piece& piece;

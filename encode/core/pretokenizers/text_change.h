@@ -1,5 +1,5 @@
-// Stages that change text, as HuggingFace's `tokenizers` 0.23 does: a prefix and a replacement of spaces (ByteLevel, Metaspace),
-// and GPT-2's byte alphabet (ByteLevel).
+// Stages that change text, as HuggingFace's `tokenizers` 0.23 does: a prefix and a replacement of spaces (ByteLevel,
+// Metaspace), and GPT-2's byte alphabet (ByteLevel).
 #pragma once
 
 #include <algorithm>
@@ -122,7 +122,8 @@ class Spell : public TextChange {
   std::array<std::string, 256> letters_;
 };
 
-// Converts text in the byte alphabet back to bytes, which need not be UTF-8; for a model that applies the alphabet itself.
+// Converts text in the byte alphabet back to bytes, which need not be UTF-8; for a model that applies the alphabet
+// itself.
 class Unspell : public TextChange {
  public:
   bool is_unchanged(const uint8_t* p, const uint8_t* end, bool) const override { return std::all_of(p, end, is_ascii); }
