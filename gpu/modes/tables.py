@@ -205,8 +205,8 @@ def _check(automaton: Automaton) -> None:
     reason = ""
     if automaton.context is not None:
         reason = "a condition that looks further than the next character"
-    elif automaton.matches_nothing:
-        reason = "it can match nothing"
+    elif automaton.matches_empty:
+        reason = "it can match the empty string"
     elif automaton.n_classes > MAX_CLASSES:
         reason = f"{automaton.n_classes} classes of characters; at most {MAX_CLASSES} are possible"
     elif automaton.cells > MAX_CELLS:

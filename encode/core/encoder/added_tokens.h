@@ -42,7 +42,7 @@ class AddedTokens {
         throw Unsupported("an added token of " + std::to_string(token.content.size()) + " bytes; 1 to " +
                           std::to_string(kMaxBytes) + " are possible");
       if ((total += token.content.size()) > kMaxAllBytes)
-        throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes all in all");
+        throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes in total");
     }
     std::stable_sort(tokens_.begin(), tokens_.end(),
                      [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });

@@ -66,7 +66,7 @@ class Bpe : public Model {
                           " are possible");
       cost += size * size;
     }
-    if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
+    if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long in total to find their splits");
     const TokenSplits splits = token_splits(tokens_, *table_);
     std::vector<uint32_t> merged_ids(tokens_.size());
     std::iota(merged_ids.begin(), merged_ids.end(), 0);
