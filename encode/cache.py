@@ -1,4 +1,4 @@
-"""Files that only save time: compiled patterns and kernels, and the tables of tokenizers."""
+"""The cache folder: compiled patterns and kernels, and the tables of tokenizers. Its files only save time."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder that the environment variable TOKENWEIR_CACHE names, else `tokenweir` in XDG_CACHE_HOME or `~/.cache`."""
+    """Return the folder named by TOKENWEIR_CACHE, else `tokenweir` in XDG_CACHE_HOME or `~/.cache`."""
     if folder := os.environ.get("TOKENWEIR_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tokenweir"
 
 
 def store(path: Path, *data: bytes | memoryview) -> None:
-    """Write a file, of one part or several, so that a reader sees all of it or nothing, however many write it at once.
+    """Write a file atomically from one or more parts: readers see all of it or nothing, even with concurrent writers.
 
-    Only its owner may read it.
+    The file is readable by its owner only.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)

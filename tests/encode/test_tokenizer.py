@@ -534,7 +534,7 @@ def test_lists_of_tokens_and_ids(tok):
         ),
         (
             lambda tok: tok.encode_batch(["a"]).padded(None),
-            "pad_id must be int, not None: a tokenizer without one takes any, such as 0, since the mask tells",
+            "pad_id must be int, not None: for a tokenizer without one use any id, such as 0, and the mask",
         ),
         (lambda tok: tok.encode_batch(["a"]).padded(0.5), "'float' object cannot be interpreted as an integer"),
         (lambda tok: tok.encode_batch(["a"]).padded(0, "3"), "'str' object cannot be interpreted as an integer"),

@@ -1,4 +1,4 @@
-// Pieces of up to 15 bytes as two words, which are compared and hashed at once.
+// Pieces of up to 15 bytes as two 64-bit words, which are compared and hashed at once.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ namespace tokenweir {
 
 struct WordKey {
   static constexpr size_t kMaxBytes = 15;
-  static constexpr uint64_t kGuarded = uint64_t{16} << 56;  // no control token is to be found
-  static constexpr uint64_t kPart = uint64_t{32} << 56;     // part of a piece: merging alone decides
-  static constexpr uint64_t kTooLong = uint64_t{64} << 56;  // no table has it
-  static constexpr uint64_t kText = uint64_t{128} << 56;    // a whole text, before anything is done with it
+  static constexpr uint64_t kGuarded = uint64_t{16} << 56;  // guarded: its ids contain no control token
+  static constexpr uint64_t kPart = uint64_t{32} << 56;     // a part of a piece: its ids are those of merging alone
+  static constexpr uint64_t kTooLong = uint64_t{64} << 56;  // a sentinel that no table contains
+  static constexpr uint64_t kText = uint64_t{128} << 56;    // a whole original text
 
   uint64_t low, high;  // the top byte of `high` is the length
 
@@ -24,7 +24,7 @@ struct WordKey {
   static WordKey of(const uint8_t* p, size_t n, bool readable) {
     if (readable) return from_16(p, n);
     WordKey key{0, uint64_t{n} << 56};
-    if (n > 8) {  // some of it twice, so that no loop goes byte by byte
+    if (n > 8) {  // the two reads overlap, to avoid a loop over bytes
       key.low = word(p);
       key.high |= word(p + n - 8) >> 8 * (16 - n);
     } else if (n >= 4) {
@@ -35,7 +35,7 @@ struct WordKey {
     return key;
   }
 
-  // The same where 16 bytes may be read; of more than 15 bytes, a key that no table has.
+  // Makes a key where 16 bytes may be read. For more than 15 bytes, returns the sentinel `too_long`.
   static WordKey from_16(const uint8_t* p, size_t n) {
     if (__builtin_expect(n > kMaxBytes, 0)) return too_long(n);
     const Form& form = kForms.of[n];
@@ -44,12 +44,12 @@ struct WordKey {
 
   static WordKey too_long(size_t n) { return {n, kTooLong}; }
 
-  // How many bytes the piece has.
+  // The length of the piece in bytes.
   size_t bytes() const { return high & kTooLong ? low : high >> 56 & kMaxBytes; }
 
   bool operator==(const WordKey& other) const { return ((low ^ other.low) | (high ^ other.high)) == 0; }
 
-  // A bit for each half that is equal: the low one first.
+  // A bit for each equal half, the low half first.
   unsigned equal_halves(const WordKey& other) const {
 #ifdef __SSE4_1__
     const __m128i equal = _mm_cmpeq_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(this)),
@@ -82,10 +82,10 @@ struct WordKey {
     return word;
   }
 
-  // What a key of so many bytes has of the text, and its length. A table, since to reckon these takes longer.
+  // The masks and the length bits of a key, by the length of the piece. A table, because computing them takes longer.
   struct Form {
     uint64_t low, high, length;
-    uint64_t unused;  // so that a shift finds a form
+    uint64_t unused;  // makes the size a power of two
   };
   struct Forms {
     Form of[kMaxBytes + 1] = {};
@@ -99,19 +99,19 @@ struct WordKey {
 
 inline constexpr WordKey::Forms WordKey::kForms{};
 
-// A few pieces that are looked up together, one after the other, so that the memory of all arrives at once. Nothing is
-// cleared: only the first `size` are there.
+// Pieces that are looked up together, so that their cache lines are loaded in parallel. Only the first `size` are
+// valid.
 struct WordBatch {
   static constexpr size_t kSize = 512;
   static constexpr size_t kMaxIds = 4;
 
   size_t size = 0;
   WordKey keys[kSize];
-  uint32_t places[kSize];  // where in the cache they may be
+  uint32_t places[kSize];  // `WordCache::place` of each
 };
 
-// A piece of a batch that was not found, and how many ids the pieces before it have that were.
-struct MissingWord {
+// A piece of a batch that is not in the cache, and the number of ids of all hits before it.
+struct CacheMiss {
   uint16_t piece, ids_before;
 };
 

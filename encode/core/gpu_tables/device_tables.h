@@ -1,12 +1,12 @@
-// A BPE model's tables, laid out for kernels (device_bpe.h).
+// A BPE model's tables in the layout of kernels (device_bpe.h).
 //
-// A piece is taken whole if the model takes it so: where whole tokens come first, or where the token's own bytes merge to
-// it. Control tokens are left out of all tables, so that kernels encode as `guarded` has it. For a text in which added
-// tokens are matched that is the same: where a control token's bytes stood, the added token would have been found.
+// The table of pieces has each token that its bytes, as a whole piece, become: with `ignore_merges`, or if the bytes
+// merge to it. Control tokens are in no table, so kernels encode like `guarded`. In a text in which added tokens are
+// matched this makes no difference, because the added token would have been found at those bytes.
 //
-// A model of characters runs in the same kernels, whether it merges by a list or by scores: its characters begin whole,
-// beside any other, and the bytes of one that is no token are tokens which never merge. In its text a space may stand for
-// U+2581.
+// A model over characters runs in the same kernels, whether it merges by a list or by scores: merging begins with whole
+// characters, beside any neighbour, and the bytes of a character that is not a token are tokens that never merge. In
+// its text a space may represent U+2581.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 #include "models/bpe.h"
 #include "models/character_bpe.h"
 #include "models/sentencepiece_bpe.h"
-#include "device/device_bpe.h"
+#include "gpu_tables/device_bpe.h"
 #include "base/errors.h"
 
 namespace tokenweir {
 
-// A token as it stands in text that has a space for U+2581.
+// Replaces U+2581 in a token by a space.
 inline std::string with_spaces(std::string_view token) {
   constexpr std::string_view sign = "\u2581";
   std::string text(token);
@@ -36,17 +36,17 @@ struct DeviceTables {
   std::vector<PieceSlot> pieces;
   std::vector<uint8_t> rest;
   std::vector<PairBucket> pairs;
-  std::vector<uint32_t> merged_ids;  // empty: the priority plus `merged_shift`
+  std::vector<uint32_t> merged_ids;  // by priority; empty if the id is the priority plus `merged_shift`
   uint64_t merged_shift = 0;
-  std::vector<uint32_t> ranks;  // empty: no two pieces have the same
+  std::vector<uint32_t> ranks;  // empty if no two pieces have the same rank
   std::vector<uint32_t> byte_ids, ascii_pairs, characters, lengths;
 
-  // `searched`: the added tokens that are searched for in text, each with its id.
+  // `searched` are the added tokens that are searched for in text, with their ids.
   DeviceTables(const Bpe& bpe, const std::vector<std::pair<uint32_t, std::string>>& searched)
       : byte_ids(bpe.byte_ids(), bpe.byte_ids() + 256), lengths(bpe.tokens().size()) {
     check_control(bpe, searched);
     for (uint32_t id = 0; id < lengths.size(); id++) lengths[id] = static_cast<uint32_t>(bpe.tokens()[id].size());
-    put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.takes_whole(id) && !bpe.is_control(id); });
+    put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.is_reachable(id) && !bpe.is_control(id); });
     put_pairs(bpe);
     put_merged(bpe);
     const uint32_t* entries = bpe.characters()->table().entries;
@@ -55,18 +55,18 @@ struct DeviceTables {
     put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b, true); });
   }
 
-  // `spaces`: in the text of kernels a space stands for U+2581.
+  // `spaces`: in the text of kernels a space represents U+2581.
   DeviceTables(const CharacterBpe& bpe, bool spaces) : byte_ids(256) {
-    if (!bpe.cuts() || !bpe.cuts()->anywhere())
+    if (!bpe.split_points() || !bpe.split_points()->all_known())
       throw Unsupported("a model of characters that looks at their places, or in which an unknown one becomes no bytes");
     std::vector<std::string_view> tokens;
     for (size_t id = 0; id < bpe.tokens().size(); id++) tokens.push_back(bpe.tokens()[id]);
     put_model(bpe, tokens, spaces);
   }
 
-  // `pieces`: those that the model was made of.
+  // `pieces` are those from which the model was built.
   DeviceTables(const SentencePieceBpe& bpe, const std::vector<std::string_view>& pieces_by_id, bool spaces) : byte_ids(256) {
-    if (!bpe.cuts() || !bpe.cuts()->anywhere())
+    if (!bpe.split_points() || !bpe.split_points()->all_known())
       throw Unsupported("unused pieces that merging may make, or a model in which an unknown character becomes no bytes");
     if (bpe.has_other_symbols()) throw Unsupported("unused pieces, or pieces with a character that is none");
     put_model(bpe, pieces_by_id, spaces);
@@ -74,19 +74,19 @@ struct DeviceTables {
   }
 
  private:
-  static constexpr size_t kMaxProbes = 64;  // of slots that are looked at for a piece
+  static constexpr size_t kMaxProbes = 64;  // slots that a look-up of a piece may probe
 
   bool controls_merge_ = false;
 
-  // Refuses a model that makes a control token of text which does not spell it. The guard would have to look at more
-  // than added tokens there, and kernels look at these alone.
+  // Throws if the model can make a control token of text that does not spell it. The guard would have to search for
+  // more than added tokens then, and kernels search only for these.
   void check_control(const Bpe& bpe, const std::vector<std::pair<uint32_t, std::string>>& searched) {
     std::vector<bool> reached(bpe.tokens().size());
     bpe.pairs().for_each([&](uint32_t, uint32_t, uint32_t priority) { reached[bpe.merged()[priority]] = true; });
     for (uint32_t id = 0; id < reached.size(); id++) {
       if (!bpe.is_control(id) || bpe.tokens()[id].size() == 1) continue;
       controls_merge_ |= reached[id];
-      if (!reached[id] && !bpe.takes_whole(id)) continue;
+      if (!reached[id] && !bpe.is_reachable(id)) continue;
       const bool found = std::any_of(searched.begin(), searched.end(), [&](const auto& token) {
         return token.first == id && token.second == bpe.tokens()[id];
       });
@@ -112,7 +112,7 @@ struct DeviceTables {
     put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b); });
   }
 
-  // Whether merging makes a token of its text.
+  // Whether merging the text of a token yields this token.
   template <class Model>
   struct Whole {
     const Model& bpe;
@@ -130,7 +130,7 @@ struct DeviceTables {
 
   template <class Model>
   void put_characters(const Model& bpe, bool spaces) {
-    constexpr uint32_t kSafe = 0xF000000;  // beside all others
+    constexpr uint32_t kSafe = 0xF000000;  // all four flags: safe beside any neighbour
     uint32_t end = CharacterTokens::kCharacters;
     for (uint32_t c = end; c < 0x110000; c++)
       if (bpe.character(c) != kNone) end = c + 1;
@@ -144,7 +144,7 @@ struct DeviceTables {
     }
   }
 
-  // A token that stands for a byte has a length of one, so no text may merge to it.
+  // A byte token has length one, so no text may merge to it.
   template <class Model>
   void check_bytes(const Model& bpe) {
     std::vector<bool> stands_for_byte(lengths.size());
@@ -205,7 +205,7 @@ struct DeviceTables {
     });
   }
 
-  // At most half of the slots are taken.
+  // Fills at most half of the slots.
   static int bucket_bits(size_t pairs) { return std::max(1, slot_bits(pairs) - 2); }
 
   template <class Model>

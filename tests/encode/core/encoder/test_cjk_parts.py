@@ -15,7 +15,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 LETTERS = "日本語中国人カナ한글，。a▁é😀\u3000\uffff𠮷"
-"""Wide and others, one of them beyond the basic plane."""
+"""Characters on both sides of U+3000, two of them beyond the basic plane."""
 
 
 def encoder_of(model, size):
@@ -75,7 +75,7 @@ def test_drawn_models(make, seed):
     encoder = encoder_of(model, size)
     for length in [1, 2, 3, 5, 8, 20, 60, 60, 400]:
         text = "".join(rng.choices(LETTERS, k=length))
-        for _ in range(2):  # the second time from memory
+        for _ in range(2):  # the second time from the cache
             assert encode(encoder, text) == model.encode(text, False)[0]
             assert encode(encoder, text, parse_special=False) == model.encode(text, True)[0]
 

@@ -1,9 +1,9 @@
-// Stretches of text and the ids they became, where these are many or the stretch is long: long names in code, runs of
-// Chinese, rules of dashes, and passages of models without a pre-tokenizer.
+// A cache of pieces that do not fit into `WordCache`, because they are long or have many ids: long names in code, runs
+// of Chinese, rules of dashes, and blocks of text under models without a pre-tokenizer.
 //
-// Bytes and ids lie in one buffer, a stretch behind the other. When it is full all is forgotten; so there is nothing to free
-// and nothing to move. A look-up compares the bytes themselves. Two steps may come before it, each of which asks for the
-// memory that the next one reads.
+// Bytes and ids lie in one buffer, one entry after the other. When the buffer is full, the whole cache is cleared; so
+// nothing is freed or moved piece by piece. A look-up compares the bytes themselves. `prefetch` and `prefetch_entry`
+// may come before it, each of which loads the memory that the next step reads.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace tokenweir {
 
-class PhraseCache {
+class LongPieceCache {
  public:
   static constexpr size_t kMaxBytes = 4095;
 
@@ -28,7 +28,7 @@ class PhraseCache {
     if (sets_.size() > 0) __builtin_prefetch(&set(hash));
   }
 
-  void approach(uint64_t hash) const {
+  void prefetch_entry(uint64_t hash) const {
     const Slot* const slot = sets_.size() > 0 ? set(hash).find(hash) : nullptr;
     if (!slot) return;
     const int32_t* const ids = words_.data() + slot->at;
@@ -36,7 +36,7 @@ class PhraseCache {
     __builtin_prefetch(ids + 16);
   }
 
-  // The ids, `n` of them, until the next insert; null if the stretch, which has that hash, is not there.
+  // Returns the `n` ids of a piece with this hash, valid until the next insert; null on a cache miss.
   const int32_t* find(const uint8_t* p, size_t bytes, uint64_t hash, size_t& n) const {
     const Slot* const slot = sets_.size() > 0 ? set(hash).find(hash) : nullptr;
     if (!slot || slot->bytes != bytes) return nullptr;
@@ -48,7 +48,7 @@ class PhraseCache {
   void insert(const uint8_t* p, size_t bytes, uint64_t hash, const int32_t* ids, size_t n) {
     if (n > kMaxIds) return;
     const size_t size = n + (bytes + 3) / 4;
-    if (words_.size() + size > kWords || sets_.size() == 0) forget();
+    if (words_.size() + size > kWords || sets_.size() == 0) clear_all();
     if (++inserted_ > sets_.size() * kWays / 2 && sets_.size() < kMaxSets) grow();
     set(hash).insert({hash, static_cast<uint32_t>(words_.size()), static_cast<uint16_t>(bytes), static_cast<uint16_t>(n)});
     int32_t* const to = words_.room(size);
@@ -57,28 +57,28 @@ class PhraseCache {
     words_.advance(size);
   }
 
-  // Whether a stretch with that hash was met before, as far as is known; from now on it was. For what is worth keeping only
-  // if it comes again, since to keep all takes fresh pages.
-  bool meet(uint64_t hash) {
-    if (met_.empty()) met_.resize(kMet);
+  // Returns whether a piece with this hash was seen recently, and marks it as seen. For pieces that are cached at their
+  // second occurrence only, because caching all of them would touch fresh pages all the time.
+  bool test_and_mark_seen(uint64_t hash) {
+    if (sightings_.empty()) sightings_.resize(kSightings);
     constexpr uint32_t kOnes = 0x01010101;
     const uint32_t tag = static_cast<uint32_t>(hash >> 56 | 1);
-    uint32_t& tags = met_[hash >> 36 & (kMet - 1)];
+    uint32_t& tags = sightings_[hash >> 36 & (kSightings - 1)];
     const uint32_t others = tags ^ tag * kOnes;
     tags = tags << 8 | tag;
     return (others - kOnes) & ~others & kOnes << 7;
   }
 
  private:
-  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15, kMet = 1 << 15;
+  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15, kSightings = 1 << 15;
 
   struct Slot {
     uint64_t hash;
-    uint32_t at;          // its ids, and its bytes behind them
-    uint16_t bytes, ids;  // no bytes: empty
+    uint32_t at;          // its ids, followed by its bytes
+    uint16_t bytes, ids;  // 0 bytes: an empty slot
   };
 
-  // The youngest first.
+  // The slots of a hash, the most recent first.
   struct alignas(64) Set {
     Slot slots[kWays];
 
@@ -96,7 +96,7 @@ class PhraseCache {
 
   Set& set(uint64_t hash) const { return sets_.at(hash >> 20); }
 
-  void forget() {
+  void clear_all() {
     TableMemory<Set>(std::max(sets_.size(), kFirstSets)).swap(sets_);
     words_.clear();
     inserted_ = 0;
@@ -112,7 +112,7 @@ class PhraseCache {
 
   TableMemory<Set> sets_;
   IdBuffer words_;
-  std::vector<uint32_t> met_;  // by some bits of the hash: eight others of each of the last four that were met
+  std::vector<uint32_t> sightings_;  // by some bits of the hash: eight others of each of the last four that were met
   size_t inserted_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// The tables of BPE as kernels read them, laid out for memory that comes in sectors of 32 bytes. Freestanding.
+// The BPE tables of kernels, laid out for memory with sectors of 32 bytes. Freestanding.
 //
-// A look-up of a piece, or of a pair of ids, reads one sector in most cases: a slot of the one table holds a token's
-// first 16 bytes beside its id, a bucket of the other four pairs. A look-up compares whole
-// tokens and whole pairs, never hashes alone. `DeviceBpe` has the rules by which a piece merges, and runs in the same loop
-// as on the CPU (merge_short.h). device_tables.h fills the tables.
+// A look-up of a piece, or of a pair of ids, mostly reads one sector: a slot of the piece table holds the first 16
+// bytes of a token and its id, a bucket of the pair table holds four pairs. Look-ups compare whole tokens and whole
+// pairs, never only hashes. `DeviceBpe` implements the `rules` of the merge loop, which is the CPU's (merge_short.h).
+// device_tables.h fills the tables.
 #pragma once
 
 #include "models/character_tokens.h"
@@ -11,8 +11,8 @@
 
 namespace tokenweir {
 
-// A token that a piece may be taken as. Its first 16 bytes are two little-endian words, filled up with zeros; the others
-// begin at `rest` of a separate array.
+// A token in the piece table. Its first 16 bytes are two little-endian words, padded with zeros; the others begin at
+// index `rest` of a separate array.
 struct alignas(16) PieceSlot {
   uint64_t head[2];
   uint32_t id;  // kNone: the slot is empty
@@ -28,14 +28,14 @@ struct PieceTable {
   const uint8_t* rest;
   uint64_t mask;  // of slot numbers
 
-  // The first slot where a token may be.
+  // The index of the first slot to probe.
   TW_FN static uint64_t hash(uint64_t head, uint64_t second, uint32_t length, uint8_t last) {
     uint64_t h = mix(head ^ uint64_t{length} << 56 ^ uint64_t{last} << 48);
     h = mix(h ^ h >> 32 ^ second);
     return mix(h ^ h >> 32) >> 32;
   }
 
-  // The id of the piece p[0 .. n), n > 0, whose head is given, or kNone.
+  // Returns the id of the piece p[0 .. n), n > 0, given its head; or kNone.
   TW_FN uint32_t find(uint64_t head, uint64_t second, const uint8_t* p, uint32_t n) const {
     for (uint64_t i = hash(head, second, n, p[n - 1]) & mask;; i = (i + 1) & mask) {
       const PieceSlot slot = slots[i];
@@ -48,7 +48,7 @@ struct PieceTable {
   }
 };
 
-// A slot: 20 bits each id, 24 bits priority; all ones where it is empty. Buckets fill from the front, and one that is full
+// A slot: 20 bits each id, 24 bits priority; all ones if it is empty. Buckets fill from the front, and a full one
 // overflows into the next.
 struct alignas(16) PairBucket {
   static constexpr uint32_t kSlots = 4;
@@ -60,16 +60,16 @@ struct alignas(16) PairBucket {
 struct DeviceBpe {
   PieceTable pieces;
   const PairBucket* pairs;
-  uint64_t pair_shift;         // of a pair's hash, to a bucket
-  uint64_t pair_mask;          // of bucket numbers
-  const uint32_t* merged_ids;  // by entry; null where it is the entry's number plus `merged_shift`
+  uint64_t pair_shift;         // shifts a pair's hash to a bucket index
+  uint64_t pair_mask;          // of bucket indices
+  const uint32_t* merged_ids;  // by entry; null if the id is the entry's index plus `merged_shift`
   uint64_t merged_shift;
-  const uint32_t* ranks;  // by entry, and kNone at the end: the first one that merges as early; null: no two do
-  const uint32_t* byte_ids;     // [256]; of a model of characters: those of ASCII characters, and of bytes of others
+  const uint32_t* ranks;        // by entry, then kNone: the first entry of equal priority; null if there are no ties
+  const uint32_t* byte_ids;     // [256]; in a model over characters: of ASCII characters, and of the bytes of others
   const uint32_t* ascii_pairs;  // [128][128]
   CharacterTokens characters;
-  uint64_t n_characters;    // that `characters` has
-  const uint32_t* lengths;  // by id: the token's bytes
+  uint64_t n_characters;    // the size of `characters`
+  const uint32_t* lengths;  // by id: the length of the token in bytes
 
   TW_FN uint32_t priority(uint32_t left, uint32_t right) const {
     const uint32_t found = entry(left, right);
@@ -79,7 +79,7 @@ struct DeviceBpe {
   // Whether pairs that become different tokens have this priority.
   TW_FN bool is_tied(uint32_t priority) const { return ranks && ranks[priority + 1] == priority; }
 
-  // What the table has for a pair, or kNone: its priority, but for ties.
+  // Returns the table's entry for a pair, or kNone: the priority before ties are resolved.
   TW_FN uint32_t entry(uint32_t left, uint32_t right) const {
     const uint64_t key = pair_key(left, right);
     for (uint64_t i = mix(key) >> pair_shift;; i = (i + 1) & pair_mask) {
@@ -99,7 +99,7 @@ struct DeviceBpe {
     if (p[i] < 0xF0) return characters.token(p, i, n);
     uint32_t length;
     if (n_characters <= CharacterTokens::kCharacters || i + 4 > n) return kNone;
-    const uint32_t c = utf8_decode_multibyte(p + i, length);  // safe beside any other: only models of characters have it
+    const uint32_t c = utf8_decode_multibyte(p + i, length);  // safe beside any neighbour: only models over characters have it
     return c >= n_characters || characters.entries[c] == kNone ? kNone : characters.entries[c] & 0xFFFFFF;
   }
   TW_FN uint32_t byte(uint8_t b) const { return byte_ids[b]; }

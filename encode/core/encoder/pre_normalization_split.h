@@ -1,10 +1,11 @@
-// Stretches of a text that are encoded apart from the beginning on, normalizer and pre-tokenizer included: words as they
-// stand in the text. So of a word that was seen before, neither is asked.
+// Splits a text before it is normalized, into spans that are normalized and pre-tokenized independently: mostly words.
+// So a word that is in the cache skips the normalizer and the pre-tokenizer.
 //
-// This needs a pre-tokenizer that looks at one character at a time to find where pieces end, as BERT's and T5's do, and a
-// normalizer whose steps may be parted between two ASCII characters. Then text may be cut between two of these where one is
-// white space, which the pre-tokenizer drops, or one that it has stand alone, as BERT's punctuation. How it takes each ASCII
-// character is tried out. BERT's normalizer puts spaces around Chinese characters, so text may be cut there too.
+// This needs a pre-tokenizer that decides by single characters where pieces end, as BERT's and T5's do, and a
+// normalizer that may be applied separately to both sides of a place between two ASCII characters. A text may then be
+// split between two ASCII characters if one is white space, which the pre-tokenizer drops, or a piece by itself, as
+// BERT's punctuation is. The kind of each ASCII character is found by running the pre-tokenizer. BERT's normalizer puts
+// spaces around Chinese characters, so the text may be split beside those too.
 #pragma once
 
 #include <cstddef>
@@ -21,38 +22,38 @@
 
 namespace tokenweir {
 
-class Stretches {
+class PreNormalizationSplit {
  public:
-  // The places in text before `normalizer`, whose steps part in ASCII; `pre_tokenizer` looks at one character at a time.
-  Stretches(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer) : chinese_(normalizer.parts_at_chinese()) {
+  // Requires `normalizer.splits_in_ascii()`, and a pre-tokenizer that decides by single characters.
+  PreNormalizationSplit(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer) : chinese_(normalizer.splits_at_chinese()) {
     for (uint32_t c = 1; c < 0x80; c++) {
       const char normal = normalizer.ascii(static_cast<char>(c));
       if (normal != '\0' && c != '\r') kinds_[c] = kind(pre_tokenizer, normal);
     }
   }
 
-  // Calls `stretch(begin, end)` for each stretch of [p, end), in order. What lies between them becomes nothing.
-  template <class Stretch>
-  void each(const uint8_t* p, const uint8_t* end, Stretch&& stretch) const {
+  // Calls `span(begin, end)` for each span of [p, end), in order. White space between spans is dropped.
+  template <class Use>
+  void each(const uint8_t* p, const uint8_t* end, Use&& span) const {
     while (p < end) {
       if (kinds_[*p] == kSpace && (p + 1 == end || kinds_[p[1]] != kUnsure)) {
         p++;
       } else {
         const uint8_t* const begin = p;
-        stretch(begin, p = next(p, end));
+        span(begin, p = next(p, end));
       }
     }
   }
 
  private:
   enum Kind : uint8_t {
-    kUnsure,  // nothing is cut beside it
+    kUnsure,  // no split beside it
     kInner,   // part of a piece
-    kAlone,   // a piece
-    kSpace,   // part of none
+    kAlone,   // a piece by itself
+    kSpace,   // dropped
   };
 
-  // The end of the stretch that begins at `p`.
+  // Returns the end of the span that begins at `p`.
   const uint8_t* next(const uint8_t* p, const uint8_t* end) const {
     if (is_chinese(p)) return p + utf8_length(*p);
     for (Kind left = kinds_[*p++]; p < end; p++) {
@@ -73,7 +74,7 @@ class Stretches {
     const auto split = [&](std::string text) {
       struct Pieces {
         std::vector<std::string> found;
-        void operator()(const uint8_t* b, const uint8_t* e, const Frame&) { found.emplace_back(b, e); }
+        void operator()(const uint8_t* b, const uint8_t* e, const AlignedText&) { found.emplace_back(b, e); }
         void flush() {}
       } pieces;
       PreTokenizerScratch scratch;
@@ -93,20 +94,20 @@ class Stretches {
   const bool chinese_;
 };
 
-// The whole way of a stretch to ids, as a model.
-class WholeWay : public Model {
+// Normalizer, pre-tokenizer and model in sequence, behind the interface of a model.
+class PipelineModel : public Model {
  public:
-  WholeWay(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer, const Model& model, bool guarded,
+  PipelineModel(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer, const Model& model, bool guarded,
            PreTokenizerScratch& scratch)
       : normalizer_(normalizer), pre_tokenizer_(pre_tokenizer), model_(model), guarded_(guarded), scratch_(scratch) {}
 
-  bool guards() const override { return false; }  // what is guarded is so throughout
+  bool guards() const override { return false; }  // `guarded` is fixed by the constructor
 
-  size_t longest_kept() const override { return 1023; }  // of Chinese without a space
+  size_t max_cached_bytes() const override { return 1023; }  // of Chinese without a space
 
   void encode(const uint8_t* p, size_t n, bool, ModelScratch& scratch, IdBuffer& out, std::vector<Span>*) const override {
     std::string normal;
-    if (!normalizer_.keeps(p, n)) {
+    if (!normalizer_.is_unchanged(p, n)) {
       normalizer_.apply(p, n, normal, nullptr);
       p = reinterpret_cast<const uint8_t*>(normal.data());
       n = normal.size();
@@ -117,11 +118,11 @@ class WholeWay : public Model {
 
  private:
   struct Pieces {
-    const WholeWay& way;
+    const PipelineModel& way;
     ModelScratch& scratch;
     IdBuffer& out;
 
-    void operator()(const uint8_t* b, const uint8_t* e, const Frame&) {
+    void operator()(const uint8_t* b, const uint8_t* e, const AlignedText&) {
       way.model_.encode(b, static_cast<size_t>(e - b), way.guarded_, scratch, out, nullptr);
     }
     void flush() {}

@@ -1,8 +1,8 @@
-// What every id of a vocabulary stands for, laid out for kernels (device_content.h).
+// The contents of all ids of a vocabulary, in the layout of kernels (device_content.h).
 //
-// Kernels join the bytes of tokens; they know that the first token may differ, and that a character may go from the
-// beginning of the text. A decoder that does more is refused, as is what joined bytes cannot tell: two runs of bytes with
-// an empty token between them.
+// Kernels concatenate the bytes of tokens. They support a different form of the first token, and a character that is
+// stripped at the start of the text. Decoders that do more are refused, as are those where concatenated bytes are
+// ambiguous: two runs of bytes with an empty token between them.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 #include "base/errors.h"
 #include "decoders/decoder.h"
-#include "device/device_content.h"
+#include "gpu_tables/device_content.h"
 
 namespace tokenweir {
 
 struct DeviceContents {
   std::vector<uint8_t> bytes;
   std::vector<Content> contents;  // by id
-  std::vector<Content> first;     // as the first token of a text; empty where that makes no difference
-  Stripped stripped;              // from the beginning of the text
+  std::vector<Content> first;     // by id, as the first token of a text; empty if that makes no difference
+  Stripped stripped;              // at the start of the text
 
   DeviceContents(const TokenBytes& tokens, bool skip_special) {
     check_steps(tokens);

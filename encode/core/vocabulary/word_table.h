@@ -1,8 +1,8 @@
-// The tokens of up to 15 bytes by their bytes: most pieces that a thread sees for the first time are one token.
+// The tokens of up to 15 bytes, by their bytes: most pieces that miss the cache are one token.
 //
-// One table serves all threads. A line of the processor's cache holds three tokens; the rare fourth is left out, and the
-// model finds it. Whether merging a token's bytes gives that token is told when the table is made
-// (models/live_pairs.h), or else found when it is first asked; threads that find it at the same time write the same.
+// All threads share one table. A cache line holds three tokens; a rare fourth is left out, and the model finds it.
+// Whether merging a token's bytes yields that token is known when the table is built (models/live_pairs.h), or recorded
+// at the first question. Threads that record it at the same time write the same value.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 #include "base/hash.h"
 #include "base/shared_array.h"
 #include "base/table_memory.h"
-#include "encoder/word_key.h"
+#include "vocabulary/word_key.h"
 
 namespace tokenweir {
 
 class WordTable {
  public:
   static constexpr uint32_t kId = (1u << 20) - 1;
-  static constexpr uint32_t kMade = 1u << 30;    // merging makes the token of its bytes
-  static constexpr uint32_t kUnmade = 1u << 29;  // it does not; neither: not tried yet
+  static constexpr uint32_t kMergeable = 1u << 30;    // merging the token's bytes yields the token
+  static constexpr uint32_t kUnmergeable = 1u << 29;  // it does not; neither flag: not known yet
 
   WordTable() = default;
 
-  // For about `tokens` tokens.
+  // Makes room for about `tokens` tokens.
   explicit WordTable(size_t tokens) {
     size_t lines = 16;
     while (lines * 2 < tokens) lines *= 2;
     lines_ = {lines, Line{}};
   }
 
-  // Asks for the memory that `insert` writes, unless the token is too long.
-  void expect(std::string_view token) const {
+  // Prefetches the memory that `insert` writes, unless the token is too long.
+  void prefetch_insert(std::string_view token) const {
     if (token.size() <= WordKey::kMaxBytes) prefetch(key_of(token).hash());
   }
 
-  // The first of equal tokens holds.
+  // Inserts a token. The first of equal tokens wins.
   void insert(std::string_view token, uint32_t id) {
     const WordKey key = key_of(token);
     Line& line = lines().at(key.hash());
@@ -50,24 +50,24 @@ class WordTable {
     line.ids[3] = kLeftOut;
   }
 
-  // Whether all tokens with that hash are here.
+  // Whether the table has all tokens with this hash.
   bool is_complete(uint32_t hash) const { return lines().at(hash).ids[3] != kLeftOut; }
 
   void prefetch(uint32_t hash) const { __builtin_prefetch(&lines().at(hash)); }
 
-  // The token with its flags, or kNone.
+  // Returns the token with its flags, or kNone.
   uint32_t find(const WordKey& key, uint32_t hash) const {
     const Line& line = lines().at(hash);
     const size_t at = line.place(key);
     return at < 3 ? __atomic_load_n(&line.ids[at], __ATOMIC_RELAXED) : kNone;
   }
 
-  // Keeps what was found out about the token of `key`, which is there.
-  void settle(const WordKey& key, bool made) const {
+  // Records whether merging yields the token of `key`, which is in the table.
+  void record_merge(const WordKey& key, bool mergeable) const {
     Line& line = lines().at(key.hash());
     for (size_t i = 0; i < 3; i++)
       if (line.keys[i] == key)
-        __atomic_store_n(&line.ids[i], (line.ids[i] & kId) | (made ? kMade : kUnmade), __ATOMIC_RELAXED);
+        __atomic_store_n(&line.ids[i], (line.ids[i] & kId) | (mergeable ? kMergeable : kUnmergeable), __ATOMIC_RELAXED);
   }
 
   template <class Visit>
@@ -78,9 +78,9 @@ class WordTable {
  private:
   struct alignas(64) Line {
     WordKey keys[3];
-    uint32_t ids[4] = {};  // the last is none: kLeftOut, if there was no place for a token
+    uint32_t ids[4] = {};  // the last is a flag: kLeftOut if a token did not fit
 
-    // Which of the keys it is; 3: none. No branch, since none could be foretold.
+    // Returns the index of the key, or 3. Branch-free, because a branch predictor could not guess the position.
     size_t place(const WordKey& key) const {
       const unsigned equal = keys[0].equal_halves(key) | keys[1].equal_halves(key) << 2 | keys[2].equal_halves(key) << 4;
       return static_cast<size_t>(__builtin_ctz((equal & equal >> 1 & 0x15) | 0x40)) / 2;
@@ -95,7 +95,7 @@ class WordTable {
 
   TableView<Line> lines() const { return {lines_.data(), lines_.size() - 1}; }
 
-  SharedArray<Line> lines_;  // a power of two of them; only flags change
+  SharedArray<Line> lines_;  // their number is a power of two; only flags change later
 };
 
 }  // namespace tokenweir

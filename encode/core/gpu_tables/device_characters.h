@@ -1,9 +1,10 @@
-// What a character map makes of each character by itself, as kernels write it in the place of the character's own bytes
+// A character map by single characters: the bytes that kernels write in place of each character
 // (gpu/kernels/normalize.cu).
 //
-// Most rules of a map are for one character. A character that stands behind another one in any rule may be part of what
-// that becomes: only the host knows. HuggingFace looks up clusters of less than six bytes, by what they begin with: one that
-// may be in a cluster behind another is itself if that other one stays, too, or if both have three bytes.
+// Most rules of a map have one character. A character that follows another one in some rule may be part of that rule's
+// match, so only the host can normalize it. HuggingFace looks up clusters of less than six bytes by their first
+// characters. A character that may continue a cluster is unchanged if the character before it is unchanged, or if both
+// have three bytes.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ namespace tokenweir {
 struct DeviceCharacters {
   static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kOdd = 0xFEFEFEFE, kJoins = 0xFDFDFDFD;  // normal.cuh
 
-  std::vector<uint32_t> entries;  // by code point: up to four bytes, the first the lowest, and then gaps; kOdd; kJoins
+  std::vector<uint32_t> entries;  // by code point: up to four bytes, little-endian, padded with gaps; or kOdd, kJoins
 
-  // `huggingface`: the map is applied to clusters, and any white space is a space.
+  // `huggingface`: the map is applied to clusters, and all white space becomes spaces.
   DeviceCharacters(const Charsmap& map, bool huggingface) : entries(0x110000, kOdd) {
     std::vector<bool> is_later(entries.size());
     map.for_each_later_character([&](uint32_t c) { is_later[c] = true; });
@@ -54,8 +55,8 @@ struct DeviceCharacters {
     return made == own && graphemes::class_of(c) != graphemes::kPrepend ? kJoins : kOdd;
   }
 
-  // Whether a character may belong to a cluster of several, but for a line feed. (A syllable of Hangul or an emoji does so
-  // only beside another character that may.)
+  // Whether a character, except a line feed, may belong to a cluster of several characters. (A Hangul syllable or an
+  // emoji does so only beside another such character.)
   static bool joins(graphemes::Class kind) {
     using namespace graphemes;
     switch (kind) {

@@ -89,7 +89,7 @@ def test_mistakes_are_told_by_the_function(tok, name):
         method(1, parse_special=True)
     with pytest.raises(TextError, match=r"^text has a lone surrogate U\+D800 at character 1$"):
         method("a\ud800", parse_special=False)
-    with pytest.raises(AttributeError, match="_encoder|_usual"):
+    with pytest.raises(AttributeError, match="_encoder|_default_call"):
         getattr(Tokenizer.__new__(Tokenizer), name)("a")
     with pytest.raises(AttributeError):
         getattr(Tokenizer, name)("a", "b")
@@ -114,7 +114,7 @@ def test_what_is_around_a_function_is_collected_with_it():
     def function(*_given):
         return "done"
 
-    made = _core.usual_encode(function)
+    made = _core.fast_encode(function)
     made.itself = made
     assert made(None, "a") == "done"
     gone = weakref.ref(function)

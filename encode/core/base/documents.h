@@ -1,7 +1,7 @@
-// Documents one after the other in one buffer, as a GPU wants them.
+// Packs documents into one buffer, one after the other, for a GPU.
 //
-// Finding the documents needs Python's lock, since a str may have to make its UTF-8 form; copying them does not, and is
-// shared by the threads of the pool. One copies 10 GB/s and more, so each has 2 MiB to copy at least.
+// Finding the documents needs the GIL, because a str may have to create its UTF-8 form. Copying them does not, and is
+// distributed to the thread pool. A thread is worth at least 2 MiB to copy.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ class Documents {
   size_t size() const { return views_.size(); }
   std::string_view operator[](size_t i) const { return views_[i]; }
 
-  // Where each document begins in all of them, and where the last one ends.
+  // The start of each document in the concatenation, and the end of the last one.
   const std::vector<int64_t>& offsets() const { return offsets_; }
 
-  // Copies the documents [first, last) to `to`, which has room for them; `threads` 0: as many as that is worth.
+  // Copies the documents [first, last) to `to`, which has room for them; `threads` 0 chooses a number.
   void copy(size_t first, size_t last, uint8_t* to, size_t threads) const {
     const size_t start = static_cast<size_t>(offsets_[first]), n = static_cast<size_t>(offsets_[last]) - start;
     if (threads == 0) threads = n < 2 * kThreadBytes ? 1 : std::min<size_t>(n / kThreadBytes, machine_threads());
@@ -47,9 +47,9 @@ class Documents {
  private:
   static constexpr size_t kThreadBytes = 2 << 20;
 
-  static size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }  // takes 5 µs
+  static size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-  // Copies bytes [start, end) of all documents; a long document is cut, so that threads have the same to do.
+  // Copies bytes [start, end) of the concatenation. Ranges may cut a document, so that threads have equal work.
   void copy_bytes(size_t start, size_t end, uint8_t* to) const {
     if (start == end) return;
     size_t i = static_cast<size_t>(std::upper_bound(offsets_.begin(), offsets_.end(), static_cast<int64_t>(start)) -

@@ -1,8 +1,9 @@
-// `encode` and `encode_array` without the interpreter, for the calls that are usual: a text, and no options or plain ones.
+// The fast path of `Tokenizer.encode` and `encode_array`, without the interpreter: a text with no options, or with bool
+// options.
 //
-// A short text is encoded in less time than Python needs to call one of its functions. So these methods of Tokenizer are
-// descriptors of the core, each around the function that it is in Python: whatever is not usual, errors too, goes to
-// that function, which then does it all.
+// A short text is encoded in less time than a call of a Python function takes. So these methods are descriptors of the
+// core, each wrapping the Python function. Any other call goes to that function. So does a call that fails on the fast
+// path: its exception is dropped, and the function raises it, once, with its own wording.
 
 #include "python/bindings.h"
 #include "python/py_encoder.h"
@@ -19,10 +20,10 @@ namespace tokenweir {
 
 namespace {
 
-struct UsualCall {
+struct FastCall {
   PyObject_HEAD
   PyObject* dict;
-  PyObject* function;  // what it is in Python: the whole of it
+  PyObject* function;  // the wrapped Python function
   vectorcallfunc call;
 };
 
@@ -33,14 +34,14 @@ struct Names {
 PyTypeObject* encoder_type;
 Names names;
 
-// The encoder of a Tokenizer; null if it has none yet.
+// Returns the encoder of a Tokenizer; null if it has none yet.
 PyEncoder* encoder_of(PyObject* tokenizer, nb::object& owner) {
   owner = nb::steal(PyObject_GetAttr(tokenizer, names.encoder));
   if (!owner.is_valid() || Py_TYPE(owner.ptr()) != encoder_type || !nb::inst_ready(owner)) return nullptr;
   return nb::inst_ptr<PyEncoder>(owner);
 }
 
-// Whether all keywords are options with a plain truth value; writes them.
+// Reads the keyword arguments; returns false unless all are options with a bool value.
 bool plain_options(PyObject* keywords, PyObject* const* values, bool& parse_special, bool& add_special_tokens) {
   const Py_ssize_t n = keywords ? PyTuple_Size(keywords) : 0;
   for (Py_ssize_t i = 0; i < n; i++) {
@@ -54,9 +55,10 @@ bool plain_options(PyObject* keywords, PyObject* const* values, bool& parse_spec
   return true;
 }
 
-// The ids of a usual call as `result(encoder, ids)`; null, and no error set, if the call is not usual.
+// Returns `result(encoder, ids)`; null, without an error set, if the call does not qualify for the fast path, or fails
+// on it.
 template <class Result>
-PyObject* usual(PyObject* const* args, size_t n, PyObject* keywords, Result&& result) {
+PyObject* fast_path(PyObject* const* args, size_t n, PyObject* keywords, Result&& result) {
   if (n != 2 || !PyUnicode_Check(args[1])) return nullptr;
   bool parse_special = true, add_special_tokens = true;
   if (!plain_options(keywords, args + n, parse_special, add_special_tokens)) return nullptr;
@@ -71,30 +73,30 @@ PyObject* usual(PyObject* const* args, size_t n, PyObject* keywords, Result&& re
       call.run(add_special_tokens ? encoder->prefix : nothing, add_special_tokens ? encoder->suffix : nothing);
       return result(*encoder, call.w->ids).release().ptr();
     }
-  } catch (...) {  // the function meets the same and says it
+  } catch (...) {  // the Python function raises the same error
   }
   PyErr_Clear();
   return nullptr;
 }
 
 template <class Result>
-PyObject* usual_or_function(PyObject* self, PyObject* const* args, size_t n, PyObject* keywords, Result&& result) {
-  PyObject* found = usual(args, static_cast<size_t>(PyVectorcall_NARGS(n)), keywords, result);
-  return found ? found : PyObject_Vectorcall(reinterpret_cast<UsualCall*>(self)->function, args, n, keywords);
+PyObject* fast_path_or_function(PyObject* self, PyObject* const* args, size_t n, PyObject* keywords, Result&& result) {
+  PyObject* found = fast_path(args, static_cast<size_t>(PyVectorcall_NARGS(n)), keywords, result);
+  return found ? found : PyObject_Vectorcall(reinterpret_cast<FastCall*>(self)->function, args, n, keywords);
 }
 
 PyObject* call_encode(PyObject* self, PyObject* const* args, size_t n, PyObject* keywords) {
   const auto result = [](PyEncoder& encoder, IdBuffer& ids) -> nb::object { return encoder.to_list(ids); };
-  return usual_or_function(self, args, n, keywords, result);
+  return fast_path_or_function(self, args, n, keywords, result);
 }
 
 PyObject* call_encode_array(PyObject* self, PyObject* const* args, size_t n, PyObject* keywords) {
   const auto result = [](PyEncoder&, IdBuffer& ids) { return id_array(ids); };
-  return usual_or_function(self, args, n, keywords, result);
+  return fast_path_or_function(self, args, n, keywords, result);
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
-  auto* call = reinterpret_cast<UsualCall*>(self);
+  auto* call = reinterpret_cast<FastCall*>(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(call->dict);
   Py_VISIT(call->function);
@@ -102,7 +104,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int clear(PyObject* self) {
-  auto* call = reinterpret_cast<UsualCall*>(self);
+  auto* call = reinterpret_cast<FastCall*>(self);
   Py_CLEAR(call->dict);
   Py_CLEAR(call->function);
   return 0;
@@ -123,8 +125,8 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
 }
 
 PyMemberDef members[] = {
-    {"__dictoffset__", Py_T_PYSSIZET, offsetof(UsualCall, dict), Py_READONLY, nullptr},
-    {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(UsualCall, call), Py_READONLY, nullptr},
+    {"__dictoffset__", Py_T_PYSSIZET, offsetof(FastCall, dict), Py_READONLY, nullptr},
+    {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(FastCall, call), Py_READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
@@ -145,14 +147,14 @@ PyType_Slot slots[] = {
 };
 
 PyType_Spec spec = {
-    "tokenweir.encode._core.UsualCall", sizeof(UsualCall), 0,
+    "tokenweir.encode._core.FastCall", sizeof(FastCall), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_HAVE_VECTORCALL |
         Py_TPFLAGS_DISALLOW_INSTANTIATION,
     slots};
 
 }  // namespace
 
-void bind_usual_calls(nb::module_& m) {
+void bind_fast_calls(nb::module_& m) {
   encoder_type = reinterpret_cast<PyTypeObject*>(nb::type<PyEncoder>().ptr());
   names = {PyUnicode_InternFromString("_encoder"), PyUnicode_InternFromString("parse_special"),
            PyUnicode_InternFromString("add_special_tokens")};
@@ -162,15 +164,15 @@ void bind_usual_calls(nb::module_& m) {
     return [type, call](nb::object function) {
       nb::object made = nb::steal(PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type.ptr()), 0));
       if (!made.is_valid()) throw nb::python_error();
-      auto* usual = reinterpret_cast<UsualCall*>(made.ptr());
-      usual->function = nb::object(function).release().ptr();
-      usual->call = call;
+      auto* call_object = reinterpret_cast<FastCall*>(made.ptr());
+      call_object->function = nb::object(function).release().ptr();
+      call_object->call = call;
       nb::module_::import_("functools").attr("update_wrapper")(made, function);
       return made;
     };
   };
-  m.def("usual_encode", around(call_encode), "function"_a);
-  m.def("usual_encode_array", around(call_encode_array), "function"_a);
+  m.def("fast_encode", around(call_encode), "function"_a);
+  m.def("fast_encode_array", around(call_encode_array), "function"_a);
 }
 
 }  // namespace tokenweir

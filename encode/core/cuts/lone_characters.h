@@ -1,8 +1,8 @@
-// Characters by themselves: which ids each becomes, and whether any token has it beside another character.
+// A table by character: the ids of the character alone, and on which sides a token joins it to another character.
 //
-// Of Chinese, most characters stand in few tokens or in none but their own. Between two of which the one is last wherever
-// it stands, or the other first, no token can be, and no table of pairs has to be asked. What is left between two such
-// places is mostly one character, whose ids stand here.
+// Most Chinese characters occur in few tokens besides their own. If the left character ends every token that it occurs
+// in, or the right one begins every token that it occurs in, no token spans the two. Two entries then prove a cut,
+// without a look-up of the pair. The parts between cuts are mostly one character, whose ids are in its entry.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace tokenweir {
 
-class AloneCharacters {
+class LoneCharacters {
  public:
   static constexpr uint32_t kCharacters = 0x10000;  // the basic plane
   static constexpr size_t kMaxIds = 3;
 
-  AloneCharacters() : entries_(kCharacters, uint64_t{0}) {}
+  LoneCharacters() : entries_(kCharacters, uint64_t{0}) {}
 
-  // What a character becomes wherever nothing joins it: 1 to kMaxIds ids.
+  // Sets the ids of a character that no token joins to a neighbour: 1 to kMaxIds.
   void set(uint32_t character, const uint32_t* ids, size_t n) {
     if (character >= kCharacters) return;
     uint64_t entry = uint64_t{n} << kIdBits * kMaxIds;
@@ -29,8 +29,8 @@ class AloneCharacters {
     entries_[character] |= entry;
   }
 
-  // A token that text can become, or a part of one.
-  void join(std::string_view token) {
+  // Records which characters a token joins. The token can occur in text, perhaps inside a longer one.
+  void add_token(std::string_view token) {
     for_each_character(token, [&](uint32_t character, size_t at, size_t length) {
       if (character >= kCharacters) return;
       if (at > 0) entries_[character] |= kJoinsBefore;
@@ -38,20 +38,20 @@ class AloneCharacters {
     });
   }
 
-  // The entry of a character; 0 if nothing is known.
+  // Returns the entry of a character; 0 for an unknown one.
   uint64_t find(uint32_t character) const { return character < kCharacters ? entries_[character] : 0; }
 
-  // The number of ids; 0: it has to be encoded.
+  // The number of ids in an entry; 0 if the character has to be encoded.
   static size_t count(uint64_t entry) { return entry >> kIdBits * kMaxIds & 3; }
 
-  // Writes kMaxIds ids, of which as many hold as it returns.
+  // Writes kMaxIds ids and returns how many of them are valid.
   static size_t unpack(uint64_t entry, int32_t* out) {
     for (size_t i = 0; i < kMaxIds; i++) out[i] = static_cast<int32_t>(entry >> kIdBits * i & ((1u << kIdBits) - 1));
     return count(entry);
   }
 
-  // Whether these entries alone tell that no token joins two characters that stand side by side.
-  static bool stay_apart(uint64_t left, uint64_t right) {
+  // Whether the entries of two neighbours prove that no token joins them.
+  static bool never_joined(uint64_t left, uint64_t right) {
     return !(left & kJoinsAfter && right & kJoinsBefore) && count(left) > 0 && count(right) > 0;
   }
 
@@ -64,7 +64,7 @@ class AloneCharacters {
   static constexpr unsigned kIdBits = 20;  // as in the table of pairs
   static constexpr uint64_t kJoinsBefore = uint64_t{1} << 62, kJoinsAfter = uint64_t{1} << 63;
 
-  SharedArray<uint64_t> entries_;  // the ids and their number, and on which sides a token joins it to others
+  SharedArray<uint64_t> entries_;  // by character: its ids, their number, and the two join flags
 };
 
 }  // namespace tokenweir

@@ -1,13 +1,13 @@
-// Places inside a piece of byte-level BPE that no merge crosses, so that what is left and right of them merges apart.
+// Cuts of byte-level BPE: places inside a piece that no merge crosses. The bytes on both sides merge independently.
 //
-// A run of Chinese is one piece, but few of its neighbouring characters stand side by side in any token. A merge across a
-// place makes a token that has bytes on both sides of it. So a place between two characters is a cut if no token has the
-// one beside the other, whole or in part. (What is cut off may then be merged, and looked up among what merging makes; it
-// is no piece, which a vocabulary may take whole though merging would not.)
+// A run of Chinese is one piece, but few of its adjacent characters occur side by side in any token. A merge across a
+// place makes a token with bytes on both sides of it. So a place between two characters is a cut if no token has one
+// beside the other, whole or in part. (The parts must be merged, or looked up among the results of merging. They are
+// not pieces, so `ignore_merges` does not apply to them.)
 //
-// Pairs of whole characters share a field of bits by their hash: now and then a cut is missed, never made. Parts of
-// characters are few: characters that end with the same of them are a class, those that begin with the same another,
-// and a table has a bit for each pair of classes.
+// Pairs of whole characters share a Bloom filter: a cut may be missed, but never invented. Tokens that end or begin
+// with a part of a character have few distinct parts. Characters that end with the same parts are a class, those that
+// begin with the same parts another, and a table has a bit for each pair of classes.
 #pragma once
 
 #include <algorithm>
@@ -20,22 +20,22 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "models/byte_pairs.h"
+#include "cuts/byte_cut_table.h"
 #include "vocabulary/hash_table.h"
 
 namespace tokenweir {
 
 class ByteCuts {
  public:
-  static constexpr uint32_t kCharacters = BytePairs::kCharacters;
+  static constexpr uint32_t kCharacters = ByteCutTable::kCharacters;
 
   ByteCuts() = default;
 
-  // For about `tokens` tokens.
+  // Makes room for about `tokens` tokens.
   explicit ByteCuts(size_t tokens) : pairs_(slot_bits(tokens) + 3) {}
 
-  // A token that merging may make; its bytes stay where they are until `close`.
-  void join(std::string_view token) {
+  // Records the pairs of characters inside a token that merging may make. Its bytes must stay valid until `finish`.
+  void add_token(std::string_view token) {
     const auto *p = reinterpret_cast<const uint8_t*>(token.data()), *end = p + token.size();
     if (std::all_of(p, end, [](uint8_t byte) { return byte < 0x80; })) return;
     const uint8_t* at = std::find_if_not(p, end, utf8_continues);
@@ -47,74 +47,74 @@ class ByteCuts {
       const Side side{{reinterpret_cast<const char*>(at), length},
                       length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
       if (before.character != kNone && side.character != kNone)
-        pairs_.insert(BytePairs::hash(before.character, side.character));
+        pairs_.insert(ByteCutTable::hash(before.character, side.character));
       else if (!before.bytes.empty())
-        partly_.emplace_back(before, side);
+        partial_pairs_.emplace_back(before, side);
       before = side;
       at += length;
     }
   }
 
-  // To be called when all tokens have joined. Returns whether cuts can be told.
-  bool close() {
-    Classes before, after;
-    for (const auto& [left, right] : partly_) {
+  // Builds the table, after the last `add_token`. Returns false if it would be too large; then no cut is known.
+  bool finish() {
+    SideClasses before, after;
+    for (const auto& [left, right] : partial_pairs_) {
       before.add(left);
       after.add(right);
     }
-    std::vector<uint16_t> ends, begins;
-    const std::vector<std::vector<uint16_t>> lefts = before.make(ends), rights = after.make(begins);
-    ends_ = std::move(ends);
-    begins_ = std::move(begins);
-    width_ = after.count();
-    if (before.count() * width_ > kMostPairs) return false;
-    joined_ = {before.count() * width_ / 64 + 1, uint64_t{0}};
+    std::vector<uint16_t> left_class_of, right_class_of;
+    const std::vector<std::vector<uint16_t>> lefts = before.make(left_class_of), rights = after.make(right_class_of);
+    left_classes_ = std::move(left_class_of);
+    right_classes_ = std::move(right_class_of);
+    n_right_classes_ = after.count();
+    if (before.count() * n_right_classes_ > kMostPairs) return false;
+    joined_ = {before.count() * n_right_classes_ / 64 + 1, uint64_t{0}};
     size_t work = 0;
-    for (const auto& [left, right] : partly_)
+    for (const auto& [left, right] : partial_pairs_)
       for (const uint16_t l : lefts[before.number(left)])
         for (const uint16_t r : rights[after.number(right)]) {
-          const size_t bit = l * width_ + r;
+          const size_t bit = l * n_right_classes_ + r;
           joined_[bit / 64] |= uint64_t{1} << bit % 64;
           if (++work > kMostPairs) return false;
         }
-    partly_ = {};
+    partial_pairs_ = {};
     return true;
   }
 
-  // Whether nothing joins two characters that stand side by side.
+  // Whether no token joins two adjacent characters.
   bool may_cut(uint32_t left, uint32_t right) const { return view().may_cut(left, right); }
 
-  BytePairs view() const {
-    return {ends_.data(), begins_.data(), joined_.data(), width_, pairs_.words().data(), pairs_.shift()};
+  ByteCutTable view() const {
+    return {left_classes_.data(), right_classes_.data(), joined_.data(), n_right_classes_, pairs_.words().data(), pairs_.shift()};
   }
-  const SharedArray<uint16_t>& ends() const { return ends_; }
-  const SharedArray<uint16_t>& begins() const { return begins_; }
+  const SharedArray<uint16_t>& left_classes() const { return left_classes_; }
+  const SharedArray<uint16_t>& right_classes() const { return right_classes_; }
   const SharedArray<uint64_t>& joined() const { return joined_; }
   const SharedArray<uint64_t>& pairs() const { return pairs_.words(); }
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(pairs_, ends_, begins_, joined_, width_);
+    visit(pairs_, left_classes_, right_classes_, joined_, n_right_classes_);
   }
 
  private:
   static constexpr size_t kMostPairs = size_t{1} << 24;  // of classes; real vocabularies need a hundredth
 
-  // What a token has on one side of a place: a character or a part of one.
+  // The bytes of a token on one side of a place: a character, or a part of one.
   struct Side {
     std::string_view bytes;
     uint32_t character;  // kNone: a part
     bool operator<(const Side& other) const { return bytes < other.bytes; }
   };
 
-  // Classes of characters by which sides they can be.
-  class Classes {
+  // Groups characters into classes: those that match the same sides are one class.
+  class SideClasses {
    public:
     void add(const Side& side) { numbers_.emplace(side, 0); }
     size_t number(const Side& side) const { return numbers_.at(side); }
     size_t count() const { return count_; }
 
-    // Fills in the class of each character; returns the classes that have each side.
+    // Fills in the class of each character; returns for each side the classes that match it.
     std::vector<std::vector<uint16_t>> make(std::vector<uint16_t>& classes) {
       std::vector<uint64_t> can_be(kCharacters);  // 16 bits for each number of bytes of the character: number + 1
       size_t next = 0;
@@ -143,7 +143,7 @@ class ByteCuts {
    private:
     static constexpr size_t kMostSides = 1 << 15;
 
-    // Calls `use(character, bytes)` for the characters of up to three bytes that a side is, begins or ends.
+    // Calls `use(character, bytes)` for each character of up to three bytes that the side equals, begins or ends.
     template <class Use>
     static void for_each_character(const Side& side, Use&& use) {
       const auto* p = reinterpret_cast<const uint8_t*>(side.bytes.data());
@@ -172,10 +172,10 @@ class ByteCuts {
   };
 
   Filter pairs_;
-  std::vector<std::pair<Side, Side>> partly_;  // sides of which one is a part at least; until `close`
-  SharedArray<uint16_t> ends_, begins_;        // by character: its class left of a place, and right of it
-  SharedArray<uint64_t> joined_;               // by two classes
-  size_t width_ = 1;
+  std::vector<std::pair<Side, Side>> partial_pairs_;  // at least one side is a part of a character; empty after `finish`
+  SharedArray<uint16_t> left_classes_, right_classes_;  // by character: its class on the left and on the right of a place
+  SharedArray<uint64_t> joined_;                        // a bit for each pair of classes
+  size_t n_right_classes_ = 1;
 };
 
 }  // namespace tokenweir

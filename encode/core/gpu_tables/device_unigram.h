@@ -1,4 +1,4 @@
-// A Unigram model's tables, laid out for kernels (gpu/kernels/unigram.cu). In its text a space stands for U+2581.
+// A Unigram model's tables in the layout of kernels (gpu/kernels/unigram.cu). In its text a space represents U+2581.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/trie.h"
-#include "device/device_tables.h"
+#include "gpu_tables/device_tables.h"
 #include "models/unigram.h"
 
 namespace tokenweir {
@@ -15,7 +15,7 @@ namespace tokenweir {
 template <class Score>
 struct DeviceUnigram {
   Trie trie;
-  std::vector<Score> scores;       // by id, and behind them of an unknown character
+  std::vector<Score> scores;       // by id, followed by that of an unknown character
   std::vector<uint32_t> byte_ids;  // kNone without byte fallback
   std::vector<uint32_t> control;   // bits by id
   uint32_t unknown;
