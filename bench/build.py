@@ -85,7 +85,7 @@ def main() -> None:
         "pattern/automaton.h",
         "models/bpe.h",
         "decoders/text_step.h",
-        "device/device_tables.h",
+        "gpu_tables/device_tables.h",
     ):
         of = [unit for unit in units.values() if header in unit.headers]
         cells = [f"{sum(c.seconds for c in of):.0f}", f"{max(c.megabytes for c in of):.0f}"]

@@ -138,7 +138,7 @@ def other_value(data: bytes, rng: Random) -> bytes:
     for _ in range(rng.choice((1, 1, 2))):
         value, key = place(root, rng)
         other, other_key = place(root, rng)
-        value[key] = rng.choice(VALUES) if rng.random() < 0.5 else copy.deepcopy(other[other_key])
+        value[key] = copy.deepcopy(rng.choice(VALUES) if rng.random() < 0.5 else other[other_key])
     return json.dumps(root).encode()
 
 

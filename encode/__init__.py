@@ -3,9 +3,9 @@
 The way from a file to ids:
 
     formats/     one reader a file format; each fills a `TokenizerSpec`
-    spec/        what a tokenizer is, in HuggingFace's component terms
+    spec/        the description of a tokenizer, in HuggingFace's component terms
     pattern/     a pre-tokenizer's regular expression to a small automaton, over the tables of unicode/
     build.py     a spec to the compiled core, component by component: components/
-    core/        the C++ core; its README tells its folders
-    tokenizer.py `Tokenizer`, the face; decode.py and decode_batch.py decode ids as they come
+    core/        the C++ core; its README lists its folders
+    tokenizer.py `Tokenizer`, the public class; decode.py and decode_batch.py decode incrementally
 """

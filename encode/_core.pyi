@@ -1,7 +1,7 @@
 """The compiled core. Everything here is an implementation detail of `tokenweir.encode`.
 
-Texts are `str`; one with a lone surrogate raises `TextError`. Where a parameter is called `guarded`, it is the places of
-characters that must not become part of a control token, in ascending order, or whether that is so of the whole text.
+Texts are `str`; one with a lone surrogate raises `TextError`. A parameter `guarded` is either the ascending offsets of
+characters that must not become part of a control token, or a bool that guards the whole text.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,19 +29,19 @@ class CompiledPattern:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
     may_rescan: bool
-    """Whether a search may read a long text many times over, unless the places where it failed are kept."""
+    """Whether walks may read a long text many times, unless failed searches are memoized."""
 
 def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
-    """Read a tokenizer.json's list of [piece, score]; None if anything else is in it."""
+    """Parse a tokenizer.json's list of [piece, score]; return None if it contains anything else."""
 
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
-    """The scores of a Unigram model's pieces as HuggingFace's library reads them, which is not to the nearest float.
+    """Parse the scores of a Unigram model as HuggingFace's library does, which does not round to the nearest float.
 
     Args:
-        literals: As they stand in the JSON file.
+        literals: The numbers as written in the JSON file.
 
     Raises:
-        TokenizerFileError: For one that is no JSON number, or too large for 64 bits of floating point.
+        TokenizerFileError: A literal is not a JSON number, or is too large for a double.
 
     """
 
@@ -50,11 +50,11 @@ class NormalizerStep:
 
     @staticmethod
     def normal_form(name: str) -> NormalizerStep:
-        """NFC, NFD, NFKC or NFKD by the tables of HuggingFace's library."""
+        """Make NFC, NFD, NFKC or NFKD, with the tables of HuggingFace's library."""
 
     @staticmethod
     def character_map(rules: Sequence[str]) -> NormalizerStep:
-        """Replace each character as the last of the rules says that concerns it.
+        """Replace each character by the last of the rules that covers it.
 
         Args:
             rules: Some of "lowercase", "strip_accents", "bert_clean_text", "bert_chinese_chars", "bert_strip_accents".
@@ -67,15 +67,15 @@ class NormalizerStep:
 
     @staticmethod
     def prepend(content: str) -> NormalizerStep:
-        """Put `content` before a text that is not empty."""
+        """Prepend `content` to a nonempty text."""
 
     @staticmethod
     def replace_string(string: str, content: str) -> NormalizerStep:
-        """Put `content` in place of `string`, which is not empty."""
+        """Replace `string`, which must not be empty, by `content`."""
 
     @staticmethod
     def replace_pattern(pattern: CompiledPattern, content: str) -> NormalizerStep:
-        """Put `content` in place of a pattern's matches."""
+        """Replace a pattern's matches by `content`."""
 
 class Precompiled(NormalizerStep):
     """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
@@ -101,8 +101,8 @@ def sentencepiece_pieces(data: bytes) -> tuple[list[str], bytes, bytes, list[tup
     """Read a SentencePiece model file.
 
     Returns:
-        The pieces; their scores as 32-bit floats; their types, a byte each; and the (start, end) bytes of all that is no
-        piece.
+        The pieces; their scores as 32-bit floats; their types, a byte each; and the (start, end) bytes of the fields that
+        are not pieces.
 
     """
 
@@ -112,17 +112,17 @@ class Normalizer:
     def __init__(self, steps: Sequence[NormalizerStep]) -> None: ...
     def normalize(self, text: str) -> str: ...
     def normalize_with_origin(self, text: str, all: bool = False) -> tuple[str, NDArray[np.int64]]:
-        """Normalize; also return the offsets of each resulting character, the (start, end) characters of `text`; (n, 2).
+        """Normalize, and return the source of each resulting character: (start, end) characters of `text`; shape (n, 2).
 
-        Of a character that is made from several, the library gives the offsets of one. With `all` they cover every
-        character that it may have been made from.
+        By default the offsets are the library's, which covers only one source of a character that is made from several.
+        With `all` they cover every character that it may have been made from.
         """
 
 class PreTokenizerStage:
-    """One step from text to pieces, applied to each piece of the step before."""
+    """One stage from text to pieces, applied to each piece of the stage before."""
 
 class Split(PreTokenizerStage):
-    """Cuts at the matches of an automaton."""
+    """The stage that splits at the matches of an automaton."""
 
     def __init__(
         self,
@@ -131,51 +131,50 @@ class Split(PreTokenizerStage):
         inverted: bool = False,
         family: tuple[str, list[int]] | None = None,
     ) -> None:
-        """Take a pattern and what becomes of its matches.
+        """Take a pattern and a behavior.
 
         Args:
             pattern: The automaton.
-            behavior: What becomes of its matches, and of the gaps between them.
-            inverted: Matches and gaps change places.
-            family: The name and numbers by which `pattern/families.py` knows the pattern. A scanner of the family then
-                does most of the text, and the automaton what is rare.
+            behavior: Which matches and gaps become pieces, as in HuggingFace's library.
+            inverted: Swap matches and gaps.
+            family: The family of the pattern, from `pattern/families.py`. The scanner of the family is then the fast path.
 
         """
 
     @property
     def instructions(self) -> str | None:
-        """What the scanner uses: avx512, avx2 or portable; None if there is no scanner."""
+        """The instruction set of the scanner: avx512, avx2 or portable; None without a scanner."""
 
 class Spaces(PreTokenizerStage):
-    """Writes `sign` in place of each space, and before pieces that do not begin with it, as `prefix` says."""
+    """The stage that replaces each space by `sign`, and prepends `sign` to pieces that lack it, as `prefix` says."""
 
     def __init__(self, sign: str, prefix: Literal["always", "first", "never"]) -> None: ...
 
 class Spell(PreTokenizerStage):
-    """Writes each byte as a character of GPT-2's alphabet."""
+    """The stage that writes each byte as a character of GPT-2's byte alphabet."""
 
     def __init__(self) -> None: ...
 
 class Unspell(PreTokenizerStage):
-    """Turns text in GPT-2's alphabet back into bytes."""
+    """The stage that converts text in GPT-2's byte alphabet back to bytes."""
 
     def __init__(self) -> None: ...
 
 class PreTokenizer:
-    """Text to pieces: stages, one after the other, each inside the pieces of the one before."""
+    """The pre-tokenizer: stages, each applied to the pieces of the one before."""
 
     def __init__(self, stages: Sequence[PreTokenizerStage]) -> None: ...
     def split(self, text: str) -> NDArray[np.int64]:
-        """The (start, end) characters of `text` that each piece stands for; shape (n, 2)."""
+        """Return the (start, end) characters of `text` of each piece; shape (n, 2)."""
 
     def pieces(self, text: str) -> list[bytes]:
-        """The pieces as the model gets them."""
+        """Return the pieces as the model gets them."""
 
 def byte_alphabet() -> str:
-    """GPT-2's 256 letters, in the order of the bytes that they stand for."""
+    """Return GPT-2's byte alphabet: 256 characters, in the order of their bytes."""
 
 def utf8_bytes() -> bytes:
-    """The bytes that UTF-8 can contain, in order: all but C0, C1 and F5 to FF."""
+    """Return the bytes that UTF-8 can contain, in order: all except C0, C1 and F5 to FF."""
 
 class TokenIds(Mapping[str, int]):
     """A vocabulary as a mapping of tokens to ids, in the order of ids, without a Python object for each token."""
@@ -183,33 +182,33 @@ class TokenIds(Mapping[str, int]):
     def __init__(self, tokens: dict[str, int]) -> None: ...
     @staticmethod
     def from_json(json: memoryview) -> TokenIds | None:
-        """Read a tokenizer.json's vocabulary; None if it is not an object of different names and whole numbers."""
+        """Parse a tokenizer.json's vocabulary; return None unless it is an object of distinct names and integers."""
 
     def __getitem__(self, name: str) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
 
 class RankIds(Mapping[bytes, int]):
-    """The same of a rank file, whose tokens are bytes."""
+    """The vocabulary of a rank file as a mapping of tokens, which are bytes, to ranks."""
 
     def __init__(self, tokens: dict[bytes, int]) -> None: ...
     @staticmethod
     def read(data: bytes) -> RankIds | None:
-        """Read a rank file; None if it is not written as every known one is, or has a token or a rank twice."""
+        """Parse a rank file; return None if it is not written as all known ones are, or repeats a token or rank."""
 
     def __getitem__(self, name: bytes) -> int: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __len__(self) -> int: ...
     def tokens(self, ids: Sequence[int]) -> dict[int, bytes]:
-        """The tokens that have these ids, by id."""
+        """Return the tokens with these ids, by id."""
 
 class Merges(Sequence[tuple[str, str]]):
-    """Pairs of tokens in order of priority, as a sequence without a Python object for each pair."""
+    """A merge list, pairs of tokens in order of priority, as a sequence without a Python object for each pair."""
 
     def __init__(self, merges: Sequence[str | tuple[str, str]]) -> None: ...
     @staticmethod
     def from_json(json: memoryview) -> Merges | None:
-        """Read a tokenizer.json's list of "left right" or ["left", "right"]; None if anything else is in it."""
+        """Parse a tokenizer.json's list of "left right" or ["left", "right"]; return None for anything else."""
 
     @overload
     def __getitem__(self, at: int) -> tuple[str, str]: ...
@@ -222,50 +221,47 @@ class Vocabulary:
 
     @staticmethod
     def byte_level(tokens: Mapping[str, int]) -> Vocabulary:
-        """Tokens spelled in GPT-2's byte alphabet."""
+        """Take tokens that are spelled in GPT-2's byte alphabet."""
 
     @staticmethod
     def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
-        """Tokens as bytes, as in tiktoken's rank files."""
+        """Take tokens as bytes, as in tiktoken's rank files."""
 
     @staticmethod
     def plain(tokens: Mapping[str, int] | Iterable[str]) -> Vocabulary:
-        """Tokens as text, which may be empty; without ids, from 0 on."""
+        """Take tokens as text, which may be empty; an iterable without ids is numbered from 0."""
 
     def __len__(self) -> int:
-        """One more than the highest id."""
+        """Return one more than the highest id."""
 
 class Model:
-    """Pieces to ids."""
+    """A model: pieces to ids."""
 
     def encode(self, piece: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
-        """The ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
+        """Return the ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
 
     def encode_cut(self, piece: str, guarded: bool = False) -> list[list[int]]:
-        """Cut a piece wherever that does not change its ids; return the ids of each part.
-
-        Encoding cuts pieces at such places to look up the parts as words. Only tests call this.
-        """
+        """Cut a piece at all split points; return the ids of each part. Only tests call this."""
 
 class Bpe(Model):
-    """Byte-pair encoding of a piece. Ids in `control` are never produced for guarded or unparsed text."""
+    """Byte-level byte-pair encoding. Guarded or unparsed text never yields an id of `control`."""
 
     @staticmethod
     def merges(
-        vocabulary: Vocabulary, merges: Sequence[str | tuple[str, str]], whole_first: bool, control: Sequence[int]
+        vocabulary: Vocabulary, merges: Sequence[str | tuple[str, str]], ignore_merges: bool, control: Sequence[int]
     ) -> Bpe:
-        """Take merges in order of priority; with `whole_first`, a piece that is a token is not merged but taken whole."""
+        """Take merges in order of priority; with `ignore_merges`, a piece that is a token becomes it without merging."""
 
     @staticmethod
-    def ranks(vocabulary: Vocabulary, whole_first: bool, control: Sequence[int]) -> Bpe:
-        """Take ranks: the pair whose joined text has the lowest merges first. `whole_first` is as for `merges`."""
+    def ranks(vocabulary: Vocabulary, ignore_merges: bool, control: Sequence[int]) -> Bpe:
+        """Take ranks: the pair whose joined text has the lowest rank merges first. `ignore_merges` as for `merges`."""
 
     pairs: NDArray[np.uint64]
-    """The look-up table of pairs, a copy: 20 bits each id, 24 bits priority; all ones where it is empty."""
+    """A copy of the table of pairs: 20 bits each id, 24 bits priority; all ones in empty slots."""
     merged: NDArray[np.uint32]
-    """Priority to the id that a pair becomes, a copy."""
+    """A copy of the map of priorities to the resulting ids."""
     byte_ids: NDArray[np.uint32]
-    """Byte to id, a copy."""
+    """A copy of the map of bytes to ids."""
 
 class CharacterBpe(Model):
     """Byte-pair encoding over the characters of a piece, by HuggingFace's rules; see `spec.BPE`."""
@@ -283,8 +279,9 @@ class CharacterBpe(Model):
         ignore_merges: bool = False,
         control: Sequence[int] = (),
     ) -> None:
-        """Take merges in order of priority; ids in `control`, but for the unknown token's, are never produced for
-        guarded or unparsed text.
+        """Take merges in order of priority.
+
+        Guarded or unparsed text never yields an id of `control`, except the unknown token's.
         """
 
 class SentencePieceBpe(Model):
@@ -332,47 +329,46 @@ class HuggingFaceUnigram(Model):
         byte_fallback: bool,
         control: Sequence[int],
     ) -> None:
-        """Take pieces and scores by id. Ids in `control` are never produced for guarded or unparsed text.
+        """Take pieces and scores by id. Guarded or unparsed text never yields an id of `control`.
 
         Raises:
-            TokenizerFileError: For a score that is not finite, or an `unk_id` that is no piece.
-            UnsupportedTokenizerError: For a piece of more than 1,024 bytes.
+            TokenizerFileError: A score is not finite, or `unk_id` is not the id of a piece.
+            UnsupportedTokenizerError: A piece has more than 1,024 bytes.
 
         """
 
     @property
     def trie_bytes(self) -> int:
-        """The memory that the trie of pieces takes."""
+        """The size of the trie of pieces in bytes."""
 
 class WordPiece(Model):
-    """From left to right the longest token that fits; a piece in which at some place none fits is one unknown token."""
+    """Longest-match-first encoding from left to right; a piece that no token continues is one unknown token."""
 
     def __init__(
         self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
     ) -> None:
-        """Take the vocabulary; `prefix` is written before tokens that do not begin a piece.
+        """Take the vocabulary; tokens that do not begin a piece are spelled with `prefix`.
 
-        A piece of more than `max_chars` characters is unknown.
-
-        Ids in `control`, but for that of `unk_token`, are never produced for guarded or unparsed text.
+        A piece of more than `max_chars` characters is unknown. Guarded or unparsed text never yields an id of `control`,
+        except that of `unk_token`.
         """
 
 class AddedTokens:
-    """The search for added tokens in text."""
+    """A matcher for added tokens in text."""
 
     def __init__(self, tokens: Sequence[tuple[str, int | None, bool, bool, bool]], word_flips: Sequence[int]) -> None:
         r"""Take (content, id, single_word, lstrip, rstrip), and the code points where membership in \w changes."""
 
     @property
     def tokens(self) -> list[tuple[bytes, int, bool]]:
-        """(content, id, whether one of the three flags is set), sorted by content."""
+        """The tokens as (content, id, whether one of the three flags is set), sorted by content."""
 
     @property
     def trie(self) -> NDArray[np.uint32]:
-        """`TrieNode` of core/encoder/token_trie.h, a row a node."""
+        """The trie: a `TrieNode` of core/encoder/token_trie.h per row."""
 
 class When(Enum):
-    """To which tokens of a text a step applies, by their place."""
+    """The place in the text of the tokens to which a step applies."""
 
     ALWAYS = ...
     FIRST = ...
@@ -381,7 +377,7 @@ class When(Enum):
     NOT_LAST = ...
 
 class Spelling(Enum):
-    """How tokens are written.
+    """The way in which tokens spell bytes.
 
     `TEXT` as text; `FALLBACK` as text, or as a byte's name such as `<0xE4>`; `ALPHABET` as bytes in GPT-2's alphabet;
     `BYTES` as the bytes themselves.
@@ -393,10 +389,9 @@ class Spelling(Enum):
     BYTES = ...
 
 class FirstUntil(Enum):
-    """After what a token no longer counts as the first of a text.
+    """The event after which tokens no longer count as the first of a text.
 
-    `TOKEN` after any token; `SPACE` after a token that gave text, or would have given some but for a space that a step
-    removed; `TEXT` after a token that gave text.
+    `TOKEN`: any token; `SPACE`: a token that yields text, or a space that a step removes; `TEXT`: a token that yields text.
     """
 
     TOKEN = ...
@@ -408,7 +403,7 @@ class TextStep:
 
     @staticmethod
     def replace(pattern: str, content: str, when: When = When.ALWAYS) -> TextStep:
-        """Put `content` in place of each `pattern`, which is not empty."""
+        """Replace each `pattern`, which must not be empty, by `content`."""
 
     @staticmethod
     def strip(character: str, start: int, stop: int, when: When = When.ALWAYS) -> TextStep:
@@ -416,14 +411,14 @@ class TextStep:
 
     @staticmethod
     def follow(prefix: str) -> TextStep:
-        """Of each token but the first, remove `prefix`, or put a space before it if it has none. For whole tokens only."""
+        """Remove `prefix` from each token except the first, or prepend a space if it lacks it. For whole tokens only."""
 
     @staticmethod
     def join() -> TextStep:
-        """Put a space before each token but the first. For whole tokens only."""
+        """Prepend a space to each token except the first. For whole tokens only."""
 
 class TokenBytes:
-    """What every id stands for in the middle of a text: bytes, and whether they are whole characters by themselves."""
+    """The content of every id in mid-text: bytes, and whether they are complete characters."""
 
     def __init__(
         self,
@@ -437,20 +432,20 @@ class TokenBytes:
         first_until: FirstUntil,
         fixed: Sequence[tuple[int, bytes, bool]],
     ) -> None:
-        """Take (id, content, special) of the added tokens, the number of ids at least, and a `decoders.Decoding`."""
+        """Take (id, content, special) of the added tokens, a lower bound for the number of ids, and a `Decoding`."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, token_id: int) -> bytes: ...
     def digest(self) -> int:
-        """Hash what every id stands for; takes 1 ms a megabyte."""
+        """Hash the contents of all ids."""
 
     def join(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
-        """The bytes of the tokens, one after the other."""
+        """Return the concatenated contents of the tokens."""
 
     def decode(
         self, ids: Sequence[int] | NDArray[np.integer[Any]], skip_special: bool, whole_runs: bool = False
     ) -> str:
-        """The text of the tokens; with `whole_runs`, a run of bytes that is no UTF-8 becomes one U+FFFD for each byte."""
+        """Return the text of the tokens; with `whole_runs`, a run of bytes that is not UTF-8 is one U+FFFD per byte."""
 
 class DecodeStream:
     """The state of an incremental decode; see `tokenweir.encode.decode.DecodeStream`."""
@@ -472,16 +467,16 @@ class DecodeStream:
 
     @property
     def pending(self) -> int:
-        """How many bytes are held, at most; 0 means that the text of every id taken has gone out."""
+        """An upper bound for the held bytes; 0 if the text of all ids has been returned."""
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
-        """Begin again, as a new object would."""
+        """Reset to the initial state."""
 
     def state(self) -> bytes:
-        """The state, for `restore`."""
+        """Return the state, for `restore`."""
 
     def restore(self, state: bytes) -> None:
-        """Go on where another stream with the same tokens and options was.
+        """Restore the state of a stream with the same tokens and options.
 
         Raises:
             ValueError: The state is damaged.
@@ -489,7 +484,7 @@ class DecodeStream:
         """
 
 class DecodeBatch:
-    """Many incremental decodes, one a slot; see `tokenweir.encode.decode_batch.DecodeBatch`."""
+    """Many incremental decodes, one per slot; see `tokenweir.encode.decode_batch.DecodeBatch`."""
 
     def __init__(self, tokens: TokenBytes, skip_special: bool, whole_runs: bool = False) -> None: ...
     def __len__(self) -> int: ...
@@ -497,13 +492,13 @@ class DecodeBatch:
         """Begin a sequence; return its slot."""
 
     def copy(self, slot: int) -> int:
-        """Begin a sequence in the state of another; return its slot."""
+        """Begin a sequence with the state of another; return its slot."""
 
     def step(self, slots: Sequence[int], ids: Sequence[Any]) -> list[str]:
-        """Take an id, or a row of ids in which -1 is none, for each slot; return the text of each."""
+        """Take an id, or a row of ids padded with -1, for each slot; return the text of each."""
 
     def remove(self, slot: int) -> str:
-        """End a sequence; return what was held of it."""
+        """End a sequence; return its held text."""
 
 class IdSet:
     """A few ids among many."""
@@ -597,6 +592,14 @@ class AnswerText:
     @property
     def count(self) -> int:
         """How many ids have been added."""
+
+    @property
+    def kept(self) -> int:
+        """How many of them have not been given back."""
+
+    @property
+    def awaited(self) -> int:
+        """How many bytes of text have yet to come back, those that have passed among them."""
 
     @property
     def thinks(self) -> bool:
@@ -769,18 +772,18 @@ class Encoder:
 
         Args:
             normalizer: The first step.
-            pre_tokenizer: The second one.
-            model: The third one.
-            raw: Tokens that are searched for in the text as it is.
+            pre_tokenizer: The second step.
+            model: The third step.
+            raw: Tokens that are searched for in the original text.
             normalized: Tokens that are searched for in the normalized text.
-            own: Control tokens that the model itself makes of text. It must not where they cover a guarded character.
-            tokens: What every id stands for.
-            by_characters: Where the pre-tokenizer's pieces end is told by one character at a time.
+            own: Control tokens that the model itself makes of text, except where they would cover a guarded character.
+            tokens: The content of every id.
+            by_characters: Each single character decides whether the pre-tokenizer cuts beside it.
 
         """
 
-    def set_usual(self, prefix: Sequence[int], suffix: Sequence[int]) -> None:
-        """Set the ids before and after every text, for the calls that `usual_encode` does."""
+    def set_affixes(self, prefix: Sequence[int], suffix: Sequence[int]) -> None:
+        """Set the ids before and after every text, for calls on the fast path of `fast_encode`."""
 
     def encode(
         self, text: str, parse_special: bool, guarded: Sequence[int], prefix: Sequence[int], suffix: Sequence[int]
@@ -794,9 +797,8 @@ class Encoder:
         """Encode with offsets.
 
         Returns:
-            The ids; the (start, end) characters of each, shape (n, 2); and (index, text) of each token that HuggingFace's
-            library names by the text that it stands for, not by its content: added tokens that were found, and unknown
-            text of a Unigram model.
+            The ids; the (start, end) characters of each, shape (n, 2); and (index, text) of each id that HuggingFace's
+            library names by its text instead of its content: matched added tokens, and unknown text of a Unigram model.
 
         """
 
@@ -810,49 +812,50 @@ class Encoder:
         prefix: Sequence[int],
         suffix: Sequence[int],
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all texts, int32[total], and where each begins, int64[n + 1].
+        """Encode many texts. Return all ids, int32[total], and the offsets of the texts, int64[n + 1].
 
         Args:
-            texts: What `Documents` takes.
+            texts: As for `Documents`.
             parse_special: As in `encode`.
-            guarded: Empty, or an entry a text.
+            guarded: Empty, or an entry per text.
             threads: 0 lets the core choose.
             prefix: Ids before those of each text.
             suffix: Ids after them.
 
         """
 
-def usual_encode(function: _Function) -> _Function:
-    """Make Tokenizer.encode a method of the core: it does calls with a text and without options, or with plain ones, and
-    `function` does the rest."""
+def fast_encode(function: _Function) -> _Function:
+    """Wrap `Tokenizer.encode` with a fast path in the core, for calls with a text and bool options only."""
 
-def usual_encode_array(function: _Function) -> _Function:
-    """The same for Tokenizer.encode_array."""
+def fast_encode_array(function: _Function) -> _Function:
+    """Wrap `Tokenizer.encode_array` likewise."""
 
 class DeviceTables:
-    """The tables of BPE as kernels read them (core/device/device_bpe.h); every array is a copy."""
+    """The BPE tables of kernels (core/gpu_tables/device_bpe.h); every array is a copy."""
 
     @overload
     def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
         """Take a model, and (id, content) of the added tokens that are searched for in text.
 
         Raises:
-            UnsupportedTokenizerError: A control token is made of text that does not spell it, or tokens are too alike.
+            UnsupportedTokenizerError: Text that does not spell a control token can become one, or the hashes of too many
+                tokens collide.
 
         """
 
     @overload
     def __init__(self, model: CharacterBpe, spaces: bool) -> None:
-        """Take a model of characters; with `spaces`, a space stands for U+2581 in the text of kernels.
+        """Take a model over characters; with `spaces`, a space represents U+2581 in the text of kernels.
 
         Raises:
-            UnsupportedTokenizerError: Text may become a control token or a byte's, or an unknown character no bytes.
+            UnsupportedTokenizerError: Text may become a control or byte token, or an unknown character does not become
+                bytes.
 
         """
 
     @overload
     def __init__(self, model: SentencePieceBpe, pieces: list[str], spaces: bool) -> None:
-        """Take a model of scores, with the pieces that it was made of; `spaces` as above.
+        """Take a model with scores, and the pieces from which it was built; `spaces` as above.
 
         Raises:
             UnsupportedTokenizerError: As above, or for pieces of type UNUSED.
@@ -860,72 +863,81 @@ class DeviceTables:
         """
 
     pieces: NDArray[np.uint64]
-    """`PieceSlot`, a row a slot."""
+    """A `PieceSlot` per row."""
     rest: NDArray[np.uint8]
-    """Of tokens of more than 16 bytes, the bytes after these."""
+    """The bytes after the first 16 of longer tokens."""
     pairs: NDArray[np.uint64]
-    """`PairBucket`, a row a bucket."""
+    """A `PairBucket` per row."""
     merged_ids: NDArray[np.uint32]
-    """By the number of an entry of `pairs`: the id; empty if that is the number plus `merged_shift`."""
+    """The resulting id by entry of `pairs`; empty if it is the entry plus `merged_shift`."""
     merged_shift: int
     ranks: NDArray[np.uint32]
-    """By that number, and 0xFFFFFFFF at the end: the first one that merges as early; empty if no two do."""
+    """By entry, followed by 0xFFFFFFFF: the first entry of equal priority; empty if there are no ties."""
     byte_ids: NDArray[np.uint32]
-    """By byte: its token; 0xFFFFFFFF for a byte without one, which UTF-8 does not contain."""
+    """The token of each byte; 0xFFFFFFFF for a byte without one, which UTF-8 does not contain."""
     ascii_pairs: NDArray[np.uint32]
-    """The priority of the pair of two ASCII characters, 128 * first + second; 0xFFFFFFFF if they do not merge."""
+    """The priority of two ASCII characters, at 128 * first + second; 0xFFFFFFFF if they do not merge."""
     characters: NDArray[np.uint32]
     """`CharacterTokens`, by character of the basic plane."""
     lengths: NDArray[np.uint32]
-    """The bytes of each id."""
+    """The length in bytes of each id's token."""
 
 class DeviceContents:
-    """What every id stands for, as kernels read it (core/device/device_content.h); every array is a copy."""
+    """The contents of all ids in the layout of kernels (core/gpu_tables/device_content.h); every array is a copy."""
 
     def __init__(self, tokens: TokenBytes, skip_special: bool) -> None:
-        """Take what ids stand for.
+        """Take the contents of ids.
 
         Raises:
-            UnsupportedTokenizerError: The decoder does more than to join what tokens stand for.
+            UnsupportedTokenizerError: The decoder does more than concatenate contents.
 
         """
 
     bytes: NDArray[np.uint8]
-    """Of all tokens."""
+    """The bytes of all tokens."""
     contents: NDArray[np.uint32]
-    """`Content`, a row an id."""
+    """A `Content` per row, by id."""
     first: NDArray[np.uint32]
-    """The same for the first token of a text; empty where that makes no difference."""
+    """A `Content` per row for the first token of a text; empty if that makes no difference."""
     stripped: tuple[int, int]
-    """An ASCII character, and how many copies of it go from the beginning of a text."""
+    """An ASCII character, and the number of copies that are stripped at the start of a text."""
 
-def split_pairs(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
-    """The fields `near`, `others` and `others_shift` of a model's `SplitPairs` (core/models/split_pairs.h)."""
+def split_point_table(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
+    """Return the fields `common`, `others` and `others_shift` of a model's `SplitPointTable`
+    (core/cuts/split_point_table.h).
+    """
 
-def byte_pairs(
+def byte_cut_table(
     model: Bpe,
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
-    """The fields of a model's `BytePairs` (core/models/byte_pairs.h).
+    """Return the fields of a model's `ByteCutTable` (core/cuts/byte_cut_table.h).
 
-    None where it has none, or takes tokens whole that merging does not make.
+    None if the model has no table, or if `ignore_merges` makes a token that merging does not.
     """
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
-    """A model's `TrieUnit`s, a row a unit; where walks of a piece begin, and where they go on inside of one."""
+    """Return a model's `TrieUnit`s, one per row; the base where a piece begins, and the base after the prefix."""
 
 def device_characters(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
-    """By code point: what a character map makes of it (core/device/device_characters.h); no `charsmap`: nothing changes.
+    """Return the entries of a character map by code point (core/gpu_tables/device_characters.h).
+
+    Args:
+        charsmap: The map; empty for one that changes nothing.
+        huggingface: Apply the map as HuggingFace does.
 
     Raises:
-        UnsupportedTokenizerError: It is a map with rules that end inside of characters.
+        UnsupportedTokenizerError: A rule ends inside a character.
 
     """
 
 def device_unigram(
     model: HuggingFaceUnigram | SentencePieceUnigram,
 ) -> tuple[NDArray[np.uint32], int, NDArray[Any], NDArray[np.uint32], NDArray[np.uint32], int]:
-    """The tables of `UnigramTables` (gpu/kernels/unigram.cu): `TrieUnit`s, a row a unit; where walks begin; scores by id,
-    and of an unknown character; the ids of bytes; bits of control tokens; the unknown token's id.
+    """Return the fields of `UnigramTables` (gpu/kernels/unigram.cu).
+
+    Returns:
+        The `TrieUnit`s, one per row; the root; the scores by id, followed by that of an unknown character; the ids of
+        bytes; a bit per control token; the unknown token's id.
 
     Raises:
         UnsupportedTokenizerError: There is no unknown token.
@@ -933,29 +945,29 @@ def device_unigram(
     """
 
 def combining_ranks() -> NDArray[np.uint8]:
-    """By code point: the rank of its canonical combining class, 0 for a starter."""
+    """Return the rank of the canonical combining class of each code point; 0 for a starter."""
 
 def nfc_ranks() -> NDArray[np.uint8]:
-    """By code point: the rank of its canonical combining class, 0 for a starter, or a constant of core/device/device_nfc.h."""
+    """Return for each code point the rank of its combining class, or a constant of core/gpu_tables/device_nfc.h."""
 
 def nfc_pairs() -> NDArray[np.uint64]:
-    """The pairs of characters that form C makes one of, but for Hangul; sorted, the first in the upper half of the word."""
+    """Return the pairs of characters that form C composes, except Hangul; sorted, the first in the upper half of a word."""
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
-    """The strings of a GGUF array that begins at `offset`; raises TokenizerFileError with the index and the byte."""
+    """Read the strings of a GGUF array at `offset`; TokenizerFileError names the index and the byte of a bad one."""
 
 def gguf_skip_strings(data: memoryview, offset: int, count: int) -> int:
-    """Return the byte behind the strings of such an array; raises as `gguf_strings`."""
+    """Return the offset after the strings of a GGUF array; raises as `gguf_strings` does."""
 
 class Documents:
-    """Texts to be copied into one buffer, one after the other; the object keeps their memory alive."""
+    """Texts to be packed into one buffer; the object keeps their memory alive."""
 
     def __init__(self, texts: Any) -> None:
-        """Take a sequence of `str` and `bytes`, or strings of Arrow.
+        """Take a sequence of `str` and `bytes`, or Arrow strings.
 
         Args:
-            texts: A sequence, or what `encode.texts.is_arrow` finds: string, large_string and string_view arrays, or the
-                same of binary, in memory of the host.
+            texts: A sequence, or an Arrow array (`encode.texts.is_arrow`) in host memory: string, large_string, string_view,
+                or the binary types.
 
         Raises:
             TextError: A `str` has a lone surrogate; the message says which.
@@ -968,26 +980,26 @@ class Documents:
     def __getitem__(self, index: int) -> bytes: ...
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each begins in all of them, int64[n + 1], read-only."""
+        """The start of each text in the concatenation, and the end of the last; int64[n + 1], read-only."""
 
     def positions(self, index: int, characters: Sequence[int]) -> list[int]:
-        """Byte offsets in one text, which is UTF-8, of ascending character offsets."""
+        """Convert ascending character offsets in a text, which must be UTF-8, to byte offsets."""
 
     def copy(self, first: int, last: int, buffer: NDArray[np.uint8], threads: int = 0) -> None:
         """Copy the texts [first, last) into a buffer, without the GIL; `threads` 0 lets the core choose."""
 
 class DeviceStrings:
-    """Strings of Arrow in the memory of any device, which the object keeps: where they lie, as addresses there.
+    """The addresses of Arrow strings in the memory of any device; the object keeps the memory alive.
 
     Attributes:
-        on_host: The host reads the memory, so that `Documents` takes the array.
-        device: Its type and number, as Arrow counts them.
-        event: CUDA's handle of what must have happened before the memory is read; 0 if there is nothing.
-        first: The number of the first string in the buffers.
-        validity: A bit for each string, 0 for a null; the address is 0 if there are no nulls.
-        offset_bytes: Of each offset, 4 or 8.
-        offsets: Where each string begins in `bytes` and the last one ends.
-        bytes: Of all strings.
+        on_host: Whether the host can read the memory, so that `Documents` takes the array.
+        device: Type and number of the device, in Arrow's numbering.
+        event: The CUDA event to wait for before the memory is read, or 0.
+        first: The index of the first string in the buffers.
+        validity: The bit map of valid strings, or 0 if there are no nulls.
+        offset_bytes: The size of an offset, 4 or 8.
+        offsets: The start of each string in `bytes`, and the end of the last one.
+        bytes: The bytes of all strings.
 
     """
 
@@ -1004,25 +1016,25 @@ class DeviceStrings:
         """Take an array that has `__arrow_c_device_array__`.
 
         Raises:
-            ValueError: It is not of strings, or of those that the host alone can follow.
+            ValueError: It is not an array of strings, or of a layout that only the host can read.
 
         """
 
     def __len__(self) -> int: ...
 
 def ragged_to_arrow(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[object, object]:
-    """Lists of ids as capsules of Arrow's schema and array, which keep the arrays alive.
+    """Return lists of ids as capsules of an Arrow schema and array, which keep the arrays alive.
 
     Raises:
-        ValueError: The offsets lead past the ids, or do not ascend.
+        ValueError: The offsets exceed the ids, or do not ascend.
 
     """
 
 def ragged_from_arrow(array: object) -> list[tuple[NDArray[np.int32], NDArray[np.int32] | NDArray[np.int64]]]:
-    """The ids and offsets of each array of an Arrow array or stream, where they lie.
+    """Return the ids and offsets of each array of an Arrow array or stream, without copying.
 
     Raises:
-        ValueError: It is not of lists of int32, or has a null.
+        ValueError: It has other values than lists of int32, or a null.
 
     """
 
@@ -1032,19 +1044,19 @@ class TableBlock:
     def __init__(self, size: int) -> None: ...
     @property
     def memory(self) -> NDArray[np.uint8]:
-        """Its bytes, uint8[size], to be written before tables are taken from it."""
+        """The bytes, uint8[size], to be written before tables are read from the block."""
 
 class KeptTables:
-    """The tables of a block, which has not changed since the same code made it; they lie in its memory.
+    """The tables of a block, which share its memory. The block must be unchanged, and written by the same code.
 
-    `model` and `token_bytes` are called once each, in this order.
+    Call `model` and `token_bytes` once each, in this order.
     """
 
     def __init__(self, block: TableBlock, start: int) -> None:
-        """Take the tables that lie from `start` on, a multiple of 64.
+        """Take the tables at `start`, a multiple of 64.
 
         Raises:
-            TokenizerFileError: They contradict themselves.
+            TokenizerFileError: They are inconsistent.
 
         """
 
@@ -1061,12 +1073,12 @@ class KeptTables:
         text: Sequence[TextStep],
         first_until: FirstUntil,
     ) -> TokenBytes:
-        """Take the first five of a `decoders.Decoding`."""
+        """Take the first five fields of a `decoders.Decoding`."""
 
 def keep_tables(
     ids: TokenIds | RankIds, merges: Merges | None, model: Model, tokens: TokenBytes
 ) -> NDArray[np.uint8] | None:
-    """The tables of a tokenizer as a block; None if its model is not of a kind that is kept."""
+    """Serialize the tables of a tokenizer to a block; return None for a kind of model that is not cached."""
 
 def checksum(bytes: NDArray[np.uint8]) -> int:
-    """64 bits that tell damage; no protection against intent."""
+    """Return a 64-bit checksum, which detects damage but not forgery."""

@@ -1,4 +1,4 @@
-"""Build the compiled core from a `TokenizerSpec`. What the core cannot do exactly is refused here, by name."""
+"""Build the compiled core from a `TokenizerSpec`. Constructs that the core cannot reproduce exactly are refused by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tokenweir.encode.spec import BPE, AddedToken, Model, RankBPE, SentencePiece
 from tokenweir.encode.unicode.categories import word
 
 MAX_IDS = (1 << 20) - 1
-"""The most ids that the core's table of pairs can tell apart (core/vocabulary/hash_table.h); the largest known is 262,208."""
+"""The most ids that fit into the core's table of pairs (core/vocabulary/hash_table.h); the largest known vocabulary has 262,208."""
 
 MAX_ADDED_CHARACTERS = 1 << 24
-"""The most characters of all added tokens, as the file spells them and as they are searched for; real ones have a million."""
+"""The most characters of all added tokens together, as spelled in the file and as searched for; real files have a million."""
 
 
 class Core(NamedTuple):
@@ -47,11 +47,11 @@ def build_core(
         spec: The tokenizer.
         added: Its added tokens with their real ids.
         own_controls: The model's own pieces that user text must not become (`added_tokens.own_control_texts`).
-        kept: The tables of the same tokenizer, if the cache has them (`table_cache.py`).
+        kept: The tables of the same tokenizer from the cache, if it has them (`table_cache.py`).
 
     Raises:
-        UnsupportedTokenizerError: For a construct that is not reproduced exactly.
-        TokenizerFileError: If the vocabulary or the merges contradict themselves.
+        UnsupportedTokenizerError: A construct is not reproduced exactly.
+        TokenizerFileError: The vocabulary or the merges are inconsistent.
 
     """
     normalizer = normalizer_core(spec.normalizer)
@@ -67,15 +67,18 @@ def build_core(
         if size > MAX_IDS:
             raise UnsupportedTokenizerError(f"{size} ids; at most {MAX_IDS} fit")
         model = _model(spec.model, vocabulary, control, byte_level=byte_level)
-        # What `skip_special_tokens` drops goes by that spelling too.
+        # `skip_special_tokens` drops tokens by that spelling too.
         control_texts = {t.content for t in added if t.special}
         names = [(t.id, s, s in control_texts) for t, s in zip(added, spelled, strict=True)]
+        names.reverse()  # of two that share an id, the first decodes it: the last in this list holds
         tokens = _core.TokenBytes(vocabulary, names, size, *how)
     else:
         model = kept.model(control)
         tokens = kept.token_bytes(*how[:5])
     raw = _searchable((t, t.content) for t in added if not t.normalized)
-    normalized = _searchable((t, s) for t, s in zip(added, spelled, strict=True) if t.normalized)
+    in_normalized_text = [(t, s) for t, s in zip(added, spelled, strict=True) if t.normalized]
+    _check_spellings(in_normalized_text)
+    normalized = _searchable(in_normalized_text)
     encoder = _core.Encoder(
         normalizer,
         pre_tokenizer.core,
@@ -90,10 +93,10 @@ def build_core(
 
 
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:
-    """What added tokens are spelled like where they are searched for, and decoded to.
+    """Return the spelling by which each added token is searched for, and to which it decodes.
 
-    A token that is searched in normalized text also decodes to its normalized content (tokenizers 0.23). So does one that
-    was once listed as such, whatever flags it has later.
+    A token that is searched for in normalized text also decodes to its normalized content (tokenizers 0.23). So does one
+    that was ever listed with that flag, whatever flags it has later.
     """
     spelled: list[str] = []
     total = 0
@@ -104,15 +107,28 @@ def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_nor
         spelled.append(normalizer.normalize(token.content) if token.content in once_normalized else token.content)
         total += len(spelled[-1])
     if total > MAX_ADDED_CHARACTERS:
-        raise UnsupportedTokenizerError(f"added tokens of more than {MAX_ADDED_CHARACTERS} characters all in all")
+        raise UnsupportedTokenizerError(f"added tokens of more than {MAX_ADDED_CHARACTERS} characters in total")
     return spelled
 
 
-def _spells_bytes(model: Model) -> bool:
-    """Whether a BPE model can take bytes.
+def _check_spellings(tokens: Iterable[tuple[AddedToken, str]]) -> None:
+    """Refuse two added tokens whose normalized contents are equal: the library finds either, by the order of a hash map.
 
-    Every byte that text can contain has a token, and no character is looked at for its place in a piece.
+    Raises:
+        UnsupportedTokenizerError: Names both.
+
     """
+    owners: dict[str, AddedToken] = {}
+    for token, spelled in tokens:
+        if (owner := owners.setdefault(spelled, token)) is not token:
+            raise UnsupportedTokenizerError(
+                f"added tokens {owner.content!r:.60} and {token.content!r:.60} are one spelling in normalized text,"
+                f" {spelled!r:.60}"
+            )
+
+
+def _spells_bytes(model: Model) -> bool:
+    """Whether a BPE model can encode bytes: every byte of UTF-8 has a token, and no token depends on its place in a piece."""
     if not isinstance(model, BPE) or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
     letters = _core.byte_alphabet()
@@ -173,9 +189,9 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
 
 
 def _searchable(tokens: Iterable[tuple[AddedToken, str]]) -> _core.AddedTokens:
-    """The matcher for tokens, each with what it is spelled like in the text that is searched."""
+    """Make the matcher for tokens, each with its spelling in the searched text."""
     found = [(spelled, t.id, t.single_word, t.lstrip, t.rstrip) for t, spelled in tokens]
     flips: list[int] = []
-    if any(single_word for _, _, single_word, _, _ in found):  # Rust's regex decides what a word character is
+    if any(single_word for _, _, single_word, _, _ in found):  # word characters are those of Rust's regex
         flips = CodePoints.from_ranges(word("fancy-regex")).flips.tolist()
     return _core.AddedTokens(found, flips)

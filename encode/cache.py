@@ -1,26 +1,28 @@
-"""Files that only save time: compiled patterns and kernels, and the tables of tokenizers."""
+"""The cache folder: compiled patterns and kernels, and the tables of tokenizers. Its files only save time."""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
+from io import FileIO
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder that the environment variable TOKENWEIR_CACHE names, else `tokenweir` in XDG_CACHE_HOME or `~/.cache`."""
+    """Return the folder named by TOKENWEIR_CACHE, else `tokenweir` in XDG_CACHE_HOME or `~/.cache`."""
     if folder := os.environ.get("TOKENWEIR_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tokenweir"
 
 
 def store(path: Path, *data: bytes | memoryview) -> None:
-    """Write a file, of one part or several, so that a reader sees all of it or nothing, however many write it at once.
+    """Write a file atomically from one or more parts: readers see all of it or nothing, even with concurrent writers.
 
-    Only its owner may read it.
+    The file is readable by its owner only.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,3 +35,31 @@ def store(path: Path, *data: bytes | memoryview) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def open_own(path: Path) -> FileIO:
+    """Open a file that `store` may have written: a regular file that this user owns and others cannot write.
+
+    A folder that others can write to may hold their links, their pipes, and files that pass every checksum.
+
+    Raises:
+        OSError: There is no such file, or it is not to be trusted.
+
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe waits for its writer
+    try:
+        state = os.fstat(descriptor)
+        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
+        if not (own and stat.S_ISREG(state.st_mode)):
+            raise OSError(f"{path} is not to be trusted")
+        return open(descriptor, "rb", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_own(path: Path) -> bytes:
+    """Read a file as `open_own` opens it, and raise as it does."""
+    with open_own(path) as file:
+        return file.read()

@@ -13,47 +13,47 @@ if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
 
 ByteFallback = Literal["eager", "huggingface"]
-"""How byte-fallback tokens decode; see `Tokenizer.decode`."""
+"""The rule for decoding byte-fallback tokens; see `Tokenizer.decode`."""
 
 BYTE_FALLBACK_MODES = get_args(ByteFallback)
 
 
 def check_byte_fallback(mode: str) -> None:
-    """Refuse an unknown `byte_fallback` mode."""
+    """Raise for an unknown `byte_fallback` mode."""
     if mode not in BYTE_FALLBACK_MODES:
         raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")
 
 
 def check_tokenizer(tokenizer: object, name: str = "tokenizer") -> None:
-    """Refuse what is no tokenizer; `name` is what it is called where it was given."""
+    """Raise TypeError for an object that is not a tokenizer; `name` is the parameter's name."""
     if not hasattr(tokenizer, "token_table"):
         kind = type(tokenizer).__name__
         raise TypeError(f"{name} is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")
 
 
 class DecodeStream(_core.DecodeStream):
-    """Decode ids one by one; every returned piece is final.
+    """Incremental decoding, id by id; every returned piece is final.
 
-    For any ids, `"".join(step(i) for i in ids) + flush()` equals `tokenizer.decode(ids)` with the same options, and a step
-    costs the same after ten ids or a million. Only that is held back which later ids can change: the at most 3 bytes of
-    an unfinished character; what a decoder's last token or the end of its text lacks; and with
-    `byte_fallback="huggingface"` a run of byte tokens, until it ends or cannot be UTF-8 any more.
+    For any ids, `"".join(step(i) for i in ids) + flush()` equals `tokenizer.decode(ids)` with the same options. The cost of
+    a step does not depend on the number of earlier ids. Only text that later ids can change is held back: at most 3 bytes
+    of an incomplete character; the part that depends on whether a token is the last; and with
+    `byte_fallback="huggingface"` a run of byte tokens, until it ends or can no longer be UTF-8.
 
-    `flush` ends what is held as the end of the text would. If ids come after it, they go on as after a prompt.
+    `flush` returns the held text, as at the end of the text. Later ids are decoded as after a prompt.
 
     Args:
-        tokenizer: The tokenizer whose ids these are.
-        prompt_ids: What comes before. The output then is the decode of everything, less the characters that were
-            complete in the prompt; so a leading space stays, and a character cut at the prompt's end comes out whole.
-            Only its first ids are looked at, until there is text, and its last ones, back to the last text or, with
-            `byte_fallback="huggingface"`, to the beginning of the run of byte tokens that ends it; all of it is looked
-            at only for decoders that replace or strip inside the joined text.
-        skip_special_tokens: Control tokens decode to nothing.
-        byte_fallback: How byte-fallback tokens decode; see `Tokenizer.decode`.
+        tokenizer: The tokenizer of the ids.
+        prompt_ids: The ids before the first step. The output is then the decode of prompt and ids, without the characters
+            that are complete in the prompt. So a leading space stays, and a character that is cut at the prompt's end is
+            returned whole. Reads only the first ids up to the first text, and the last ids back to the last text or, with
+            `byte_fallback="huggingface"`, to the start of the final run of byte tokens. Reads all ids only for decoders
+            that replace or strip inside the joined text.
+        skip_special_tokens: Decode control tokens to nothing.
+        byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
 
     Raises:
-        TokenIdError: For an id outside the vocabulary; the stream stays as it was.
-        TypeError: For `prompt_ids` that are no ids, or a flag that is no bool.
+        TokenIdError: An id is outside the vocabulary; the stream is unchanged.
+        TypeError: `prompt_ids` are not ids, or a flag is not a bool.
 
     """
 
@@ -77,8 +77,8 @@ class DecodeStream(_core.DecodeStream):
         """Take several ids; return the characters that they complete.
 
         Raises:
-            TokenIdError: One is outside the vocabulary; the stream stays as it was.
-            TypeError: They are no ids.
+            TokenIdError: An id is outside the vocabulary; the stream is unchanged.
+            TypeError: `ids` are not ids.
 
         """
         if type(ids) is not list:
@@ -89,11 +89,11 @@ class DecodeStream(_core.DecodeStream):
             raise no_sequence(ids, "ids") from None
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
-        """Begin again, as a new object would."""
+        """Reset to the state of a new object."""
         super().reset(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self) -> DecodeStream:
-        """Return an independent stream in the same state."""
+        """Return an independent stream with the same state."""
         other = DecodeStream.__new__(DecodeStream)
         _core.DecodeStream.__init__(other, self)
         other._given = self._given
@@ -106,7 +106,7 @@ class DecodeStream(_core.DecodeStream):
 def _restored(
     tokenizer: Tokenizer, skip_special_tokens: bool, byte_fallback: ByteFallback, state: bytes
 ) -> DecodeStream:
-    """The stream of a pickle."""
+    """Restore a stream from a pickle."""
     stream = DecodeStream(tokenizer, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
     stream.restore(state)
     return stream

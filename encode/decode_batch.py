@@ -1,4 +1,4 @@
-"""Incremental decoding of many sequences at once, for the loop of an engine that steps them together."""
+"""Incremental decoding of many sequences at once, for engines that step them together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class DecodeBatch(_core.DecodeBatch):
-    """Decodes many sequences, one a slot, as `DecodeStream` does one; a step is one call whatever their number.
+    """A `DecodeStream` for many sequences, one per slot; a step is one call for all of them.
 
-    A slot is a small integer, and one that has been removed is used again. `len` is the number of sequences.
+    A slot is a small integer; slots of removed sequences are reused. `len` is the number of sequences.
 
     Args:
-        tokenizer: The tokenizer whose ids these are.
-        skip_special_tokens: Control tokens decode to nothing.
-        byte_fallback: How byte-fallback tokens decode; see `Tokenizer.decode`.
+        tokenizer: The tokenizer of the ids.
+        skip_special_tokens: Decode control tokens to nothing.
+        byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
 
     """
 
@@ -45,17 +45,17 @@ class DecodeBatch(_core.DecodeBatch):
 
         Raises:
             TokenIdError: An id of the prompt is outside the vocabulary.
-            TypeError: `prompt_ids` are no ids.
+            TypeError: `prompt_ids` are not ids.
 
         """
         return super().add(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self, slot: int) -> int:
-        """Begin a sequence in the state of another, as a beam that forks does; return its slot.
+        """Begin a sequence with the state of another, as for a forking beam; return its slot.
 
         Raises:
-            TypeError: The slot is no integer.
-            ValueError: It is not in use.
+            TypeError: The slot is not an integer.
+            ValueError: The slot is not in use.
 
         """
         return super().copy(index(slot))
@@ -64,33 +64,32 @@ class DecodeBatch(_core.DecodeBatch):
         """Take the next ids of some sequences.
 
         Args:
-            slots: Which sequences; one that is there twice takes its ids in this order.
-            ids: For each slot one id, or a row of ids where a step gives several, as speculative decoding does. Rows may
-                have any lengths, or be those of a two-dimensional array that -1 fills up; nested lists may be so filled
-                up as well.
+            slots: The slots of the sequences. A slot may occur several times, and takes its ids in this order.
+            ids: For each slot one id, or a row of ids if a step yields several, as in speculative decoding. Rows may have
+                any lengths, or be padded with -1, as in a two-dimensional array.
 
         Returns:
-            For each slot the text that is final with its ids, as `DecodeStream.step` would give.
+            For each slot the text that its ids complete, as `DecodeStream.step` returns it.
 
         Raises:
             TokenIdError: An id is outside the vocabulary; the message names the slot.
-            ValueError: A slot is not in use, or there are not as many of one as of the other. No error has changed any
-                sequence: call again without that slot.
+            ValueError: A slot is not in use, or the numbers of slots and ids differ. After any error all sequences are
+                unchanged: call again without that slot.
 
         """
         return super().step(_as_list(slots), _as_list(ids))
 
     def remove(self, slot: int) -> str:
-        """End a sequence; return what was held of it.
+        """End a sequence; return its held text.
 
         Raises:
-            TypeError: The slot is no integer.
-            ValueError: It is not in use.
+            TypeError: The slot is not an integer.
+            ValueError: The slot is not in use.
 
         """
         return super().remove(index(slot))
 
 
 def _as_list(items: Any) -> Any:
-    # NumPy, CuPy and PyTorch, from whatever device
+    # NumPy, CuPy and PyTorch, on any device
     return items.tolist() if hasattr(items, "tolist") else items

@@ -1,4 +1,4 @@
-"""What encoding returns besides a plain list of ids."""
+"""The results of encoding other than a plain list of ids."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ Side = Literal["left", "right"]
 
 
 def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, int | None]:
-    """The id and the `length` of `padded`; refuses what they and the sides cannot be."""
+    """Check the arguments of `padded`; return the id and the `length`."""
     if pad_id is None:  # as `Tokenizer.pad_id` may be
-        raise TypeError(
-            "pad_id must be int, not None: a tokenizer without one takes any, such as 0, since the mask tells"
-        )
+        raise TypeError("pad_id must be int, not None: for a tokenizer without one use any id, such as 0, and the mask")
     for name, value in zip(("side", "truncation_side"), sides, strict=True):
         if value not in ("left", "right"):
             raise ValueError(f'{name} must be "left" or "right", not {value!r}')
@@ -35,12 +33,12 @@ def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, 
 
 
 class Encoded(NamedTuple):
-    """Ids and where they come from.
+    """Ids with their offsets in the text.
 
     Attributes:
         ids: Token ids.
-        offsets: For each id the (start, end) characters of the text that it covers, whole characters always; (0, 0)
-            for what the post-processor added.
+        offsets: For each id the (start, end) of the characters that it covers, always whole ones; (0, 0) for ids that the
+            post-processor adds.
 
     """
 
@@ -79,20 +77,20 @@ class Ragged:
     def padded(
         self, pad_id: int, length: int | None = None, *, side: Side = "right", truncation_side: Side = "right"
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """A row for each text, all of one length.
+        """Return a rectangular array with one padded or truncated row per text.
 
         Args:
-            pad_id: What fills rows up.
-            length: Ids a row; None is the longest text's number.
-            side: Where rows are filled up.
-            truncation_side: Where texts that are too long are cut.
+            pad_id: The id for padding.
+            length: Ids per row; None means the length of the longest text.
+            side: The side of the padding.
+            truncation_side: The side on which long texts are truncated.
 
         Returns:
-            The rows and a mask, 1 for an id of the text and 0 for filling; both int32[n, length].
+            The rows and a mask, 1 for an id of the text and 0 for padding; both int32[n, length].
 
         Raises:
             TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.
-            ValueError: `pad_id` is no int32, `length` is below 0, or a side is neither "left" nor "right".
+            ValueError: `pad_id` is not an int32, `length` is negative, or a side is neither "left" nor "right".
 
         """
         pad_id, width = checked_padding(pad_id, length, side, truncation_side)
@@ -107,30 +105,30 @@ class Ragged:
         return rows, mask.astype(np.int32)
 
     def to_arrow(self) -> pyarrow.LargeListArray:
-        """As an Arrow array of large lists of int32, which shares the memory; takes pyarrow.
+        """Return an Arrow array of large lists of int32, which shares the memory. Requires pyarrow.
 
-        Other libraries of Arrow's take a `Ragged` itself, by `__arrow_c_array__`.
+        Other Arrow libraries accept a `Ragged` itself, by `__arrow_c_array__`.
         """
         import pyarrow
 
         return pyarrow.array(self)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """Capsules of Arrow's C data interface; a large list of int32, whatever schema is asked for."""
+        """Export by Arrow's C data interface: large lists of int32, whatever schema is requested."""
         ids = np.ascontiguousarray(self.ids, np.int32)
         return _core.ragged_to_arrow(ids, np.ascontiguousarray(self.offsets, np.int64))
 
     @classmethod
     def from_arrow(cls, array: object) -> Ragged:
-        """Take lists of ids from any library of Arrow's.
+        """Import lists of ids from any Arrow library.
 
         Args:
-            array: Lists or large lists of int32 without nulls, as an array or in chunks. The ids of an array are not
+            array: Lists or large lists of int32 without nulls, as an array or in chunks. The ids of a single array are not
                 copied; those of several chunks are.
 
         Raises:
-            TypeError: It is no array of Arrow's.
-            ValueError: It is of something else, or has a null.
+            TypeError: `array` is not an Arrow array.
+            ValueError: `array` has other values, or a null.
 
         """
         if not is_arrow(array):

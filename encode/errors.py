@@ -1,20 +1,20 @@
 """Every error that tokenweir raises on purpose.
 
 TokenweirError
-├── TokenizerFileError          (OSError, ValueError)  a file that cannot be read, is cut short, or lies
-├── UnsupportedTokenizerError   (ValueError)           a construct that we cannot reproduce exactly
+├── TokenizerFileError          (OSError, ValueError)  a file that cannot be read, is truncated, or inconsistent
+├── UnsupportedTokenizerError   (ValueError)           a construct that cannot be reproduced exactly
 ├── TokenIdError                (ValueError)           a token id outside the vocabulary
 ├── TextError                   (ValueError)           text that has no UTF-8 form (lone surrogates)
 ├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
 ├── ContextLengthError          (ValueError)           a prompt and an answer that do not fit into the engine's context
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
-├── CorpusError                 (OSError, ValueError)  input or output files of `encode-files` that are not as they should be
+├── CorpusError                 (OSError, ValueError)  unusable input or output files of `encode-files`
 ├── StateError                  (ValueError)           a saved state that is damaged, or belongs to something else
 ├── DeliveryError               (RuntimeError)         a reader of a stream that was cut off
 └── DeviceError                 (RuntimeError)         a GPU that is missing or failed
 
-Each is also the builtin that a Python user would catch. Messages name what was wrong, where, and the value.
+Each is also the builtin that a Python user would catch. Messages name the fault, its place, and the value.
 """
 
 from typing import Literal
@@ -27,15 +27,15 @@ class TokenweirError(Exception):
 
 
 class TokenizerFileError(TokenweirError, OSError, ValueError):
-    """A tokenizer file that cannot be read, is cut short, or contradicts itself."""
+    """A tokenizer file that cannot be read, is truncated, or inconsistent."""
 
 
 class UnsupportedTokenizerError(TokenweirError, ValueError):
-    """A tokenizer that uses a construct we cannot reproduce bit for bit; the message names it."""
+    """A tokenizer that uses a construct which cannot be reproduced bit for bit; the message names it."""
 
 
 class TokenIdError(TokenweirError, ValueError):
-    """A token id that the vocabulary does not have."""
+    """A token id outside the vocabulary."""
 
 
 class TextError(TokenweirError, ValueError):
@@ -101,5 +101,5 @@ class DeviceError(TokenweirError, RuntimeError):
 
 
 def without_path(error: Exception) -> str:
-    """What an error says, without the path that Python adds where a file cannot be read: the message has one already."""
+    """Return an error's message without the path that OSError adds, for messages that already name the path."""
     return getattr(error, "strerror", None) or str(error)

@@ -1,4 +1,4 @@
-"""Ids as callers give them: lists, tuples and arrays, and what to say of anything else."""
+"""Checks and conversions of the ids that callers pass: lists, tuples and arrays, and the errors for anything else."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Ids = Sequence[int] | NDArray[np.integer[Any]]
 
 
 _NO_IDS = (str, bytes, bytearray, set, frozenset, dict, UserDict)
-"""What would pass for ids: an empty str for none, bytes for as many; sets and dictionaries have no order that is meant. What
-transformers' tokenizers return is a UserDict."""
+"""Types that are refused although they would pass as sequences of ids: str if empty, bytes, and unordered containers. A
+transformers tokenizer returns a UserDict."""
 
 
 def as_sequence(ids: Ids) -> Sequence[int]:
-    """What the core takes of ids; it refuses by a TypeError what are none, of which `not_ids` says more.
+    """Convert ids for the core. The core raises a bare TypeError for bad items; `not_ids` then makes the full message.
 
     Raises:
-        TypeError: An array is not one-dimensional or not of integers, or the ids are of a kind that holds none.
+        TypeError: An array is not one-dimensional or not of integers, or the type never holds ids.
 
     """
     if isinstance(ids, np.ndarray):
@@ -41,7 +41,7 @@ _READ_IN_PLACE = frozenset(np.dtype(name) for name in ("int32", "uint32", "int64
 
 
 def in_place(ids: Ids) -> Ids:
-    """The same for where the core reads arrays as they lie in memory, without an object for each id.
+    """Convert ids like `as_sequence`, but pass arrays through that the core reads in place, without an object per id.
 
     Raises:
         TypeError: As in `as_sequence`.
@@ -53,16 +53,16 @@ def in_place(ids: Ids) -> Ids:
 
 
 def as_ids(given: Any, name: str) -> Sequence[int]:
-    """A list or an array of the ids in whatever gives ids, on any device.
+    """Return the ids of any iterable or array, on any device, as a list or an array.
 
-    There may be many, as in a prompt, so of a list only the last is looked at.
+    Checks only the last item of a list, because a prompt may have many.
 
     Args:
         given: The ids.
-        name: What they are called where they were given.
+        name: The name of the parameter, for errors.
 
     Raises:
-        TypeError: They are no ids.
+        TypeError: `given` are not ids.
 
     """
     if isinstance(given, np.ndarray):
@@ -84,7 +84,7 @@ def _holds_ids(array: NDArray[Any]) -> bool:
 
 
 def not_ids(given: object) -> TypeError:
-    """The error for what was given to `decode` as the ids of one text."""
+    """Make the error for an argument of `decode` that is not the ids of one text."""
     if isinstance(given, str | bytes):
         return TypeError(f"decode() takes token ids, not {type(given).__name__}; encode() takes text")
     if isinstance(given, Ragged):
@@ -93,7 +93,7 @@ def not_ids(given: object) -> TypeError:
 
 
 def no_sequence(given: object, name: str, of_many: str = "") -> TypeError:
-    """The error for what is no sequence of ids; `of_many` is said of one of sequences."""
+    """Make the error for an object that is not a sequence of ids; `of_many` is a hint for a sequence of sequences."""
     if isinstance(given, int | np.integer):
         return TypeError(f"{name} must be a sequence of int, not one {type(given).__name__}: write [{given}]")
     if isinstance(given, np.ndarray):

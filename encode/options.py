@@ -1,4 +1,4 @@
-"""The options of every encoding method, the GPU's encoder's too, as types of keywords; and how options are checked."""
+"""The keyword options of all encoding methods, also of the GPU's encoder, and checks of option values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import TypedDict
 
 
 class AffixOptions(TypedDict, total=False):
-    """What goes before and after the ids of a text.
+    """Options for the ids before and after those of a text.
 
     Attributes:
-        add_special_tokens: Add what the post-processor adds, such as a beginning-of-text token; True by default.
-        add_bos: Add the beginning-of-text token or not, whatever the files say; None, the default, leaves it to them.
-        add_eos: Add the end token or not; likewise.
+        add_special_tokens: Add the ids of the post-processor, such as a beginning-of-text token; True by default.
+        add_bos: What stands before a text. None, the default: the post-processor's ids. True: these, and first of all
+            the beginning-of-text token if it is not one of them. False: nothing, whatever the post-processor has there
+            (BERT's `[CLS]`, too).
+        add_eos: What stands after a text. None: the post-processor's ids. True: these, and last of all the end token if it
+            is not one of them. False: nothing.
 
     """
 
@@ -23,13 +26,13 @@ class AffixOptions(TypedDict, total=False):
 
 
 class EncodeOptions(AffixOptions, total=False):
-    """How a text is encoded.
+    """Options of encoding a text.
 
     Attributes:
-        parse_special: Text that spells an added token becomes that token, which is the default. If False, no added token
-            is matched and the model yields no control token either: the text is plain data. (A control token that is the
-            only one for its single byte still stands for that byte.) User-defined pieces of a SentencePiece model are
-            ordinary text to sentencepiece and so here; with `guarded` they are not.
+        parse_special: Whether text that spells an added token becomes that token; True by default. If False, no added
+            token is matched and the model yields no control token: the text is plain data. (A control token that is the
+            only token of its single byte still encodes that byte.) User-defined pieces of a SentencePiece model count as
+            ordinary text, as in sentencepiece, except where `guarded`.
 
     """
 
@@ -39,7 +42,7 @@ class EncodeOptions(AffixOptions, total=False):
 def check_options(
     given: Iterable[str], known: frozenset[str], what: str, instead: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Refuse an option that does not exist; the message says what to write `instead`, or names those of `what`."""
+    """Raise TypeError for an unknown option; the message has the advice from `instead`, or lists the options of `what`."""
     for name in given:
         if name not in known:
             advice = instead.get(name, f"the options of {what} are {', '.join(sorted(known))}")
@@ -47,10 +50,10 @@ def check_options(
 
 
 def check_flags(**flags: object) -> None:
-    """Refuse what is neither True nor False, by the names of the options.
+    """Check that options are bools.
 
     Raises:
-        TypeError: One is neither.
+        TypeError: One is neither True nor False; the message has its name.
 
     """
     for name, flag in flags.items():
@@ -59,10 +62,10 @@ def check_flags(**flags: object) -> None:
 
 
 def refuse_texts(**truths: object) -> None:
-    """Refuse a text in place of a truth value: "no" and "False" are true.
+    """Check that truth values are not texts, since "no" and "False" are truthy.
 
     Raises:
-        TypeError: One is a text; the message has its name.
+        TypeError: One is a str; the message has its name.
 
     """
     for name, truth in truths.items():
@@ -71,10 +74,10 @@ def refuse_texts(**truths: object) -> None:
 
 
 def check_texts(**texts: object) -> None:
-    """Refuse what is no text, by the names of the options.
+    """Check that options are texts.
 
     Raises:
-        TypeError: One is none.
+        TypeError: One is not a str; the message has its name.
 
     """
     for name, text in texts.items():
@@ -83,10 +86,10 @@ def check_texts(**texts: object) -> None:
 
 
 def check_integers(**numbers: object) -> None:
-    """Refuse what is no integer, by the names of the options; True and False are none.
+    """Check that options are integers, and not bools.
 
     Raises:
-        TypeError: One is none.
+        TypeError: One is not; the message has its name.
 
     """
     for name, number in numbers.items():
@@ -95,10 +98,10 @@ def check_integers(**numbers: object) -> None:
 
 
 def check_numbers(**numbers: object) -> None:
-    """Refuse what is no number, by the names of the options; True and False are none.
+    """Check that options are numbers, and not bools.
 
     Raises:
-        TypeError: One is none.
+        TypeError: One is not; the message has its name.
 
     """
     for name, number in numbers.items():

@@ -1,11 +1,11 @@
-"""Tokenizers kept in files as they lie in memory, so that one that was loaded before is there in milliseconds.
+"""The cache of loaded tokenizers: files with their tables as they are in memory, which load in milliseconds.
 
-A file has what was read from a tokenizer's files, and the tables that were made of it (core/base/table_file.h). It holds
-for the files it was made from, each known by path, size, times and inode, and for the code that made it. What is damaged,
-stale or another user's is passed over and made again, so the cache only saves time. Nothing locks: a file appears whole,
-by renaming, and whoever comes last wins.
+A cache file has the spec that was read from a tokenizer's files, and the tables that were built from it
+(core/base/table_file.h). It is valid for its source files, identified by path, size, times and inode, and for the code that
+wrote it. A damaged or stale file, or another user's, is ignored and rebuilt, so the cache only saves time. There are no
+locks: a file is renamed into place, and the last writer wins.
 
-Kept are byte-level and character BPE, the models that take long to build, from files of half a megabyte and more.
+Only byte-level and character BPE are cached, the models that take long to build, from files of half a megabyte or more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import struct
 import time
 import unicodedata
@@ -28,7 +27,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tokenweir.encode import _core
-from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.cache import cache_folder, open_own, store
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats import find_in_folder, gguf
 from tokenweir.encode.formats.folder import beside
@@ -36,13 +35,13 @@ from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.spec import BPE, Model, RankBPE, TokenizerSpec
 
 MIN_BYTES = 1 << 19
-"""The least bytes of a tokenizer's files that are worth keeping: what is smaller is built as fast as it is found."""
+"""The least size of a tokenizer's files for the cache: smaller ones are built as fast as they are looked up."""
 
 MAX_KEPT = 32
-"""The most files in the cache's folder; the oldest go first."""
+"""The most cache files; the oldest are removed first."""
 
 MIN_AGE_NS = 2_000_000_000
-"""A file that was changed less than this before it was read may change again without a change of its time."""
+"""The least age of a source file when it is read: a younger one may change again within the resolution of its times."""
 
 _MAX_BYTES = 1 << 31
 _MAGIC = b"tokenweir tables"
@@ -50,11 +49,11 @@ _PREAMBLE = struct.Struct("<16sQQQ24x")  # magic, bytes of the head, checksums o
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
-    """A file that a tokenizer is read from, and how to tell that it is still the same.
+    """A source file of a tokenizer, with the state that identifies its version.
 
     Attributes:
         path: The file.
-        state: Size, time of change of content and of anything, inode and device; None if there is no such file.
+        state: Size, mtime, ctime, inode and device; None if the file does not exist.
 
     """
 
@@ -63,7 +62,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """The file as it is now."""
+        """Return the current state of a file."""
         try:
             found = path.stat()
         except OSError:
@@ -72,21 +71,21 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
-    """What a file says before its tables, as msgpack."""
+    """The head of a cache file, as msgpack."""
 
     key: str
     code: str
     sources: tuple[Source, ...]
     digest: str
-    spec: TokenizerSpec  # without the tokens and merges, which are among the tables
+    spec: TokenizerSpec  # without tokens and merges, which are in the tables
 
 
 class Kept(NamedTuple):
     """A tokenizer from the cache.
 
     Attributes:
-        spec: What its files said.
-        tables: What was made of it.
+        spec: The spec that was read from its files.
+        tables: The tables that were built from the spec.
 
     """
 
@@ -95,34 +94,38 @@ class Kept(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What a tokenizer was read from: enough to have it again in another process.
+    """The source of a tokenizer, with which another process can load it again.
 
     Attributes:
         path: The file or folder.
-        pattern: What `Tokenizer.from_file` was given.
-        special_tokens: The same.
-        digest: The SHA-256 of its files.
+        pattern: The argument of `Tokenizer.from_file`.
+        special_tokens: Likewise.
+        nfc: Likewise.
+        digest: The SHA-256 of the files.
 
     """
 
     path: str
     pattern: str | None
     special_tokens: tuple[tuple[str, int], ...] | None
+    nfc: bool
     digest: str
 
 
 class Entry:
-    """The files of one tokenizer, and its place in the cache; to be made before they are read.
+    """The source files of one tokenizer, and its cache file. Must be created before the files are read.
 
     Attributes:
-        sources: All files that reading it may look at.
-        from_cache: The tokenizer was found there.
+        sources: All files that reading the tokenizer may open.
+        from_cache: Whether the tokenizer came from the cache.
 
     """
 
     from_cache = False
 
-    def __init__(self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None) -> None:
+    def __init__(
+        self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None, nfc: bool = True
+    ) -> None:
         """Find the files.
 
         Raises:
@@ -132,21 +135,21 @@ class Entry:
         path = Path(os.path.abspath(path))
         file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
-        self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()))
+        self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()), nfc)
         self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()
         self._path = cache_folder() / f"{self._key}.tables"
         self._started = time.time_ns()
         self._known_digest: str | None = None  # of the files as they were then
 
     def find(self, *, verify: bool = False) -> Kept | None:
-        """What is kept of the tokenizer; None if there is nothing that holds.
+        """Load the tokenizer from the cache; return None without a valid cache file.
 
         Args:
-            verify: Read the tokenizer's files and compare their hash, rather than trust their times.
+            verify: Also read the source files and compare their hash, instead of trusting their times.
 
         """
         try:
-            block = _read_own(self._path)
+            block = _read_block(self._path)
             magic, size, head_sum, tables_sum = _PREAMBLE.unpack(block.memory[: _PREAMBLE.size].tobytes())
             start = _PREAMBLE.size + _padded(size)
             head, tables = block.memory[_PREAMBLE.size : start], block.memory[start:]
@@ -165,7 +168,7 @@ class Entry:
             return None
 
     def keep(self, spec: TokenizerSpec, model: _core.Model, tokens: _core.TokenBytes) -> None:
-        """Keep a tokenizer that has just been read; a failure to do so is none of the caller's."""
+        """Write a tokenizer that has just been read to the cache; I/O errors are ignored."""
         with suppress(OSError, UnicodeEncodeError):  # a path need not be UTF-8
             if not self._worth_keeping():
                 return
@@ -185,7 +188,7 @@ class Entry:
             store(self._path, preamble, padded.data, tables.data)
 
     def origin(self) -> Origin | None:
-        """What the tokenizer was read from, if that is still there."""
+        """Return the source of the tokenizer, if the files are unchanged."""
         try:
             digest = self.digest() if self._holds() else None
         except OSError:
@@ -193,10 +196,10 @@ class Entry:
         return None if digest is None else Origin(*self._given, digest)
 
     def digest(self) -> str | None:
-        """The SHA-256 of the names and contents of the files that there are; None if they have changed.
+        """Return the SHA-256 of the names and contents of the existing files; None if they have changed.
 
         Raises:
-            OSError: One of them cannot be read.
+            OSError: A file cannot be read.
 
         """
         if self._known_digest is None:
@@ -224,7 +227,7 @@ class Entry:
 
 
 def _content(path: Path) -> bytes | memoryview:
-    """What a tokenizer may be made of: of a GGUF file, which may have gigabytes of tensors, what stands before them."""
+    """Read the part of a file that a tokenizer depends on: of a GGUF file only the part before its tensors."""
     return Metadata.from_file(path).head if gguf.is_gguf(path) else path.read_bytes()
 
 
@@ -232,25 +235,23 @@ def _padded(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _read_own(path: Path) -> _core.TableBlock:
-    """A file's content, if the file is this user's, whom alone it lets write."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
-    with open(descriptor, "rb", buffering=0) as file:
-        state = os.fstat(descriptor)
-        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
-        if not (own and stat.S_ISREG(state.st_mode) and _PREAMBLE.size <= state.st_size <= _MAX_BYTES):
-            raise OSError(f"{path} is not to be trusted")
-        block = _core.TableBlock(state.st_size)
+def _read_block(path: Path) -> _core.TableBlock:
+    """Read a cache file that `open_own` accepts; raises as it does."""
+    with open_own(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not _PREAMBLE.size <= size <= _MAX_BYTES:
+            raise OSError(f"{path} has {size} bytes")
+        block = _core.TableBlock(size)
         rest = block.memory.data
         while rest:
             if not (n := file.readinto(rest)):
-                raise OSError(f"{path} is cut short")
+                raise OSError(f"{path} is truncated")
             rest = rest[n:]
         return block
 
 
 def _parts(model: Model) -> tuple[Model | None, _core.TokenIds | _core.RankIds | None, _core.Merges | None]:
-    """A model without its tables, and these; None where it is not of a kind that is kept."""
+    """Split a model into the model without tables, its ids, and its merges; all None for a kind that is not cached."""
     match model:
         case RankBPE(ranks):
             ids = ranks if isinstance(ranks, _core.RankIds) else _core.RankIds(dict(ranks))
@@ -270,7 +271,7 @@ def _with_tables(model: Model, kept: _core.KeptTables) -> Model:
         case BPE():
             return replace(model, vocab=kept.ids, merges=kept.merges)
         case _:
-            raise TokenizerFileError(f"a {type(model).__name__} model is not kept")
+            raise TokenizerFileError(f"a {type(model).__name__} model is not cached")
 
 
 @cache
@@ -280,8 +281,9 @@ def _decoder() -> msgspec.msgpack.Decoder[_Head]:
 
 @cache
 def _code() -> str:
-    """What stands for the code that reads and builds: its files' sizes and times, the compiled core's, and Python's Unicode,
-    which has a say in what is a control token.
+    """Return a digest of the code that reads and builds tokenizers: sizes and times of its files and of the compiled core.
+
+    Python's version of Unicode is included, because it decides which added tokens are control tokens.
     """
     states = []
     folders = [os.path.dirname(__file__)]
@@ -298,8 +300,8 @@ def _code() -> str:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the oldest files, so that one more can be kept."""
-    with suppress(OSError):  # somebody else removed them
+    """Remove the oldest cache files to make room for one more."""
+    with suppress(OSError):  # another process removed them
         newest_first = sorted(folder.glob("*.tables"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
         for file in newest_first[MAX_KEPT - 1 :]:
             file.unlink(missing_ok=True)

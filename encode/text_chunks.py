@@ -1,4 +1,4 @@
-"""Texts cut to a number of tokens: whole characters, and each piece encodes on its own to no more ids than asked for."""
+"""Truncation and chunking of texts by tokens: cuts are between characters, and each piece encodes to at most the given ids."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class TextChunk(NamedTuple):
     """A piece of a text.
 
     Attributes:
-        start: The character of the text with which it begins.
-        end: The character before which it ends.
-        ids: What `encode` gives for the piece alone.
+        start: The index of its first character in the text.
+        end: The index after its last character.
+        ids: The ids of the piece encoded alone.
 
     """
 
@@ -31,7 +31,7 @@ class TextChunk(NamedTuple):
 
 
 def truncate(tokenizer: Tokenizer, text: str, max_tokens: int, side: Side, **options: Unpack[EncodeOptions]) -> str:
-    """See `Tokenizer.truncate`."""
+    """Truncate a text; see `Tokenizer.truncate`."""
     if side not in ("left", "right"):
         raise ValueError(f'side must be "left" or "right", not {side!r}')
     room = _room(tokenizer, max_tokens, options, least=0)
@@ -50,7 +50,7 @@ def truncate(tokenizer: Tokenizer, text: str, max_tokens: int, side: Side, **opt
 def chunks(
     tokenizer: Tokenizer, text: str, max_tokens: int, overlap: int, **options: Unpack[EncodeOptions]
 ) -> Iterator[TextChunk]:
-    """See `Tokenizer.chunks`."""
+    """Cut a text into chunks; see `Tokenizer.chunks`."""
     room = _room(tokenizer, max_tokens, options, least=1)
     if not 0 <= index(overlap) < room:
         raise ValueError(f"overlap must be from 0 to {room - 1} for max_tokens={max_tokens}, not {overlap}")
@@ -73,7 +73,7 @@ def _chunks(
 def _longest(
     tokenizer: Tokenizer, text: str, start: int, ends: list[int], max_tokens: int, options: EncodeOptions
 ) -> TextChunk:
-    """The chunk from `start` to the last of `ends` that has few enough ids; to a character before them if none has."""
+    """Return the longest chunk from `start` to one of `ends` with at most `max_tokens` ids; if none fits, end it earlier."""
     for end in (*reversed(ends), *range(ends[0] - 1, start, -1)):
         if len(ids := tokenizer.encode(text[start:end], **options)) <= max_tokens:
             return TextChunk(start, end, ids)
@@ -81,7 +81,7 @@ def _longest(
 
 
 def _room(tokenizer: Tokenizer, max_tokens: int, options: EncodeOptions, least: int) -> int:
-    """How many ids the text's own may be, beside those that every text gets."""
+    """Return how many ids are left for the text itself, after the affixes of every text."""
     added = tokenizer.count("", **options)
     if index(max_tokens) < added + least:
         raise ValueError(f"max_tokens must be at least {added + least}, not {max_tokens}")
@@ -89,11 +89,11 @@ def _room(tokenizer: Tokenizer, max_tokens: int, options: EncodeOptions, least: 
 
 
 class _Cuts:
-    """Where a text may be cut: between tokens of the whole text's encoding, and never inside a character.
+    """The cuts of a text: places between tokens of the whole text, and never inside a character.
 
     Attributes:
-        starts: For every token the least start of it and of those after it; last, the text's length.
-        ends: For every token the greatest end of those before it; last, that of all.
+        starts: For each token the minimum of the starts from it on; then the length of the text.
+        ends: For each token the maximum of the ends before it; then that of all.
 
     """
 
@@ -104,7 +104,7 @@ class _Cuts:
         self.ends = [0, *accumulate((end for _, end in offsets), max)]
         backwards = accumulate((start for start, _ in reversed(offsets)), min, initial=size)
         self.starts = [*backwards][::-1]
-        # A cut at a token's beginning, so that what no token covers, such as dropped white space, stays at an end.
+        # Cuts are at starts of tokens, so text that no token covers, such as dropped white space, stays at the end of a chunk.
         at = range(1, len(offsets))
         self._places = [
             0,
@@ -115,14 +115,14 @@ class _Cuts:
         self._tokens = [0, *(first[place] for place in self._places[1:-1]), len(offsets)]
 
     def after(self, start: int, room: int) -> list[int]:
-        """The cuts after a character for which there are no more than `room` tokens; the next one at least."""
+        """Return the cuts after `start` that are at most `room` tokens away; at least the next one."""
         here = bisect_right(self._places, start)
         first = self._tokens[here - 1]
         last = bisect_right(self._tokens, first + room)
         return self._places[here : max(last, here + 1)]
 
     def overlapping(self, start: int, end: int, overlap: int) -> Iterator[int]:
-        """Where a chunk may begin after one from `start` to `end`: the earliest first, `end` last."""
+        """Yield the places where the chunk after [start, end) may begin, the earliest first and `end` last."""
         if overlap:
             here = bisect_left(self._places, end)
             token = self._tokens[min(here, len(self._tokens) - 1)]

@@ -1,4 +1,4 @@
-"""Texts in the forms that callers have them: lists, numpy arrays, Arrow arrays."""
+"""Checks and conversions of the texts that callers pass: lists, numpy arrays, Arrow arrays."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ import numpy as np
 
 
 class ArrowStrings(Protocol):
-    """An Arrow array of strings, from any library: what has `__arrow_c_array__`."""
+    """An Arrow array of strings, from any library: an object with `__arrow_c_array__`."""
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
 
 
 class ArrowStringChunks(Protocol):
-    """The same in chunks: what has `__arrow_c_stream__`."""
+    """A chunked Arrow array of strings: an object with `__arrow_c_stream__`."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 Texts = Iterable[str | bytes] | ArrowStrings | ArrowStringChunks
-"""What is encoded at once: str, or bytes that are UTF-8, in any iterable or a numpy array, or strings of Arrow."""
+"""The texts of a batch: str, or bytes that are UTF-8, in any iterable or a numpy array; or Arrow strings."""
 
 
 def is_arrow(texts: object) -> bool:
-    """Whether they are an array of Arrow, or several, by one of its interfaces."""
+    """Whether an object is an Arrow array, or a chunked one, by its C interfaces."""
     return any(hasattr(texts, f"__arrow_c_{kind}__") for kind in ("array", "stream", "device_array"))
 
 
 def several_texts(option: str, texts: object) -> tuple[str, ...]:
-    """The texts of an option that takes several.
+    """Return the texts of an option that takes several.
 
     Raises:
-        TypeError: They are one text, whose characters would count, or no texts; the message has the option's name.
+        TypeError: The value is one text, whose characters would be the texts, or has other items; the message has the
+            option's name.
 
     """
     if isinstance(texts, str):
@@ -48,10 +49,10 @@ def several_texts(option: str, texts: object) -> tuple[str, ...]:
 
 
 def for_core(texts: object) -> Any:
-    """The texts as the core takes them: a list, or what Arrow's interface has.
+    """Convert texts for the core, to a list or an Arrow array.
 
     Raises:
-        TypeError: They are one text, or none.
+        TypeError: The argument is one text, or not iterable.
         ValueError: A numpy array has more than one dimension.
 
     """
@@ -64,6 +65,6 @@ def for_core(texts: object) -> Any:
         if texts.ndim != 1:
             raise ValueError(f"an array of texts has one dimension, not {texts.ndim}")
         return texts.tolist()
-    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):  # whose keys nobody means
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):  # iterating a mapping would encode its keys
         raise TypeError(f"texts must be several texts, not {type(texts).__name__}")
     return list(texts)

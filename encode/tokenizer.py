@@ -1,4 +1,4 @@
-"""The face of the encoder: text to ids and back."""
+"""`Tokenizer`: text to ids and back."""
 
 from __future__ import annotations
 
@@ -42,39 +42,40 @@ if TYPE_CHECKING:
 _DEFAULT = Path(__file__).parent / "data"
 
 _MAX_REOPENED = 8
-"""Tokenizers that a process keeps of those that it got by unpickling, so that the next task finds its own at once."""
+"""The most unpickled tokenizers that a process caches, so that the next task of a worker need not load its tokenizer again."""
 
 
 class Tokenizer:
     """A tokenizer: immutable, safe to share between threads, picklable, and usable after a fork.
 
-    A pickle of one that was read from files has their path and their hash, and each process that unpickles it reads them,
-    once; so they must be there, and be the same. Any other is pickled whole.
+    The pickle of a tokenizer that was read from files has their path and hash. Each process that unpickles it reads the files
+    once, so they must exist and be unchanged. Any other tokenizer is pickled with its spec.
 
-    For every input its ids are those of the reference library of the format it was read from: HuggingFace's
-    `tokenizers` 0.23 for tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json
-    (both with `parse_special=False`: they never match special tokens), `tiktoken` 0.14 for rank files, the file that it
-    was made from for GGUF. What cannot be reproduced so is refused when the tokenizer is made.
+    For every input the ids are those of the reference library of the format: HuggingFace's `tokenizers` 0.23 for
+    tokenizer.json, `sentencepiece` 0.2.3 for its models and `mistral-common` 1.13 for tekken.json (both with
+    `parse_special=False`, because they never match special tokens), `tiktoken` 0.14 for rank files, and for GGUF the file
+    from which it was converted. Constructs that cannot be reproduced exactly are refused when the tokenizer is made. Truncation and
+    padding that a tokenizer.json has saved are not applied. In a model folder, the post-processor alone decides what is added
+    to a text; `docs/explanation/exactness.md` has the rule.
 
     Every encoding method takes the keywords `add_special_tokens`, `add_bos`, `add_eos` and `parse_special`, which
-    `EncodeOptions` describes, and `guarded`: ascending character offsets at which text from a user stands. None of
-    `control_texts` is matched where it would cover such a character, or what the normalizer makes of one; elsewhere they
-    are matched.
+    `EncodeOptions` describes, and `guarded`: the ascending offsets of characters that come from a user. None of
+    `control_texts` matches where it would cover such a character, or its normalized form.
 
     Attributes:
-        spec: What it was made from.
+        spec: The spec from which it was made.
         core: Its compiled objects.
-        model: What turns pieces into ids, in the core.
-        token_table: The bytes of every id, in the core.
-        vocab_size: Number of ids; all are from 0 to `vocab_size - 1`.
-        added_tokens: The added tokens with the ids they really have.
-        special_tokens: Control tokens to ids.
-        control_texts: What user text must not become: control tokens, other added tokens with some punctuation
-            (`<think>`), and user-defined pieces of a SentencePiece model that have some.
-        bos_id: The beginning-of-text token, if there is one; `unk_id` and `pad_id` likewise.
+        model: The core's model, which encodes pieces.
+        token_table: The core's table of the bytes of every id.
+        vocab_size: The number of ids, which are from 0 to `vocab_size - 1`.
+        added_tokens: The added tokens with their effective ids.
+        special_tokens: The ids of control tokens.
+        control_texts: The texts that user text must not become: control tokens, and other added tokens (`<think>`) and
+            user-defined SentencePiece pieces with punctuation.
+        bos_id: The id of the beginning-of-text token, or None; `unk_id` and `pad_id` likewise.
         eos_ids: The ids that end a generation.
-        eos_inferred: No file says which they are; they were found by their names.
-        automata: The compiled patterns of the pre-tokenizer, applied one after the other.
+        eos_inferred: Whether `eos_ids` were inferred from names, because no file lists them.
+        automata: The compiled patterns of the pre-tokenizer, in order.
 
     """
 
@@ -83,7 +84,7 @@ class Tokenizer:
             hint = f": write Tokenizer.from_file({str(spec)!r})" if isinstance(spec, str | Path) else ""
             raise TypeError(f"Tokenizer() takes a TokenizerSpec, not {type(spec).__name__}{hint}")
         self.spec = spec
-        named = None if isinstance(spec.model, RankBPE) else self._token_ids  # what ranks are called is seldom asked
+        named = None if isinstance(spec.model, RankBPE) else self._token_ids  # the names of ranks are rarely needed
         self.added_tokens = with_real_ids(with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self.core = build_core(spec, self.added_tokens, own_controls, _tables)
@@ -112,8 +113,8 @@ class Tokenizer:
         if eos is None:
             eos = min(self.eos_ids, default=None)
         self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
-        self._usual = self._given()
-        self._encoder.set_usual(*self._usual[1:])
+        self._default_call = self._given()
+        self._encoder.set_affixes(*self._default_call[1:])
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -124,6 +125,7 @@ class Tokenizer:
         *,
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        nfc: bool = True,
         cache: bool = True,
         verify: bool = False,
     ) -> Tokenizer:
@@ -134,32 +136,34 @@ class Tokenizer:
 
         Args:
             path: The file or folder.
-            pattern: The pre-tokenizer's pattern, for a rank file of which it is not known (known are OpenAI's, and those of
-                Qwen's first models and Kimi) and for a GGUF file that does not say how text is split.
-            special_tokens: Text to id, for such a rank file.
-            cache: A large BPE tokenizer that was loaded before is taken from the cache on disk, as it lay in memory, if no
-                file has changed since by its size, times and inode; otherwise it is read, and kept there. The cache is in
-                the folder that TOKENWEIR_CACHE names, else `~/.cache/tokenweir`.
-            verify: Trust no times: what the cache has must have been made of files with the SHA-256 of those that are
-                there now.
+            pattern: The pre-tokenizer's pattern, for an unknown rank file (OpenAI's, and those of Whisper, Llama 4, Qwen's
+                first models and Kimi are known), and for a GGUF file without one.
+            special_tokens: The map of special tokens to ids, for such a rank file. Two texts may share an id;
+                the first one decodes it.
+            nfc: For a GGUF file: compose text as the original tokenizer does (NFC: Qwen, Command R). False leaves text as it
+                is, like llama.cpp.
+            cache: Use the cache on disk. It has the tables of large BPE tokenizers that were loaded before, and is valid
+                while the size, times and inode of all files are unchanged. Its folder is that of TOKENWEIR_CACHE, else
+                `~/.cache/tokenweir`.
+            verify: Also compare the SHA-256 of the files with that in the cache, instead of trusting their times.
 
         Raises:
-            TokenizerFileError: If the file cannot be read, is cut short or contradicts itself.
-            UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
-            TypeError: If an argument is of the wrong type.
-            ValueError: If a pattern or special tokens are given for a file that has its own.
+            TokenizerFileError: The file cannot be read, is truncated or inconsistent.
+            UnsupportedTokenizerError: The file uses a construct that is not reproduced exactly.
+            TypeError: An argument has the wrong type.
+            ValueError: An option is given for a file of another format.
 
         """
         if isinstance(path, str) and is_name(path) and not os.path.exists(path):
             raise TokenizerFileError(
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
-        formats.check_given(pattern, special_tokens)
-        files = Entry(Path(path), pattern, special_tokens)
+        formats.check_given(pattern, special_tokens, nfc)
+        files = Entry(Path(path), pattern, special_tokens, nfc)
         if cache and (kept := files.find(verify=verify)):
             tokenizer = cls(kept.spec, _tables=kept.tables)
         else:
-            tokenizer = cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens))
+            tokenizer = cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens, nfc=nfc))
             if cache:
                 files.keep(tokenizer.spec, tokenizer.model, tokenizer.token_table)
         tokenizer._files = files
@@ -178,7 +182,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: It is not in the cache, or cannot be read.
             UnsupportedTokenizerError: It uses a construct that is not reproduced exactly.
-            ValueError: The name is none that the hub could have.
+            ValueError: The name is not a valid name on the hub.
 
         """
         return cls.from_file(find_snapshot(name, revision))
@@ -191,51 +195,53 @@ class Tokenizer:
         *,
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        nfc: bool = True,
     ) -> Tokenizer:
         """Read a tokenizer from memory.
 
         Args:
-            data: A file's content.
+            data: The content of a file.
             format: "huggingface", "sentencepiece", "tiktoken", "tekken" or "gguf".
             pattern: As for `from_file`, for "tiktoken" and "gguf".
             special_tokens: As for `from_file`, for "tiktoken".
+            nfc: As for `from_file`, for "gguf".
 
         Raises:
-            TokenizerFileError: If the data is cut short or contradicts itself.
-            UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
-            TypeError: If an argument is of the wrong type.
-            ValueError: If there is no such format, or what is given besides is not for it.
+            TokenizerFileError: The data is truncated or inconsistent.
+            UnsupportedTokenizerError: The data uses a construct that is not reproduced exactly.
+            TypeError: An argument has the wrong type.
+            ValueError: The format is unknown, or an argument does not apply to it.
 
         """
-        return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens))
+        return cls(formats.read_bytes(data, format, pattern=pattern, special_tokens=special_tokens, nfc=nfc))
 
     @classmethod
     def from_spec(cls, spec: TokenizerSpec) -> Tokenizer:
         """Build a tokenizer from its description.
 
         Raises:
-            TokenizerFileError: If the description contradicts itself.
-            UnsupportedTokenizerError: If it uses a construct that is not reproduced exactly.
+            TokenizerFileError: The spec is inconsistent.
+            UnsupportedTokenizerError: The spec uses a construct that is not reproduced exactly.
 
         """
         return cls(spec)
 
     @classmethod
     def default(cls) -> Tokenizer:
-        """The embedded vocabulary: about 8,000 byte-level tokens, for demonstrations and tests."""
+        """Load the embedded vocabulary: about 8,000 byte-level tokens, for demonstrations and tests."""
         return cls.from_file(_DEFAULT)
 
     def with_added_tokens(self, tokens: Iterable[str | AddedToken]) -> Tokenizer:
         """Return a copy that has more added tokens.
 
         Args:
-            tokens: A plain string is an added token that is not special. One that is there already is replaced. An id
-                counts only beside a rank file or a SentencePiece model; HuggingFace's rule gives any other the next free
-                one.
+            tokens: The tokens to add; a plain string is not special. A token with the same content is replaced. Ids of
+                tokens only count for a rank file or a SentencePiece model; otherwise HuggingFace's rule assigns the next
+                free id.
 
         Raises:
-            TokenizerFileError: If two tokens have one id, or an id is below 0, where ids count.
-            TypeError: If one of them is neither a string nor an `AddedToken`, or all are one string.
+            TokenizerFileError: Two tokens have one id beside a SentencePiece model, or an id is negative, where ids count.
+            TypeError: An item is neither a string nor an `AddedToken`, or `tokens` is one string.
 
         """
         if isinstance(tokens, str):
@@ -261,13 +267,13 @@ class Tokenizer:
         origin = None if self._files is None else self._files.origin()
         if origin is None:
             return Tokenizer, (self.spec,)
-        if origin.path == str(_DEFAULT):  # which lies elsewhere on another machine
+        if origin.path == str(_DEFAULT):  # its path may differ on another machine
             return _default, ()
         return _reopened, (origin,)
 
     # -- encoding ------------------------------------------------------------------------------------------------------
 
-    @_core.usual_encode
+    @_core.fast_encode
     def encode(
         self,
         text: str,
@@ -275,25 +281,25 @@ class Tokenizer:
         guarded: Sequence[int] = (),
         **options: Unpack[EncodeOptions],
     ) -> list[int]:
-        """Encode one text; one of 1 MiB or more on several threads (`encode_batch([text], threads=1)` keeps it to one).
+        """Encode one text. A text of 1 MiB or more uses several threads (`encode_batch([text], threads=1)` uses one).
 
         Args:
             text: The text.
-            guarded: Ascending character offsets at which text from a user stands; see the class.
-            options: `add_special_tokens` (True), `add_bos` and `add_eos` (None: as the files say), `parse_special` (True);
+            guarded: The ascending offsets of characters that come from a user; see the class.
+            options: `add_special_tokens` (True), `add_bos` and `add_eos` (None: as in the files), `parse_special` (True);
                 see `EncodeOptions`.
 
         Raises:
-            TextError: If the text has a lone surrogate.
-            UnsupportedTokenizerError: If no piece covers a character, and a Unigram model has no unknown token; here and in
+            TextError: The text has a lone surrogate.
+            UnsupportedTokenizerError: A Unigram model without an unknown token has no piece for a character; likewise in
                 every other method that encodes.
-            ValueError: If `add_bos` or `add_eos` is true and there is no such token; likewise.
+            ValueError: `add_bos` or `add_eos` is true and there is no such token; likewise.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
 
-    @_core.usual_encode_array
+    @_core.fast_encode_array
     def encode_array(
         self,
         text: str,
@@ -301,13 +307,13 @@ class Tokenizer:
         guarded: Sequence[int] = (),
         **options: Unpack[EncodeOptions],
     ) -> NDArray[np.int32]:
-        """Encode one text to an int32 array; for long texts, faster than a list. Options are those of `encode`.
+        """Encode one text to an int32 array; for long texts this is faster than a list. Options as in `encode`.
 
         Raises:
-            TextError: If the text has a lone surrogate.
+            TextError: The text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
 
     def encode_with_offsets(
@@ -317,13 +323,13 @@ class Tokenizer:
         guarded: Sequence[int] = (),
         **options: Unpack[EncodeOptions],
     ) -> Encoded:
-        """Encode one text and tell which characters each id covers. Options are those of `encode`.
+        """Encode one text, and return the characters that each id covers. Options as in `encode`.
 
         Raises:
-            TextError: If the text has a lone surrogate.
+            TextError: The text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
         spans = [(start, end) for start, end in offsets.tolist()]
         if self._affixes.added.trims:  # whether special tokens are added or not
@@ -347,22 +353,22 @@ class Tokenizer:
         """Encode many texts on several threads.
 
         Args:
-            texts: Strings, or bytes that are UTF-8; a numpy array of either; or an Arrow array of them, whole or in chunks,
-                which is read where it lies.
-            threads: At most so many; None means as many as the machine has and the work is worth.
-            guarded: For every text the offsets that `encode` takes; empty means none anywhere.
+            texts: Strings, or bytes that are UTF-8; a numpy array of either; or an Arrow array of them, also chunked,
+                which is not copied.
+            threads: The most threads; None chooses a number.
+            guarded: The offsets for each text, as in `encode`; empty if no text has any.
             options: As in `encode`.
 
         Raises:
-            TextError: If a text has a lone surrogate or is not UTF-8; the message says which.
-            ValueError: If `guarded` has not as many entries as there are texts, or an Arrow array is not one of strings or
-                has a null.
+            TextError: A text has a lone surrogate or is not UTF-8; the message names it.
+            ValueError: The length of `guarded` differs from the number of texts, or an Arrow array has other values than
+                strings, or a null.
 
         """
         if threads is not None and index(threads) < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         given = for_core(texts)
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return Ragged(*self._encoder.encode_batch(given, parse_special, guarded, threads or 0, prefix, suffix))
 
     def encode_table(
@@ -374,12 +380,12 @@ class Tokenizer:
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
     ) -> pyarrow.Table:
-        """Encode a column of an Arrow table; neither texts nor ids are copied.
+        """Encode a column of an Arrow table, without copying texts or ids.
 
         Args:
             table: A `pyarrow.Table` or `RecordBatch`.
             column: The name of a column of strings without nulls.
-            into: The name of the new column, a large list of int32, which comes last.
+            into: The name of the new column of large lists of int32, which is appended.
             threads: As for `encode_batch`.
             options: As in `encode`.
 
@@ -387,10 +393,10 @@ class Tokenizer:
             A table with the columns of `table` and the new one.
 
         Raises:
-            KeyError: If there is no such column.
-            TextError: If a text is not UTF-8.
-            TypeError: If it is no table.
-            ValueError: If the column has a null or is not one of strings, or there is a column `into`.
+            KeyError: There is no such column.
+            TextError: A text is not UTF-8.
+            TypeError: `table` is not a table.
+            ValueError: The column has a null or other values than strings, or there is a column `into` already.
 
         """
         if not hasattr(table, "schema"):
@@ -409,30 +415,29 @@ class Tokenizer:
         guarded: Sequence[int] = (),
         **options: Unpack[EncodeOptions],
     ) -> int:
-        """The number of ids of a text, without making them. Options are those of `encode`.
+        """Count the ids of a text, without creating a list. Options as in `encode`.
 
         Raises:
-            TextError: If the text has a lone surrogate.
+            TextError: The text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._usual
+        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
         return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
 
     def truncate(self, text: str, max_tokens: int, *, side: Side = "right", **options: Unpack[EncodeOptions]) -> str:
-        """The text, or as much of it as has at most `max_tokens` ids, those that are added to every text included.
+        """Truncate a text to at most `max_tokens` ids, including those that are added to every text.
 
-        It is cut between two tokens of the whole text, and further in where the shorter text on its own would have more
-        ids than that.
+        The cut is between two tokens of the whole text. It is earlier if the truncated text alone would have more ids.
 
         Args:
             text: The text.
-            max_tokens: Ids that `encode` may give for the result.
-            side: Where the text is cut off: "right" keeps its beginning, "left" its end.
+            max_tokens: The most ids that `encode` may return for the result.
+            side: The side on which the text is cut: "right" keeps its start, "left" its end.
             options: As in `encode`.
 
         Raises:
-            TextError: If the text has a lone surrogate.
-            ValueError: If `max_tokens` is less than what is added to every text, or there is no such side.
+            TextError: The text has a lone surrogate.
+            ValueError: `max_tokens` is less than the number of ids added to every text, or the side is unknown.
 
         """
         return text_chunks.truncate(self, text, max_tokens, side, **options)
@@ -440,29 +445,29 @@ class Tokenizer:
     def chunks(
         self, text: str, max_tokens: int, *, overlap: int = 0, **options: Unpack[EncodeOptions]
     ) -> Iterator[TextChunk]:
-        """Cut a text into chunks that have at most `max_tokens` ids each, those that are added to every text included.
+        """Cut a text into chunks of at most `max_tokens` ids each, including those that are added to every text.
 
-        Chunks begin and end between two tokens of the whole text where they can; a chunk whose ids on its own would be
-        too many ends earlier. Together they are the whole text.
+        Chunks begin and end between two tokens of the whole text if possible; a chunk that alone would have too many ids ends
+        earlier. Together the chunks cover the text.
 
         Args:
             text: The text.
-            max_tokens: Ids of a chunk, at most.
-            overlap: So many tokens of a chunk, at most, come again in the next.
+            max_tokens: The most ids of a chunk.
+            overlap: The most tokens of a chunk that are repeated in the next one.
             options: As in `encode`.
 
         Yields:
-            Where each chunk is in the text, in characters, and the ids that `encode` gives for it.
+            The position of each chunk in the text, in characters, and its ids.
 
         Raises:
-            TextError: If the text has a lone surrogate.
-            ValueError: If `max_tokens` or `overlap` cannot be, or, on the way, for a character that has more ids.
+            TextError: The text has a lone surrogate.
+            ValueError: `max_tokens` or `overlap` is out of range, or, while iterating, one character has more ids.
 
         """
         return text_chunks.chunks(self, text, max_tokens, overlap, **options)
 
     def affixes(self, **options: Unpack[AffixOptions]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids that go before and after those of every text; for encoders other than this one."""
+        """Return the ids before and after those of every text, for other encoders."""
         check_options(options, AffixOptions.__optional_keys__, "encoding")
         return self._affixes.ids(**options)
 
@@ -484,18 +489,18 @@ class Tokenizer:
     ) -> str:
         """Decode ids to text; bytes that are not UTF-8 become U+FFFD by Python's `errors="replace"` rule.
 
-        For any ids it is what HuggingFace's `decode` gives, except for runs of byte-fallback tokens that are not UTF-8.
+        For any ids the result equals HuggingFace's `decode`, except for runs of byte-fallback tokens that are not UTF-8.
 
         Args:
-            ids: Token ids; those that name no token (gaps, padding rows) decode to nothing.
-            skip_special_tokens: Control tokens decode to nothing; the decoder does not see them.
-            byte_fallback: How a run of byte-fallback tokens (`<0xE4>`) decodes that is not UTF-8 as a whole: "eager"
-                keeps the characters that are, by the rule above; "huggingface" makes every byte of the run a U+FFFD,
-                as HuggingFace does. (sentencepiece keeps the characters too and makes every other byte a U+FFFD.) Both
-                are the same for a byte-level vocabulary.
+            ids: Token ids; ids without a token (gaps, padding rows) decode to nothing.
+            skip_special_tokens: Remove control tokens before decoding.
+            byte_fallback: The rule for a run of byte-fallback tokens (`<0xE4>`) that is not UTF-8 as a whole: "eager"
+                keeps its valid characters, by the rule above; "huggingface" makes every byte of the run a U+FFFD, as
+                HuggingFace does. (sentencepiece keeps valid characters and makes every other byte a U+FFFD.) Both are
+                equal for a byte-level vocabulary.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary.
+            TokenIdError: An id is outside the vocabulary.
 
         """
         check_byte_fallback(byte_fallback)
@@ -513,10 +518,10 @@ class Tokenizer:
         skip_special_tokens: bool = True,
         byte_fallback: ByteFallback = "eager",
     ) -> list[str]:
-        """Decode many rows of ids, such as a `Ragged` has; of each, what `decode` gives.
+        """Decode many rows of ids, such as those of a `Ragged`, as `decode` does.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary; the message says in which row.
+            TokenIdError: An id is outside the vocabulary; the message names its row.
 
         """
         texts: list[str] = []
@@ -536,17 +541,17 @@ class Tokenizer:
         skip_special_tokens: bool = True,
         byte_fallback: ByteFallback = "eager",
     ) -> tuple[str, list[int]]:
-        """Decode ids to text, and tell where in the text each begins.
+        """Decode ids to text, and return the place in the text where each begins.
 
-        Options are those of `decode`. A step of a stream an id: about 0.1 µs.
+        Options as in `decode`. The cost is one step of a stream per id.
 
         Returns:
-            What `decode` gives, and for each id the place of the first character that has something of it. So ids that
-            share a character begin at the same place, and one that decodes to nothing begins where the next does. Bytes
-            that are no text count to the id that shows it.
+            The text of `decode`, and for each id the index of the first character to which it contributes. So ids that share
+            a character have the same index, and an id that decodes to nothing has that of the next one. The U+FFFD of an
+            invalid sequence belongs to the id at which it is detected.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary.
+            TokenIdError: An id is outside the vocabulary.
 
         """
         stream = DecodeStream(self, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
@@ -561,10 +566,10 @@ class Tokenizer:
         return text + stream.flush(), starts
 
     def decode_bytes(self, ids: Ids) -> bytes:
-        """The `token_bytes` of the tokens one after the other, control tokens included.
+        """Return the concatenated `token_bytes` of the tokens, including control tokens.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary.
+            TokenIdError: An id is outside the vocabulary.
 
         """
         try:
@@ -573,13 +578,13 @@ class Tokenizer:
             raise not_ids(ids) from None
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one token: what it adds to a text that goes on before and after it.
+        """Return the bytes that a token adds in the middle of a text.
 
         So a word of a SentencePiece or WordPiece vocabulary has its space, a continuation is without its "##", and
-        a byte-fallback token is its byte. A decoder's rules for the whole text do not count here.
+        a byte-fallback token is its byte. A decoder's rules for the whole text do not apply.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary.
+            TokenIdError: The id is outside the vocabulary.
 
         """
         return self.token_table[token_id]
@@ -588,9 +593,9 @@ class Tokenizer:
 
     @cached_property
     def vocab(self) -> Mapping[str, int]:
-        r"""All tokens as their file spells them, the added ones too, to their ids; a mapping that cannot be changed.
+        r"""The read-only map of all tokens, as spelled in their file and including added ones, to ids.
 
-        Of a rank file, tokens that are not UTF-8 are left out.
+        A rank file's tokens that are not UTF-8 are omitted.
         """
         return MappingProxyType({**written_token_ids(self.spec.model), **self._added_ids})
 
@@ -601,7 +606,7 @@ class Tokenizer:
     def token_to_id(self, token: list[str] | tuple[str, ...]) -> list[int | None]: ...
 
     def token_to_id(self, token: str | list[str] | tuple[str, ...]) -> int | None | list[int | None]:
-        """The id of a token as its file spells it, None if there is none; of a list of tokens a list of them."""
+        """Return the id of a token, as spelled in its file, or None; for a list of tokens, a list."""
         if not isinstance(token, str):
             if isinstance(token, bytes) or not isinstance(token, Iterable):
                 raise TypeError(f"a token is a str, not {type(token).__name__}")
@@ -619,7 +624,7 @@ class Tokenizer:
     def id_to_token(self, token_id: Ids) -> list[str | None]: ...
 
     def id_to_token(self, token_id: int | Ids) -> str | None | list[str | None]:
-        r"""How its file spells a token, None for an id that names none; of a list of ids a list of them.
+        r"""Return the token of an id, as spelled in its file, or None; for a list of ids, a list.
 
         A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes.
         """
@@ -642,7 +647,8 @@ class Tokenizer:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        return self._model_names | {token_id: token for token, token_id in self._added_ids.items()}
+        # Of two that share an id, the first is its name.
+        return self._model_names | {token_id: token for token, token_id in reversed(self._added_ids.items())}
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""
@@ -663,9 +669,9 @@ def _default() -> Tokenizer:
 
 @lru_cache(maxsize=_MAX_REOPENED)
 def _reopened(origin: Origin) -> Tokenizer:
-    """The tokenizer of a pickle."""
+    """Load the tokenizer of a pickle."""
     special_tokens = None if origin.special_tokens is None else dict(origin.special_tokens)
-    tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens)
+    tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens, nfc=origin.nfc)
     if tokenizer._files is None or tokenizer._files.origin() != origin:
         raise TokenizerFileError(
             f"{origin.path}: these are not the files that the pickled tokenizer was read from; to pickle one whole, make it by"

@@ -14,10 +14,10 @@ Sequence.register(_core.Merges)
 
 
 def token_ids(model: Model) -> Mapping[str, int]:
-    r"""Token to id.
+    r"""Return the map of tokens to ids.
 
     A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes. Of equal tokens the last
-    holds, as in the libraries.
+    wins, as in the libraries.
     """
     match model:
         case BPE() | WordPiece():
@@ -33,14 +33,14 @@ def token_ids(model: Model) -> Mapping[str, int]:
 
 
 def written_token_ids(model: Model) -> Mapping[str, int]:
-    """Token to id, of the tokens that are text: a rank file may have others."""
+    """Return the map of tokens to ids, without a rank file's tokens that are not text."""
     if not isinstance(model, RankBPE):
         return token_ids(model)
     return {text: rank for token, rank in model.ranks.items() if (text := _text(token)) is not None}
 
 
 def ranked_tokens(model: RankBPE, ids: Collection[int]) -> Mapping[int, bytes]:
-    """The tokens that have one of the ids, by id."""
+    """Return the tokens of a rank file with the given ids, by id."""
     if isinstance(model.ranks, _core.RankIds):
         return model.ranks.tokens([i for i in ids if abs(i) < 1 << 62])
     return {rank: token for token, rank in model.ranks.items() if rank in ids}

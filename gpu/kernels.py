@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tokenweir.encode
-from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.cache import cache_folder, read_own, store
 from tokenweir.encode.errors import DeviceError
 
 SOURCES = Path(__file__).parent / "kernels"
@@ -109,7 +109,7 @@ def cached_cubin(source: Path, arch: str) -> bytes:
     """
     path = cache_folder() / f"{_key(source, arch)}.cubin"
     with suppress(OSError):
-        data = path.read_bytes()
+        data = read_own(path)
         checksum, cubin = data[:32], data[32:]
         if hashlib.sha256(cubin).digest() == checksum:
             return cubin

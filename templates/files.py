@@ -16,7 +16,7 @@ from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.formats.gguf import chat_templates, is_gguf
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.vocabulary import GGML, read_vocabulary
-from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
+from tokenweir.encode.spec import BPE, AddedToken, TokenizerSpec
 from tokenweir.templates.guard import control_texts
 
 _OTHERS = ("tokenizer.model", "tekken.json", "*.gguf")  # that say themselves which tokens play a role
@@ -55,11 +55,11 @@ def read_template_files(path: Path) -> TemplateFiles:
             if is_gguf(path):
                 return _in_gguf(path)
             return TemplateFiles({"default": path.read_text("utf-8")})
-        beside = read_beside(TokenizerSpec(model=RankBPE({})), path)
-        added = list(beside.added_tokens)
+        listed = None
         if (tokenizer := path / "tokenizer.json").exists():
-            added += msgspec.json.decode(tokenizer.read_bytes(), type=_AddedTokens).added_tokens
-        elif any(next(path.glob(pattern), None) for pattern in _OTHERS):
+            listed = tuple(msgspec.json.decode(tokenizer.read_bytes(), type=_AddedTokens).added_tokens)
+        beside = read_beside(TokenizerSpec(model=BPE(vocab={}, merges=[]), added_tokens=listed or ()), path)
+        if listed is None and any(next(path.glob(pattern), None) for pattern in _OTHERS):
             return _with_tokenizer(path, beside.chat_templates)
     except TokenizerFileError:
         raise
@@ -67,7 +67,8 @@ def read_template_files(path: Path) -> TemplateFiles:
         raise TokenizerFileError(f"{path}: {without_path(error)}") from error
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
-    return TemplateFiles(beside.chat_templates, beside.special_roles, control_texts(added) if added else None)
+    control = tuple(dict.fromkeys(control_texts(beside.added_tokens))) if beside.added_tokens else None
+    return TemplateFiles(beside.chat_templates, beside.special_roles, control)
 
 
 def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:

@@ -70,7 +70,8 @@ class Client(asyncio.Protocol):
             if b"\r\n\r\n" not in self._rest:
                 return
             if b" 101 " not in self._rest:
-                raise SystemExit(f"no websocket: {self._rest[:200]!r}")
+                self._fail(f"no websocket: {self._rest[:200]!r}")
+                return
             data, self._rest, self._asked = self._rest.partition(b"\r\n\r\n")[2], b"", True
             self._transport.write(masked(self._answer))
         data = self._rest + data
@@ -92,7 +93,8 @@ class Client(asyncio.Protocol):
                 return
         count, wrong = divmod(len(text), len(TOKEN))
         if wrong or text[: len(TOKEN)] != TOKEN.encode():
-            raise SystemExit(f"the text is wrong: {text!r}")
+            self._fail(f"the text is wrong: {text!r}")
+            return
         if self._load.measuring:
             self._load.late.append(now - (self._first + self._seen / RATE))
             self._load.tokens += count
@@ -101,6 +103,10 @@ class Client(asyncio.Protocol):
             self._load.ended += 1
             self._load.measuring = self._load.measuring and self._load.turnover
             self._transport.abort()
+
+    def _fail(self, message: str) -> None:
+        """End the program; a client that counts failures does so instead."""
+        raise SystemExit(message)
 
     def leave(self) -> None:
         """Go before the end."""

@@ -49,9 +49,10 @@ def memory(pid: int) -> float:
 
 
 @contextmanager
-def running(name: str, streams: int, tokens: int) -> Iterator[subprocess.Popen[str]]:
+def running(name: str, streams: int, tokens: int, template: str | None = None) -> Iterator[subprocess.Popen[str]]:
     """A server in a process of its own, on a core of its own if there are two."""
     command = [sys.executable, servers.__file__, name, "--streams", str(streams), "--tokens", str(tokens)]
+    command += [] if template is None else ["--template", template]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         if (os.cpu_count() or 1) > 1:

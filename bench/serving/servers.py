@@ -21,6 +21,8 @@ from typing import Any
 RATE = 50
 """Tokens a second and stream."""
 TICK = 0.001
+TEMPLATE: str | None = None
+"""The chat template of tokenweir's server, if it is not the vocabulary's own."""
 TOKEN = " and"
 
 
@@ -124,7 +126,7 @@ async def run_engine(engine: StepEngine, streams: int) -> None:
 
 async def run_tokenweir(engine: StepEngine, streams: int) -> None:
     """The package's own server."""
-    from tokenweir import Limits, Tokenizer, serve
+    from tokenweir import ChatTemplate, Limits, Tokenizer, serve
 
     most = streams + 10
     limits = Limits(
@@ -134,7 +136,9 @@ async def run_tokenweir(engine: StepEngine, streams: int) -> None:
         max_generations_per_client=most,
         max_waiting=most,
     )
-    async with serve(engine=engine, tokenizer=Tokenizer.default(), port=0, limits=limits) as server:  # type: ignore[arg-type]
+    tokenizer = Tokenizer.default()
+    template = None if TEMPLATE is None else ChatTemplate.from_file(TEMPLATE)
+    async with serve(engine=engine, tokenizer=tokenizer, template=template, port=0, limits=limits) as server:  # type: ignore[arg-type]
         print(server.port, flush=True)
         await server.serve_forever()
 
@@ -312,5 +316,7 @@ if __name__ == "__main__":
     parser.add_argument("name", choices=SERVERS)
     parser.add_argument("--streams", type=int, required=True)
     parser.add_argument("--tokens", type=int, required=True, help="of a stream")
+    parser.add_argument("--template", help="a chat template, for tokenweir")
     options = parser.parse_args()
+    TEMPLATE = options.template
     be_server(options.name, options.streams, options.tokens)

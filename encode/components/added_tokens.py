@@ -1,4 +1,4 @@
-"""Added tokens: the ids that they have in use, which need not be those in the file."""
+"""Added tokens: their effective ids, which may differ from those in the file, and which of them are control tokens."""
 
 from __future__ import annotations
 
@@ -30,40 +30,42 @@ END_NAMES = frozenset(
         "<EOT>",
         "[EOT]",
         "[EOS]",
+        "<|eot|>",
+        "<|eom|>",
         "<end_of_utterance>",
         "<|end_of_role|>",
         "<｜end▁of▁sentence｜>",
     ]
 )
-"""Control tokens that end a generation, by name; used only where no file says. Not every text of that form counts:
-Qwen's vocabulary has an ordinary token `</s>`, so only added control tokens are looked at."""
+"""Names of control tokens that end a generation, used only if no file names the end tokens. Only added control tokens are
+considered, because Qwen's vocabulary has an ordinary token `</s>`."""
 
 
 def with_real_ids(
     tokens: Iterable[AddedToken], model: Model, vocab: Mapping[str, int] | None = None
 ) -> tuple[AddedToken, ...]:
-    """Give every added token the id it has in use, in the tokens' order.
+    """Assign every added token its effective id, in the tokens' order.
 
-    HuggingFace does not trust the ids in a file: a token that the model's vocabulary has keeps the model's id, any other
-    gets the next one after as many as the model has; of tokens listed twice the later flags hold, but what once was
-    special stays so (tokenizers 0.23, tokenizer/added_vocabulary.rs). A rank file's special tokens come with ids that
-    count. So do those beside a SentencePiece model, but for its own pieces, whose ids are certain, and for tokens
-    without one, which get the next.
+    HuggingFace ignores the ids in a file: a token in the model's vocabulary keeps the model's id, any other gets the next id
+    from the vocabulary's size on. Of tokens listed twice, the later flags win, except that a special token stays special
+    (tokenizers 0.23, tokenizer/added_vocabulary.rs). The ids of a rank file's special tokens are authoritative, and two of
+    them may share one, as in tiktoken. So are those of added tokens beside a SentencePiece model, except for its own pieces,
+    which keep their ids, and for tokens without one, which get the next id.
 
     Args:
-        tokens: The added tokens as they are listed.
-        model: The model beside them.
-        vocab: The model's `token_ids`, if they are at hand; ranks are not asked for theirs.
+        tokens: The added tokens as listed.
+        model: The model.
+        vocab: The model's `token_ids`, if available; not used for ranks.
 
     Raises:
-        TokenizerFileError: If two tokens claim one id, where ids count.
-        UnsupportedTokenizerError: If they come to have one id where ids do not count, since the model's have gaps.
+        TokenizerFileError: Two tokens claim one id, where ids are authoritative.
+        UnsupportedTokenizerError: Two tokens are assigned one id, because the ids of the vocabulary have gaps.
 
     """
     if isinstance(model, RankBPE):
         tokens = tuple(tokens)
         found = ranked_tokens(model, {t.id for t in tokens if t.id is not None})
-        return _with_given_ids(tokens, {rank: repr(token) for rank, token in found.items()})
+        return _with_given_ids(tokens, {rank: repr(token) for rank, token in found.items()}, shared=True)
     vocab = token_ids(model) if vocab is None else vocab
     size = len(vocab)
     if isinstance(model, SentencePiece):
@@ -74,7 +76,7 @@ def with_real_ids(
         return _with_given_ids(given, {i: repr(model.pieces[i]) for i in others})
     by_content: dict[str, AddedToken] = {}
     owners: dict[int, str] = {}
-    # Though the model may have that id, if its own have gaps; of Unigram's equal pieces each has one.
+    # The model may have that id too, if its ids have gaps. Equal pieces of Unigram have an id each.
     free = count(len(model.vocab) if isinstance(model, Unigram) else size)
     for token in tokens:
         if not token.content:
@@ -83,7 +85,7 @@ def with_real_ids(
         token_id = vocab.get(token.content, earlier.id if earlier else None)
         if token_id is None:
             token_id = next(free)
-        # What such a file decodes to depends on what the library still remembers of the earlier token.
+        # The decode of such a file depends on leftover state of the earlier token in the library.
         if (owner := owners.setdefault(token_id, token.content)) != token.content:
             raise UnsupportedTokenizerError(
                 f"added tokens {owner!r:.60} and {token.content!r:.60} have one id, {token_id}"
@@ -94,34 +96,37 @@ def with_real_ids(
     return tuple(by_content.values())
 
 
-def _with_given_ids(tokens: Iterable[AddedToken], taken: dict[int, str]) -> tuple[AddedToken, ...]:
-    """The tokens, if each has an id of its own that is not `taken` by what is named there."""
+def _with_given_ids(
+    tokens: Iterable[AddedToken], taken: dict[int, str], *, shared: bool = False
+) -> tuple[AddedToken, ...]:
+    """Return the tokens after a check that no id is in `taken` (id to owner), nor repeated unless `shared`."""
     tokens = tuple(tokens)
     for token in tokens:
         if token.id is None or token.id < 0:
             raise TokenizerFileError(f"special token {token.content!r:.60} has no valid id ({token.id})")
         if token.id in taken:
             raise TokenizerFileError(f"special token {token.content!r:.60} has the id {token.id} of {taken[token.id]}")
-        taken[token.id] = repr(token.content)
+        if not shared:
+            taken[token.id] = repr(token.content)
     return tokens
 
 
 def is_control(token: AddedToken) -> bool:
-    """Whether an added token controls the model: a special one, or any that has some punctuation.
+    """Whether an added token controls the model: special tokens, and tokens with punctuation.
 
-    Added tokens of white space or of letters and digits alone (Gemma's runs of line feeds, words of a domain) are
-    ordinary vocabulary that user text may use.
+    Added tokens of only white space, letters and digits (Gemma's runs of line feeds, words of a domain) are ordinary
+    vocabulary that user text may contain.
     """
     return token.special or not is_plain(token.content)
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text has letters, digits and white space only; U+2581 is SentencePiece's space."""
+    """Whether a text has only letters, digits and white space, including U+2581, SentencePiece's space."""
     return all(c.isalnum() or c.isspace() or c == "\u2581" for c in text)
 
 
 def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, ...]:
-    """The user-defined pieces of a SentencePiece model that control it by the same rule and are no added tokens."""
+    """Return the user-defined pieces of a SentencePiece model with punctuation, except those that are added tokens."""
     if not isinstance(model, SentencePiece):
         return ()
     if USER_DEFINED not in model.types:
@@ -132,9 +137,9 @@ def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, .
 
 
 def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
-    """The ids of control tokens that are known to end generations.
+    """Return the ids of control tokens that are known to end a generation.
 
-    Where there is a `<|return|>`, an `<|end|>` ends one of several messages and not the generation (gpt-oss).
+    If there is a `<|return|>`, an `<|end|>` ends only a message, not the generation (gpt-oss).
     """
     ends = {t.content: t.id for t in tokens if t.special and t.id is not None and t.content in END_NAMES}
     if "<|return|>" in ends:
@@ -143,11 +148,11 @@ def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
 
 
 def with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
-    """The added tokens and those that play a role without being listed; transformers adds these as control tokens."""
+    """Return the added tokens and, as transformers does, control tokens for roles whose token is not listed."""
     if isinstance(spec.model, RankBPE):
         return spec.added_tokens
     listed = {t.content for t in spec.added_tokens}
-    if isinstance(spec.model, SentencePiece):  # its pieces need not be added to play a role
+    if isinstance(spec.model, SentencePiece):  # its own pieces may have roles
         listed.update(spec.model.pieces)
     roles = dict.fromkeys(spec.special_roles.values())
     return (*spec.added_tokens, *(AddedToken(t, special=True) for t in roles if t not in listed))

@@ -1,8 +1,8 @@
-"""Build the core's decoding steps from the spec's decoder. What cannot be streamed exactly is refused by name.
+"""Build the core's decoding steps from the spec's decoder. Decoders that cannot be streamed exactly are refused by name.
 
-HuggingFace's decoders (tokenizers 0.23) take the list of tokens and give another one, which is joined at the end. Most
-concern each token by itself. `ByteFallback` makes texts of runs of byte tokens, `Fuse` and `ByteLevel` one text of
-everything, so what a decoder means depends on which of these came before it.
+HuggingFace's decoders (tokenizers 0.23) map a list of tokens to another one, which is joined at the end. Most act on single
+tokens. `ByteFallback` decodes runs of byte tokens, `Fuse` and `ByteLevel` join everything to one text; so the meaning of a
+decoder depends on which of these come before it.
 """
 
 from __future__ import annotations
@@ -46,30 +46,29 @@ CLEANUP = (
     (" 've", "'ve"),
     (" 're", "'re"),
 )
-"""What `WordPieceDecoder(cleanup=True)` replaces, in this order."""
+"""The replacements of `WordPieceDecoder(cleanup=True)`, in order."""
 
 METACHARACTERS = frozenset(r"\.^$|?*+()[]{}")
-"""An expression without any of them is plain text."""
+"""The characters that a regular expression of plain text does not contain."""
 
 MAX_STEPS = 32
 """The most decoders in a sequence; real ones have up to 4."""
 
 MAX_GROWTH = 4096
-"""How many times as long replacing may make a text, all in all; real decoders make it shorter."""
-
+"""The greatest factor by which all replacements may lengthen a text; real decoders shorten it."""
 MAX_STRIP = 1 << 30
-"""More copies of a character than any text has at an end."""
+"""The largest effective strip count, more than any text has."""
 
 
 class Decoding(NamedTuple):
-    """What the core makes of tokens, besides the vocabulary; the last arguments of `_core.TokenBytes`.
+    """The decoding rules of the core; the last arguments of `_core.TokenBytes`.
 
     Attributes:
-        token: Steps for each token as it is spelled.
-        spelling: How tokens spell bytes.
+        token: Steps for each token as spelled.
+        spelling: The way in which tokens spell bytes.
         run: Steps for each token that is text, and for the text of each run of bytes.
         text: Steps for the whole text.
-        first_until: Until when a token counts as the first.
+        first_until: The event after which tokens no longer count as the first.
         fixed: (id, content, whether the content is part of a run of bytes) of tokens to which no step applies.
 
     """
@@ -83,16 +82,16 @@ class Decoding(NamedTuple):
 
 
 def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Decoding:
-    """Say how the core decodes.
+    """Convert a spec's decoder to the core's decoding rules.
 
     Args:
         decoder: The decoder of the spec.
-        model: Its model.
+        model: The model of the spec.
         byte_level: The model's tokens are spelled in the byte alphabet, so that without a decoder they are bytes.
 
     Raises:
-        UnsupportedTokenizerError: For a decoder, or an order of decoders, that is not reproduced exactly.
-        TokenizerFileError: If a SentencePiece model has a byte piece that names no byte.
+        UnsupportedTokenizerError: A decoder, or an order of decoders, is not reproduced exactly.
+        TokenizerFileError: The name of a SentencePiece byte piece is not a byte.
 
     """
     if isinstance(model, RankBPE):
@@ -115,7 +114,7 @@ def _tag(decoder: Decoder) -> str:
 
 
 def _chain(decoders: list[SingleDecoder]) -> Decoding:
-    """HuggingFace's decoders, one after the other."""
+    """Convert a sequence of HuggingFace's decoders."""
     if len(decoders) > MAX_STEPS:
         raise UnsupportedTokenizerError(
             f"decoder: a Sequence of {len(decoders)} decoders; at most {MAX_STEPS} are possible"
@@ -123,7 +122,7 @@ def _chain(decoders: list[SingleDecoder]) -> Decoding:
     growth = 1
     result = Decoding([], Spelling.TEXT, [], [])
     spelling, steps = Spelling.TEXT, result.token
-    words_end = False  # a BPEDecoder, which needs to know the last token
+    words_end = False  # after a BPEDecoder, which depends on the last token
     for part in decoders:
         fused, runs = steps is result.text, steps is result.run
         match part:
@@ -184,7 +183,7 @@ def _chain(decoders: list[SingleDecoder]) -> Decoding:
 
 
 def _plain(pattern: Pattern) -> str:
-    """The text that a pattern looks for."""
+    """Return the plain text that a pattern matches."""
     text = pattern.String
     if text is None:
         text = pattern.Regex or ""
@@ -196,7 +195,7 @@ def _plain(pattern: Pattern) -> str:
 
 
 def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decoding:
-    """sentencepiece's own decoding (sentencepiece 0.2.3)."""
+    """Make the decoding rules of sentencepiece 0.2.3."""
     token = [TextStep.replace("\u2581", " ")]
     if decoder.strip_prefix or decoder.strip_extra:
         token.insert(0, TextStep.strip("\u2581", 1, 0, When.FIRST))
@@ -213,7 +212,7 @@ def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decod
             except ValueError:
                 value = b""
             if len(value) != 1 or piece != f"<0x{value[0]:02X}>":
-                raise TokenizerFileError(f"piece {token_id}: {piece!r:.60} is of type byte and names none")
+                raise TokenizerFileError(f"piece {token_id}: {piece!r:.60} is of type byte and does not name a byte")
             fixed.append((token_id, value, True))
     first_until = FirstUntil.TEXT if decoder.strip_extra else FirstUntil.SPACE
     return Decoding(token, Spelling.TEXT, [], [], first_until, fixed)

@@ -35,11 +35,11 @@ def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
     """Build a normalizer.
 
     Args:
-        normalizer: What the spec says; None changes nothing.
+        normalizer: The normalizer of the spec; None changes nothing.
 
     Raises:
-        UnsupportedTokenizerError: For a normalizer, or a pattern of one, that is not reproduced exactly.
-        TokenizerFileError: If a pattern is no regular expression.
+        UnsupportedTokenizerError: A normalizer, or its pattern, is not reproduced exactly.
+        TokenizerFileError: A pattern is not a regular expression.
 
     """
     steps: list[_core.NormalizerStep] = []
@@ -64,7 +64,7 @@ def _steps(normalizer: SingleNormalizer, automata: list[Automaton]) -> Iterator[
         case StripSpace(left, right):
             yield step.strip(left, right)
         case Prepend(content):
-            if not content:  # the library's alignment, and with it any further step, fails
+            if not content:  # the library's alignment fails, and with it any later step
                 raise UnsupportedTokenizerError("normalizer: a Prepend of the empty string")
             yield step.prepend(content)
         case Replace():
@@ -87,7 +87,7 @@ def _steps(normalizer: SingleNormalizer, automata: list[Automaton]) -> Iterator[
 
 
 def charsmap_of(charsmap: str) -> bytes:
-    """The character map that a `Precompiled` has as base64."""
+    """Decode the base64 character map of a `Precompiled`."""
     try:
         return a2b_base64(charsmap, strict_mode=True)
     except ValueError as error:
@@ -99,19 +99,19 @@ def _replace(replace: Replace, automata: list[Automaton]) -> _core.NormalizerSte
         if not replace.pattern.String:
             raise UnsupportedTokenizerError("normalizer: a Replace of the empty string")
         return _core.NormalizerStep.replace_string(replace.pattern.String, replace.content)
-    # Empty matches make the library's alignment, and with it any further step, fail.
+    # Empty matches make the library's alignment fail, and with it any later step.
     automaton = compile_pattern(replace.pattern.Regex or "", "oniguruma")
     automata.append(automaton)
     check_all(automata)
-    if automaton.matches_nothing:
+    if automaton.matches_empty:
         raise UnsupportedTokenizerError(
-            f"normalizer: a Replace of {replace.pattern.Regex!r:.60}, which can match nothing"
+            f"normalizer: a Replace of {replace.pattern.Regex!r:.60}, which can match the empty string"
         )
     return _core.NormalizerStep.replace_pattern(automaton.in_core(), replace.content)
 
 
 def _bert(bert: BertNormalizer) -> Iterator[_core.NormalizerStep]:
-    """Cleaning, spaces around Chinese characters, accents and case, in this order; accents go from decomposed text."""
+    """Build cleaning, spaces around Chinese characters, accents and case, in this order; accents need decomposed text."""
     strip_accents = bert.lowercase if bert.strip_accents is None else bert.strip_accents
     before = ["bert_clean_text"] * bert.clean_text + ["bert_chinese_chars"] * bert.handle_chinese_chars
     after = ["lowercase"] * bert.lowercase

@@ -65,20 +65,20 @@ class Affixes(NamedTuple):
     """The ids that may go around a text.
 
     Attributes:
-        added: As the post-processor has it.
-        bos: (beginning-of-text id or None, whether the files want it or None); `eos` likewise.
-        eos: See `bos`.
+        added: Those of the post-processor.
+        bos_id: The beginning-of-text token, for `add_bos=True`; None if there is none.
+        eos_id: The end token, for `add_eos=True`; None if there is none.
 
     """
 
     added: Added
-    bos: tuple[int | None, bool | None]
-    eos: tuple[int | None, bool | None]
+    bos_id: int | None
+    eos_id: int | None
 
     def ids(
         self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
     ) -> tuple[Ids, Ids]:
-        """The ids before and after a text: explicit wishes before the config's, these before the post-processor's.
+        """Return the ids before and after a text, as `AffixOptions` has it.
 
         Raises:
             TypeError: If an option is a text.
@@ -86,45 +86,46 @@ class Affixes(NamedTuple):
 
         """
         refuse_texts(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
-        prefix: Ids = ()
-        suffix: Ids = ()
-        if add_special_tokens:
-            prefix, suffix = self.added.prefix, self.added.suffix
-            add_bos = self.bos[1] if add_bos is None else add_bos
-            add_eos = self.eos[1] if add_eos is None else add_eos
-        if add_bos is not None and (bos := _changed(prefix, self.bos[0], add_bos, "add_bos")) is not None:
-            prefix = (bos, *prefix) if add_bos else tuple(i for i in prefix if i != bos)
-        if add_eos is not None and (eos := _changed(suffix, self.eos[0], add_eos, "add_eos")) is not None:
-            suffix = (*suffix, eos) if add_eos else tuple(i for i in suffix if i != eos)
-        return prefix, suffix
+        before, after = (self.added.prefix, self.added.suffix) if add_special_tokens else ((), ())
+        if add_bos is not None:
+            bos = _wanted(before, self.bos_id, add_bos, "add_bos")
+            before = (*bos, *before) if add_bos else ()
+        if add_eos is not None:
+            eos = _wanted(after, self.eos_id, add_eos, "add_eos")
+            after = (*after, *eos) if add_eos else ()
+        return before, after
 
 
-def _changed(ids: Ids, token_id: int | None, wanted: bool, option: str) -> int | None:
-    """The id that has to be added to `ids` or taken out of them, if any has."""
-    if wanted and token_id is None:
+def _wanted(ids: Ids, token_id: int | None, wanted: bool, option: str) -> Ids:
+    """Return the id that `ids` lack, if it is wanted.
+
+    Raises:
+        ValueError: If it is wanted and `token_id` is None.
+
+    """
+    if not wanted:
+        return ()
+    if token_id is None:
         raise ValueError(f"{option}: this tokenizer has no such token")
-    return token_id if (token_id in ids) != wanted else None
+    return () if token_id in ids else (token_id,)
 
 
 def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Affixes:
-    """What goes around a text.
+    """Return the ids that go around a text.
 
     Raises:
         UnsupportedTokenizerError: For a template that does not hold its sequence exactly once, or two templates.
         TokenizerFileError: For a template that names a special token it does not define or an id outside the
-            vocabulary, or a config that wants a beginning or end token and names none.
+            vocabulary.
 
     """
-    for option, wanted, token_id in ("bos", spec.add_bos, bos_id), ("eos", spec.add_eos, eos_id):
-        if wanted and token_id is None:
-            raise TokenizerFileError(f"tokenizer_config.json: add_{option}_token is set and there is no {option}_token")
     added = _added(spec.post_processor)
     for token_id in added.prefix + added.suffix:
         if not 0 <= token_id < vocab_size:
             raise TokenizerFileError(
                 f"post_processor: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
             )
-    return Affixes(added, (bos_id, spec.add_bos), (eos_id, spec.add_eos))
+    return Affixes(added, bos_id, eos_id)
 
 
 def _added(post_processor: PostProcessor | None) -> Added:

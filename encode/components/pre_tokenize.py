@@ -1,9 +1,8 @@
 r"""Build the core's pre-tokenizer from the spec's.
 
-The core runs stages. A stage splits text, by an automaton and what HuggingFace calls a behaviour, or it changes text. Each
-component of HuggingFace's library becomes one to three stages. A component that names no pattern gets one here, in the
-dialect "tokenizers". A pattern without gaps is preferred where it gives the same pieces, since a gap is walked character
-by character.
+The core runs stages. A stage splits text, by an automaton and one of HuggingFace's behaviors, or it changes text. Each
+component of HuggingFace's library becomes one to three stages. Components without a pattern of their own get one here, in
+the dialect "tokenizers". Patterns without gaps are preferred, because a gap is walked character by character.
 """
 
 from __future__ import annotations
@@ -35,28 +34,28 @@ from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.spec.pre_tokenizers import SinglePreTokenizer
 
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""What `ByteLevel(use_regex=true)` splits by."""
+"""The pattern of `ByteLevel(use_regex=true)`."""
 
 MAX_STAGES = 32
 """The most stages of a pre-tokenizer; real ones have up to 8."""
 
 MAX_GROWTH = 256
-"""How many times as long the stages may make a text, all in all; real ones make it 4 times as long."""
+"""The greatest factor by which all stages may lengthen a text; real ones have 4."""
 
 Alphabet = Literal["bytes", "letters", "text"]
 
 
 class PreTokenization(NamedTuple):
-    """The stages of a pre-tokenizer, and in what form the model gets its pieces.
+    """The stages of a pre-tokenizer, and the form of its pieces.
 
     Attributes:
         core: The compiled pre-tokenizer.
         automata: Its patterns, in order.
-        alphabet: `bytes`: the model is to spell them in GPT-2's byte alphabet itself, as a byte-level model does
-            (pieces may then begin and end inside a character). `letters`: they are spelled in it. `text`: no
-            `ByteLevel` is there.
-        by_characters: Where pieces end is told by one character at a time: by white space and, for BERT, punctuation.
-        isolates: It only cuts, and each match and each gap is a piece: pieces are the text, none of it left out.
+        alphabet: `bytes`: pieces are bytes, and a byte-level model applies GPT-2's byte alphabet itself (pieces may then
+            begin and end inside a character). `letters`: pieces are spelled in the alphabet. `text`: without `ByteLevel`.
+        by_characters: Each single character decides whether there is a cut beside it: white space and, for BERT,
+            punctuation.
+        isolates: The stages only split, and every match and gap is a piece: the concatenated pieces are the text.
 
     """
 
@@ -83,12 +82,12 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
     """Build the stages of a pre-tokenizer.
 
     Args:
-        pre_tokenizer: The description; None leaves the text in one piece.
-        takes_bytes: The model can spell bytes in GPT-2's alphabet itself, so text need not be spelled for it.
+        pre_tokenizer: The pre-tokenizer of the spec; None keeps the text in one piece.
+        takes_bytes: The model applies GPT-2's byte alphabet itself, so pieces may be bytes.
 
     Raises:
-        UnsupportedTokenizerError: For a construct that is not reproduced exactly.
-        TokenizerFileError: For a value that no component can have.
+        UnsupportedTokenizerError: A construct is not reproduced exactly.
+        TokenizerFileError: A component has an invalid value.
 
     """
     first, second, *more = (*islice(parts(pre_tokenizer), 3), None, None)
@@ -124,7 +123,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
 
 
 def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:
-    """The stages of the parts, if they are few and do not make a text too long."""
+    """Return the stages of all parts; raise if they are too many, or lengthen a text too much."""
     stages: list[_Stage] = []
     growth = 1
     for part in parts:
@@ -140,7 +139,7 @@ def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:
 
 
 def _growth(part: SinglePreTokenizer) -> int:
-    """How many times as long a part may make a text."""
+    """Return the factor by which a part may lengthen a text."""
     match part:
         case ByteLevel(add_prefix_space=add_prefix_space):  # two bytes for one, and a space before each piece
             return 4 if add_prefix_space else 2
@@ -229,10 +228,10 @@ def _character(value: str, what: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """The pattern of a text."""
+    """Return the pattern that matches a text literally."""
     return "".join("\\" + c if c in r"\.+*?()|[]{}^$" else c for c in text)
 
 
 def _others(character: str) -> str:
-    """The pattern of a run of other characters."""
+    """Return the pattern of a run of other characters."""
     return f"[^{_literal(character)}]+"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
 from tokenweir.encode.formats.folder import check_class_beside, read_beside, recognise_beside
+from tokenweir.encode.options import check_flags
 from tokenweir.encode.spec import TokenizerSpec
 
 MAX_BYTES = 1 << 30
@@ -27,12 +28,12 @@ FORMATS: dict[Format, str] = {
 
 
 def read_file(
-    path: Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+    path: Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None, nfc: bool = True
 ) -> TokenizerSpec:
     """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
     if os.path.isdir(path):  # `Path.is_dir` fails for names that are too long
         path = find_in_folder(path)
-    options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens}
+    options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc}
     try:
         if path.is_file() and path.stat().st_size == 0:
             raise TokenizerFileError("the file is empty")
@@ -50,7 +51,8 @@ def read_file(
             check_class_beside(path.parent)
             spec = read_bytes(data, "sentencepiece", **options)
         else:
-            recognised = recognise_beside(path)
+            _checked("tiktoken", options)
+            recognised = recognise_beside(path, data)
             spec = tiktoken.read(
                 data, name=path.name, recognised=recognised, pattern=pattern, special_tokens=special_tokens
             )
@@ -62,16 +64,21 @@ def read_file(
 
 
 def read_bytes(
-    data: bytes, format: Format, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+    data: bytes,
+    format: Format,
+    *,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
+    nfc: bool = True,
 ) -> TokenizerSpec:
     """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
     if not isinstance(data, bytes | bytearray | memoryview):
         hint = "; from_file() takes a path" if isinstance(data, str) else ""
         raise TypeError(f"data must be bytes, not {type(data).__name__}{hint}")
-    check_given(pattern, special_tokens)
+    check_given(pattern, special_tokens, nfc)
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
-    given = _checked(format, {"pattern": pattern, "special_tokens": special_tokens})
+    given = _checked(format, {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc})
     match format:
         case "huggingface":
             return huggingface.read(data)
@@ -85,8 +92,8 @@ def read_bytes(
             return tiktoken.read(data, **given)
 
 
-def check_given(pattern: object, special_tokens: object) -> None:
-    """Refuse what can be no pattern, or no special tokens, of any file.
+def check_given(pattern: object, special_tokens: object, nfc: object = True) -> None:
+    """Refuse options that can be right for no file.
 
     Raises:
         TypeError: Says what it must be.
@@ -94,6 +101,7 @@ def check_given(pattern: object, special_tokens: object) -> None:
     """
     if not isinstance(pattern, str | None):
         raise TypeError(f"pattern must be str, not {type(pattern).__name__}")
+    check_flags(nfc=nfc)
     if special_tokens is None:
         return
     if not isinstance(special_tokens, Mapping):
@@ -105,11 +113,12 @@ def check_given(pattern: object, special_tokens: object) -> None:
 
 def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are given, if the format takes them."""
-    given = {name: value for name, value in options.items() if value is not None}
-    takes = {"tiktoken": ("pattern", "special_tokens"), "gguf": ("pattern",)}.get(format, ())
+    given = {name: value for name, value in options.items() if value is not (True if name == "nfc" else None)}
+    takes = {"tiktoken": ("pattern", "special_tokens"), "gguf": ("pattern", "nfc")}.get(format, ())
     for name in given:
         if name not in takes:
-            raise ValueError(f"{name} is for rank files; {FORMATS[format]} has its own")
+            files = "GGUF files" if name == "nfc" else "rank files"
+            raise ValueError(f"{name} is for {files}; {FORMATS[format]} has its own")
     return given
 
 

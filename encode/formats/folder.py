@@ -1,7 +1,7 @@
-"""What lies beside a tokenizer file in a model folder: configuration and chat templates.
+"""The files beside a tokenizer file in a model folder: configuration and chat templates.
 
-transformers 5 is the model: tokenizer_config.json names the tokens that play a role and may override the template's
-beginning and end tokens; the ids that end a generation are the union of all files.
+`docs/explanation/exactness.md` has the rule. Added tokens and roles are those of `declared_tokens`; flags are reported and
+not applied; the ids that end a generation are the union of all files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,20 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from tokenweir.encode.components.added_tokens import with_real_ids, with_roles
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.formats.known_rank_files import Recognised, recognise
-from tokenweir.encode.spec import AddedToken, SentencePiece, TokenizerSpec
+from tokenweir.encode.formats.declared_tokens import (
+    CONFIG,
+    MORE_TOKENS,
+    TOKEN_MAP,
+    Declared,
+    added_token,
+    content,
+    read_declared,
+    tokens_to_add,
+)
+from tokenweir.encode.formats.known_rank_files import Recognised, recognise, recognise_content
+from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TemplateProcessing, TokenizerSpec
 
 CHANGING_CLASSES = frozenset(
     f"{name}Tokenizer"
@@ -36,13 +47,11 @@ CHANGING_CLASSES = frozenset(
 )
 """Classes of transformers whose ids are not those of their SentencePiece model, or that prepare the text in Python."""
 
-ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-
 
 def beside(path: Path) -> list[Path]:
     """Every file that reading `path` may look at besides, whether it is there or not."""
     folder = path.parent
-    names = ("tokenizer_config.json", "generation_config.json", "config.json", "chat_template.jinja")
+    names = (CONFIG, TOKEN_MAP, MORE_TOKENS, "generation_config.json", "config.json", "chat_template.jinja")
     more = [*folder.glob("tokenization_*.py"), *(folder / "additional_chat_templates").glob("*.jinja")]
     return [*(folder / name for name in names), *sorted(more)]
 
@@ -59,33 +68,95 @@ def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = T
         TokenizerFileError: If one of them is not a JSON object, or an entry has the wrong type.
 
     """
-    templates = read_chat_templates(folder, config := _json(folder / "tokenizer_config.json"))
-    config = config if tokenizer_config else {}
+    templates = read_chat_templates(folder, config := _json(folder / CONFIG))
     generation, model = _json(folder / "generation_config.json"), _json(folder / "config.json")
     text_model: dict[str, Any] = nested if isinstance(nested := model.get("text_config"), dict) else model
-    roles = {role: token for role in ROLES if (token := _token(config, role)) is not None}
     eos = {*_ids(generation, "eos_token_id"), *_ids(model, "eos_token_id"), *_ids(text_model, "eos_token_id")}
+    if tokenizer_config:
+        spec = _with_declared(spec, config, _json(folder / TOKEN_MAP), _json(folder / MORE_TOKENS))
     return replace(
         spec,
-        added_tokens=_added_tokens(spec, config),
-        special_roles={**spec.special_roles, **roles},
         eos_ids=tuple(sorted({*spec.eos_ids, *eos})),
-        add_bos=_flag(config, "add_bos_token", spec.add_bos),
-        add_eos=_flag(config, "add_eos_token", spec.add_eos),
         chat_templates={**spec.chat_templates, **templates},
         vocab_size=_count(text_model, "vocab_size"),
     )
 
 
-def recognise_beside(path: Path) -> Recognised | None:
-    """Tell what a rank file belongs to by its own name and the files of its folder; code there is not read.
+def _with_declared(
+    spec: TokenizerSpec, config: dict[str, Any], token_map: dict[str, Any], more_tokens: dict[str, Any]
+) -> TokenizerSpec:
+    """Return `spec` with the tokens, roles and flags of the files beside it.
+
+    A post-processor of its own decides what goes around a text, and so does a rank file, whose library adds nothing. Only
+    a SentencePiece model leaves that to the flags, as its class does in transformers 5.24.
+    """
+    declared = read_declared(config, token_map, more_tokens, spec.added_tokens, spec.padding)
+    spec = replace(
+        spec,
+        added_tokens=_added_tokens(spec, declared),
+        special_roles={**spec.special_roles, **declared.special_roles()},
+        add_bos=_flag(config, "add_bos_token", spec.add_bos),
+        add_eos=_flag(config, "add_eos_token", spec.add_eos),
+    )
+    if not isinstance(spec.model, SentencePiece):
+        return spec
+    around = [_around(spec, role) if wanted else [] for role, wanted in (("bos", spec.add_bos), ("eos", spec.add_eos))]
+    return replace(spec, post_processor=TemplateProcessing.around(*around) if any(around) else None)
+
+
+def _around(spec: TokenizerSpec, role: str) -> list[tuple[str, int]]:
+    """Return the token of a SentencePiece model that a flag asks for, with its id."""
+    assert isinstance(spec.model, SentencePiece)
+    token = spec.special_roles.get(f"{role}_token")
+    if token is None:
+        raise TokenizerFileError(f"{CONFIG}: add_{role}_token is set and there is no {role}_token")
+    ids = {t.content: t.id for t in with_real_ids(with_roles(spec), spec.model)}
+    token_id = ids.get(token)
+    return [(token, spec.model.pieces.index(token) if token_id is None else token_id)]
+
+
+def _added_tokens(spec: TokenizerSpec, declared: Declared) -> tuple[AddedToken, ...]:
+    """Return the spec's tokens and those that the files beside it declare."""
+    match spec.model:
+        case SentencePiece():
+            return _beside_pieces(spec, spec.model, declared)
+        case RankBPE():
+            listed = {token.content for token in spec.added_tokens}
+            tokens = (token.added(i) for i, token in sorted(declared.tokens.items()))
+            return (*spec.added_tokens, *(token for token in tokens if token.content and token.content not in listed))
+        case _:
+            return (*spec.added_tokens, *tokens_to_add(spec.added_tokens, declared))
+
+
+def _beside_pieces(spec: TokenizerSpec, model: SentencePiece, declared: Declared) -> tuple[AddedToken, ...]:
+    """Return the added tokens of a SentencePiece model.
+
+    It lists its control pieces, but how their text is found only the files beside it can say. It is not found in
+    normalized text, which has U+2581 before it.
+    """
+    tokens = {token.content: token for token in spec.added_tokens}
+    for token_id, token in sorted(declared.tokens.items()):
+        if not token.content:
+            continue
+        special = token.content in tokens and tokens[token.content].special
+        tokens[token.content] = replace(token.added(token_id, special=special), normalized=False)
+    pieces = set(model.pieces)
+    for named in (*declared.roles.values(), *declared.extra):
+        if content(named) and content(named) not in tokens and content(named) not in pieces:
+            tokens[content(named)] = replace(added_token(named, special=True), normalized=False)
+    return tuple(tokens.values())
+
+
+def recognise_beside(path: Path, data: bytes) -> Recognised | None:
+    """Tell what a rank file belongs to by its name, the files of its folder and its content; code there is not read.
 
     Raises:
         TokenizerFileError: If a configuration is not a JSON object.
 
     """
     code = [file.name for file in path.parent.glob("tokenization_*.py")]
-    return recognise(path.name, _json(path.parent / "tokenizer_config.json"), _json(path.parent / "config.json"), code)
+    by_name = recognise(path.name, _json(path.parent / CONFIG), _json(path.parent / "config.json"), code)
+    return by_name or recognise_content(data)
 
 
 def check_class_beside(folder: Path) -> None:
@@ -158,41 +229,6 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TokenizerFileError(f"{path}: an object is expected, not {type(value).__name__}")
     return value
-
-
-def _token(config: dict[str, Any], role: str) -> str | None:
-    match config.get(role):
-        case None:
-            return None
-        case str(content) | {"content": str(content)}:
-            return content
-        case other:
-            raise TokenizerFileError(f"tokenizer_config.json: {role} is {other!r:.60}")
-
-
-def _added_tokens(spec: TokenizerSpec, config: dict[str, Any]) -> tuple[AddedToken, ...]:
-    """The spec's tokens and those of the config that it does not list.
-
-    A SentencePiece model lists its control pieces, but how their text is found only the config can say. It is not found
-    in normalized text, which has U+2581 before it.
-    """
-    tokens = {t.content: t for t in spec.added_tokens}
-    more = _added_tokens_decoder(config)
-    if not isinstance(spec.model, SentencePiece):
-        return (*spec.added_tokens, *(t for t in more if t.content not in tokens))
-    for token in more:
-        special = token.special or (token.content in tokens and tokens[token.content].special)
-        tokens[token.content] = replace(token, normalized=False, special=special)
-    return tuple(tokens.values())
-
-
-def _added_tokens_decoder(config: dict[str, Any]) -> list[AddedToken]:
-    entries = config.get("added_tokens_decoder") or {}
-    try:
-        pairs = sorted((int(token_id), entry) for token_id, entry in entries.items())
-        return [msgspec.convert({"id": token_id, **entry}, AddedToken) for token_id, entry in pairs]
-    except (AttributeError, TypeError, ValueError) as error:
-        raise TokenizerFileError(f"tokenizer_config.json: added_tokens_decoder: {error}") from error
 
 
 def _flag(config: dict[str, Any], key: str, otherwise: bool | None) -> bool | None:

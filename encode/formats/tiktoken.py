@@ -49,7 +49,8 @@ def read(
     if recognised is not None:
         known, by, named = recognised
         if special_tokens is None:
-            special_tokens = known.special_tokens
+            following = {text: len(ranks) + i for i, text in enumerate(known.following)}
+            special_tokens = {**known.special_tokens, **following}
             reserved = [i for i in range(len(ranks), len(ranks) + known.reserved) if i not in named]
         if pattern is None:
             pattern = known.pattern

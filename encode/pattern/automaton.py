@@ -22,7 +22,7 @@ _N_PAGES = 4352  # pages of 256 code points
 
 
 class _Stored(msgspec.Struct, array_like=True):
-    """What follows magic and digest in a file, as msgpack; arrays are little-endian and row-major."""
+    """The msgpack content of a file after magic and digest; arrays are little-endian and row-major."""
 
     version: int
     pattern: str
@@ -42,19 +42,19 @@ class Automaton:
     """A compiled pattern.
 
     Attributes:
-        transitions: uint16 of shape (n_states, n_classes + 1); a row is a state, state 0 starts; a column is the class
-            of the next character, the last one the end of the text. Bit 0x8000: a match ends before this symbol.
-            Bit 0x4000: that match is a gap, a character that the pattern leaves over. Low 14 bits: the next state,
-            0x3FFF if nothing longer can match.
-        class_index: uint16 of shape (4352,), code point >> 8 to a page.
-        class_pages: uint8 of shape (n_pages, 256), code point & 255 to a class.
+        transitions: uint16 of shape (n_states, n_classes + 1); a row per state, state 0 is the start; a column per class
+            of the next character, the last column for the end of the text. Bit 0x8000: a match ends before this symbol.
+            Bit 0x4000: that match is a gap, a character that the pattern does not match. Low 14 bits: the next state,
+            0x3FFF if no longer match is possible.
+        class_index: uint16 of shape (4352,): the page of code point >> 8.
+        class_pages: uint8 of shape (n_pages, 256): the class of code point & 255.
         sync: bool of shape (n_classes, n_classes): a character of the second class after one of the first always
             begins a piece, whatever came before.
         pattern: The regular expression.
-        dialect: Whose reading of it was compiled.
-        unicode_version: The version of the classes.
-        context: If it is there, a walk reads its symbols in place of classes, and `transitions` and `sync` are about
-            symbols; the last one is an end of the text and others may be.
+        dialect: The regex dialect in which it was compiled.
+        unicode_version: The Unicode version of the classes.
+        context: Unless it is None, walks read its symbols instead of classes, and `transitions` and `sync` are indexed by
+            symbols. The last symbol is an end of the text, and others may be.
 
     """
 
@@ -73,44 +73,44 @@ class Automaton:
 
     @property
     def n_states(self) -> int:
-        """The number of states, the dead one not counted."""
+        """The number of states without the dead one."""
         return len(self.transitions)
 
     @property
     def n_classes(self) -> int:
-        """The number of symbols that a walk reads, the (last) end of the text not counted."""
+        """The number of symbols that a walk reads, without the last one, an end of the text."""
         return int(self.transitions.shape[1]) - 1
 
     @property
     def cells(self) -> int:
-        """The entries of all its transitions."""
+        """The number of entries of all transition tables."""
         return self.transitions.size + (0 if self.context is None else self.context.transitions.size)
 
     @property
     def has_gaps(self) -> bool:
-        """Whether some text may hold characters that the pattern does not match."""
+        """Whether some text has characters that the pattern does not match."""
         return bool((self.transitions & GAP).any())
 
     @property
-    def matches_nothing(self) -> bool:
+    def matches_empty(self) -> bool:
         """Whether a match can be empty."""
         return bool(((self.transitions[0] & (MATCH | GAP)) == MATCH).any())
 
     def classes(self, text: str) -> NDArray[np.uint8]:
-        """The class of each character of a text."""
+        """Return the class of each character of a text."""
         code_points = np.frombuffer(text.encode("utf-32-le"), "<u4")
         classes: NDArray[np.uint8] = self.class_pages[self.class_index[code_points >> 8], code_points & 255]
         return classes
 
     def split(self, text: str) -> list[tuple[int, int, bool]]:
-        """Split a text: the reference that the compiled core is tested against, not a fast one.
+        """Split a text: the slow reference implementation against which the core is tested.
 
         Args:
-            text: Without lone surrogates.
+            text: A text without lone surrogates.
 
         Returns:
-            (start, end, is_gap) of every piece, in characters, without holes. Adjacent characters that the pattern
-            leaves over are one gap, as in HuggingFace's `Split` with behavior `isolated`.
+            (start, end, is_gap) of every piece, in characters; the pieces cover the text. Adjacent characters that the
+            pattern does not match are one gap, as in HuggingFace's `Split` with behavior `isolated`.
 
         """
         table = self.transitions.tolist()
@@ -126,7 +126,7 @@ class Automaton:
                     end, is_gap = at, bool(cell & GAP)
                 state = cell & DEAD
                 at += 1
-            if end == start:  # an empty match parts the gap
+            if end == start:  # an empty match splits the gap
                 end, is_gap, parted = start + 1, True, True
             else:
                 parted = False
@@ -138,10 +138,10 @@ class Automaton:
         return pieces
 
     def in_core(self) -> _core.CompiledPattern:
-        """The same automaton in the core.
+        """Return the automaton as an object of the core.
 
         Raises:
-            UnsupportedTokenizerError: If its walks could not be kept linear.
+            UnsupportedTokenizerError: Its walks would not be linear.
 
         """
         context = self.context
@@ -157,7 +157,7 @@ class Automaton:
             raise UnsupportedTokenizerError(f"pattern {shown(self.pattern)} ({self.dialect}): {error}") from None
 
     def to_bytes(self) -> bytes:
-        """The automaton as a file: magic, SHA-256 of the rest, then msgpack."""
+        """Serialize the automaton: magic, SHA-256 of the rest, then msgpack."""
         stored = _Stored(
             FORMAT_VERSION,
             self.pattern,
@@ -179,7 +179,7 @@ class Automaton:
         """Read what `to_bytes` wrote.
 
         Raises:
-            TokenizerFileError: It is something else, of another version, damaged, or leads outside its own tables.
+            TokenizerFileError: The data is not an automaton, of another version, damaged, or has indices out of range.
 
         """
         body = data[len(_MAGIC) + 32 :]
@@ -216,5 +216,5 @@ class Automaton:
             or (automaton.class_pages >= n_classes).any()
             or (context is not None and not context.leads_inside(stored.n_classes + 1))
         ):
-            raise TokenizerFileError("a damaged compiled pattern: its tables lead outside themselves")
+            raise TokenizerFileError("a damaged compiled pattern: its tables have indices out of range")
         return automaton

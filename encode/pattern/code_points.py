@@ -1,4 +1,4 @@
-"""Sets of code points, as the sorted places where membership changes."""
+"""Sets of code points, stored as the sorted code points at which membership changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ N_CODE_POINTS = 0x110000
 
 @dataclass(frozen=True, eq=False)
 class CodePoints:
-    """A set of code points.
-
-    A category has hundreds of ranges and there are a million code points, so every operation works on the ends of
-    ranges alone.
+    """A set of code points. All operations work on the bounds of ranges, not on single code points.
 
     Attributes:
-        flips: Sorted code points at which membership changes, beginning outside: [a, b, c, d] is a..b-1 and c..d-1.
+        flips: The sorted code points at which membership changes: [a, b, c, d] is the set a..b-1 and c..d-1.
 
     """
 
@@ -29,7 +26,7 @@ class CodePoints:
 
     @staticmethod
     def from_ranges(ranges: Iterable[tuple[int, int]]) -> CodePoints:
-        """The union of inclusive ranges, in any order, overlapping or not."""
+        """Make the union of inclusive ranges, in any order; they may overlap."""
         bounds = np.array(sorted(ranges), np.int32).reshape(-1, 2)
         if not len(bounds):
             return CodePoints(np.empty(0, np.int32))
@@ -40,11 +37,11 @@ class CodePoints:
 
     @staticmethod
     def of(*code_points: int) -> CodePoints:
-        """The set of these code points."""
+        """Make the set of these code points."""
         return CodePoints.from_ranges((c, c) for c in code_points)
 
     def contains(self, code_points: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which of these are members."""
+        """Test each code point for membership."""
         before: NDArray[np.int64] = np.searchsorted(self.flips, code_points, side="right")
         return (before & 1).astype(np.bool_)
 
@@ -72,7 +69,7 @@ class CodePoints:
         return len(self.flips) > 0
 
     def folded(self) -> CodePoints:
-        """This set and every code point that simple case folding makes equal to a member."""
+        """Return the set with every code point that simple case folding makes equal to a member."""
         pairs = categories.fold_pairs()
         mates = pairs[self.contains(pairs[:, 0]), 1]
         return self | CodePoints.of(*mates.tolist())

@@ -1,4 +1,4 @@
-"""Compile a pattern, or find it compiled on disk."""
+"""Compile a pattern, through a cache on disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.cache import cache_folder, read_own, store
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
@@ -22,34 +22,33 @@ from tokenweir.encode.pattern.source import DIALECTS, Dialect, shown
 from tokenweir.encode.unicode import categories
 
 COMPILER_VERSION = 3
-"""Part of every key in the cache: raise it with any change that can give a pattern other tables."""
+"""A part of every cache key. Raise it with any change that may alter the tables of a pattern."""
 
 MAX_CLASSES = 255
 
 MAX_ALL_CELLS = 100_000
-"""The most cells of all patterns of a normalizer or pre-tokenizer; real ones have 20,000."""
+"""The most cells of all patterns of a normalizer or pre-tokenizer together; real ones have 20,000."""
 
 
 def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     """Compile a pre-tokenizer pattern, through a cache on disk.
 
-    The cache (`encode/cache.py`) only saves time: a file that is missing, damaged or not ours, or a folder that cannot be
-    written, changes nothing.
+    The cache (`encode/cache.py`) only saves time: a missing, damaged or foreign file, or a read-only folder, does not change
+    the result.
 
     Args:
-        pattern: A regular expression of the subset that the package's docstring describes.
-        dialect: Whose reading of it counts: "oniguruma" for what HuggingFace runs (tokenizer.json), "fancy-regex" for
-            what tiktoken runs.
+        pattern: A regular expression of the subset in the package's docstring.
+        dialect: The regex dialect: "oniguruma" for HuggingFace's engine (tokenizer.json), "fancy-regex" for tiktoken's.
 
     Raises:
-        UnsupportedTokenizerError: The pattern uses a construct that cannot be compiled exactly, can match nothing at
-            all in another dialect than Oniguruma's, or is too large; the message names the construct and its place.
-        TokenizerFileError: It is no regular expression.
+        UnsupportedTokenizerError: The pattern has a construct that cannot be compiled exactly, can match the empty string
+            in another dialect than Oniguruma's, or is too large; the message names the construct and its place.
+        TokenizerFileError: The pattern is not a regular expression.
 
     """
     path = cache_folder() / f"{_key(pattern, dialect)}.automaton"
     try:
-        automaton = Automaton.from_bytes(path.read_bytes())
+        automaton = Automaton.from_bytes(read_own(path))
         if (automaton.pattern, automaton.dialect) == (pattern, dialect):
             return automaton
     except (OSError, TokenizerFileError):
@@ -61,16 +60,16 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
 
 
 def check_all(automata: Iterable[Automaton]) -> None:
-    """Refuse patterns that are together too large; each by itself may take half a second to compile."""
+    """Raise if all patterns together are too large; each of them may take half a second to compile."""
     cells = sum(automaton.cells for automaton in automata)
     if cells > MAX_ALL_CELLS:
-        raise UnsupportedTokenizerError(f"patterns that need {cells:,} cells all in all, more than {MAX_ALL_CELLS:,}")
+        raise UnsupportedTokenizerError(f"patterns that need {cells:,} cells in total, more than {MAX_ALL_CELLS:,}")
 
 
 def build(pattern: str, dialect: Dialect) -> Automaton:
     """Compile a pattern without the cache; see `compile_pattern`."""
     if dialect not in DIALECTS:
-        raise ValueError(f"dialect {dialect!r} is none of {', '.join(DIALECTS)}")
+        raise ValueError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect!r}")
     quoted = f"{shown(pattern)} ({dialect})"
     program = compile_program(parse(pattern, dialect), quoted)
     alphabet = compress_alphabet(list(program.sets))
@@ -78,15 +77,15 @@ def build(pattern: str, dialect: Dialect) -> Automaton:
         build_context(program, alphabet, quoted) if program.conditions else (None, plain_symbols(alphabet))
     )
     table, merged = minimize(determinize(program, symbols, quoted))
-    matches_nothing = bool((table[0] & MATCH).any())
-    if matches_nothing and dialect != "oniguruma":
-        raise UnsupportedTokenizerError(f"pattern {quoted}: it can match nothing at all, which is not supported")
+    matches_empty = bool((table[0] & MATCH).any())
+    if matches_empty and dialect != "oniguruma":
+        raise UnsupportedTokenizerError(f"pattern {quoted}: it can match the empty string, which is not supported")
     if table.shape[1] - 1 > MAX_CLASSES:
         raise UnsupportedTokenizerError(
-            f"pattern {quoted}: it tells {table.shape[1] - 1} classes of characters apart, more than {MAX_CLASSES}"
+            f"pattern {quoted}: it distinguishes {table.shape[1] - 1} classes of characters, more than {MAX_CLASSES}"
         )
     ends = np.append(alphabet.starts[1:], N_CODE_POINTS)
-    # With a context, it is symbols that are merged; classes stay as they are, and there are fewer of them.
+    # With a context, symbols were merged. Classes are unchanged, and fewer.
     if context is not None:
         to_symbol = np.append(merged, table.shape[1] - 1).astype(np.uint8)
         context = Context(context.behind, context.transitions, to_symbol[context.symbols])
@@ -98,7 +97,7 @@ def build(pattern: str, dialect: Dialect) -> Automaton:
         transitions=table,
         class_index=np.array(index, np.uint16),
         class_pages=np.frombuffer(b"".join(pages), np.uint8).reshape(-1, 256).copy(),
-        sync=np.zeros((table.shape[1] - 1,) * 2, np.bool_) if context or matches_nothing else sync_pairs(table),
+        sync=np.zeros((table.shape[1] - 1,) * 2, np.bool_) if context or matches_empty else sync_pairs(table),
         pattern=pattern,
         dialect=dialect,
         context=context,

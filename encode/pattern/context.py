@@ -1,9 +1,9 @@
-r"""Conditions on a place that more than the next character decides: lookahead of any length, and the character before.
+r"""Long lookahead and one-character lookbehind: conditions on a place that depend on more than the next character.
 
 `\d{1,3}(?=(?:\d{3})*\b)` cuts a number into groups of three from its end, so the first group depends on all the rest.
-A walk cannot wait for that; but whether a lookahead matches at a place depends on the next character and on what matches
-one place later. So one pass over the text from its end to its start, by a small automaton, tells for every place which
-conditions hold there, and this becomes part of the symbol that the walk reads. Both passes take time linear in the text.
+A walk cannot look that far ahead. But whether a lookahead matches at a place depends only on the next character and on the
+matches one place later. So an automaton that reads the text backwards decides for every place which conditions hold, and
+the result becomes part of the symbol that the walk reads. Both passes are linear in the text.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from tokenweir.encode.pattern.parser import Behind
 from tokenweir.encode.pattern.program import Alphabet, Check, Hold, Instruction, Jump, Program, Split, Symbols, Take
 
 MAX_CELLS = 100_000
-"""States of the pass times what it reads; real patterns need 100."""
-
+"""The most states of the pass times its symbols; real patterns need 100."""
 MAX_STEPS = 2_000_000
-"""Instructions looked at while building the pass."""
+"""The most instructions that building the pass may examine."""
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The pass from the end of a text to its start.
+    """The automaton of the pass from the end of a text to its start.
 
-    At each place it reads a number: the row of the character before times (classes + 1), plus the class there, which at
-    the end of the text is the number of classes.
+    At each place it reads a column: the row of the character before times (classes + 1), plus the class at the place. The
+    class of the end of the text is the number of classes.
 
     Attributes:
-        behind: uint8 of shape (classes + 1,): the row of each class, the last for the start of the text.
-        transitions: uint16 of shape (states, rows * (classes + 1)): the next state; state 0 starts.
-        symbols: uint8 of the same shape: the symbol at the place that is read.
+        behind: uint8 of shape (classes + 1,): the row of each class; the last is for the start of the text.
+        transitions: uint16 of shape (states, rows * (classes + 1)): the next state; state 0 is the start.
+        symbols: uint8 of the same shape: the resulting symbol of the place.
 
     """
 
@@ -47,12 +46,12 @@ class Context:
             array.flags.writeable = False
 
     def to_bytes(self) -> tuple[bytes, bytes, bytes]:
-        """The arrays, little-endian and row-major."""
+        """Return the arrays as bytes, little-endian and row-major."""
         return self.behind.tobytes(), self.transitions.astype("<u2").tobytes(), self.symbols.tobytes()
 
     @staticmethod
     def from_bytes(behind: bytes, transitions: bytes, symbols: bytes) -> Context:
-        """Read what `to_bytes` wrote; raises ValueError if the arrays do not fit together."""
+        """Read the result of `to_bytes`; raise ValueError if the sizes of the arrays do not match."""
         if not behind:
             raise ValueError("a context without classes")
         width = (max(behind) + 1) * len(behind)
@@ -71,7 +70,7 @@ class Context:
         )
 
     def read(self, classes: list[int]) -> list[int]:
-        """The symbols of a text of these classes, and the one at its end."""
+        """Return the symbols of a text with these classes, and that of its end."""
         width = len(self.behind)
         places = [*classes, width - 1]
         state, symbols = 0, []
@@ -84,7 +83,7 @@ class Context:
 
 
 def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Context, Symbols]:
-    """The pass that decides a program's conditions, and the symbols that it yields, not yet merged.
+    """Build the pass that decides a program's conditions, and its symbols, which are not merged yet.
 
     Raises:
         UnsupportedTokenizerError: The conditions need too many states or symbols.
@@ -128,7 +127,7 @@ def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Con
                     )
         transitions.append(targets)
         symbols.append(found)
-    # The last symbol is an end of the text, as everywhere.
+    # By convention the last symbol is an end of the text.
     order = sorted(kinds, key=lambda kind: kind[0] == n_classes)
     rank = np.empty(len(order), np.uint8)
     rank[[kinds[kind] for kind in order]] = np.arange(len(order))
@@ -141,7 +140,7 @@ def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Con
 
 
 def _rows(program: Program, members: list[list[bool]], n_classes: int) -> tuple[list[tuple[bool, ...]], list[int]]:
-    """Which conditions hold by the character before alone: the distinct answers, and the one for each class."""
+    """Decide the lookbehind conditions: the distinct rows of results, and the row for each class of the character before."""
 
     def holds(condition: object, symbol: int) -> bool:
         if not isinstance(condition, Behind):
@@ -164,14 +163,14 @@ def _alive(
     holds: list[bool],
     later: frozenset[int],
 ) -> tuple[list[bool], int]:
-    """From which instructions a thread can match, and how many were looked at to see it.
+    """Return for each instruction whether a thread there can match, and how many instructions were examined.
 
     Args:
-        program: Of a lookahead.
-        members: By set and symbol.
-        symbol: What stands at the place.
+        program: The program of a lookahead.
+        members: Set membership, by set and symbol.
+        symbol: The symbol at the place.
         at_end: Whether that is the end of the text.
-        holds: The earlier conditions.
+        holds: The values of the earlier conditions.
         later: The instructions from which a thread can match one place later.
 
     """

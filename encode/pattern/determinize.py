@@ -13,17 +13,16 @@ GAP = 0x4000
 DEAD = 0x3FFF
 MAX_STATES = 16_382
 MAX_CELLS = 200_000
-"""States times classes before minimisation; real patterns need 1,000, Jais-2 10,000."""
-
+"""The most states times classes before minimisation; real patterns need 1,000, Jais-2 10,000."""
 MAX_STEPS = 1_000_000
-"""Instructions run while building: half a second. Real patterns need 20,000, Jais-2 400,000."""
+"""The most instructions that determinization may run. Real patterns need 20,000, Jais-2 400,000."""
 
 
 def determinize(program: Program, symbols: Symbols, shown: str) -> NDArray[np.uint16]:
-    """The transitions of every reachable thread list under every symbol.
+    """Compute the transitions of every reachable thread list for every symbol.
 
-    A state is the list of threads, by priority, that have just consumed a character. What they do until the next one
-    depends on that next symbol, because of lookahead; so it is done on the transition, and so is the match.
+    A state is the list of threads, by priority, that have just consumed a character. Their steps up to the next character
+    depend on the next symbol, because of lookahead. So these steps, and matches, happen on the transition.
 
     Returns:
         Shape (states, symbols), not minimal.

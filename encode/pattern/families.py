@@ -1,8 +1,8 @@
-"""Automata that the core's scanner (core/pretokenizers/scanner.h) can stand in for, 64 bytes at a time.
+"""The pattern families for which the core has a scanner (core/pretokenizers/scanner.h), the fast path of an automaton.
 
-An automaton is recognised by its tables alone. Minimal automata of patterns that mean the same are equal, so the digest
-of the transitions and of the classes of some characters tells which one it is, whatever the pattern looks like. That the
-scanner does what an automaton with such a digest does is shown by tests/encode/core/pretokenizers/test_scanner.py.
+An automaton is recognised by its tables. Minimal automata of equivalent patterns are equal, so a digest of the transitions
+and of the classes of some characters identifies the family, however the pattern is written.
+tests/encode/core/pretokenizers/test_scanner.py proves that the scanner equals each automaton with such a digest.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from tokenweir.encode.pattern.automaton import Automaton
 
-_OTHER, _LETTER, _UPPER, _LOWER, _HARD = range(5)  # `Kind` of the scanner
+_OTHER, _LETTER, _UPPER, _LOWER, _DEFERRED = range(5)  # `Kind` of the scanner
 
-_KINDS = {  # a character beyond ASCII for each class that may have some
+_KINDS = {  # a sample character for each class that may have non-ASCII characters
     "\N{EURO SIGN}": _OTHER,
     "\N{CJK UNIFIED IDEOGRAPH-4E2D}": _LETTER,
     "\N{LATIN CAPITAL LETTER E WITH ACUTE}": _UPPER,
     "\N{LATIN SMALL LETTER E WITH ACUTE}": _LOWER,
-    "\N{COMBINING ACUTE ACCENT}": _HARD,
-    "\N{LATIN SMALL LETTER LONG S}": _HARD,  # an s to what ignores case
-    "\N{NO-BREAK SPACE}": _HARD,
-    "\N{ARABIC-INDIC DIGIT ZERO}": _HARD,
+    "\N{COMBINING ACUTE ACCENT}": _DEFERRED,
+    "\N{LATIN SMALL LETTER LONG S}": _DEFERRED,  # equals s when case is ignored
+    "\N{NO-BREAK SPACE}": _DEFERRED,
+    "\N{ARABIC-INDIC DIGIT ZERO}": _DEFERRED,
 }
 
 _ASCII = "".join(map(chr, range(128)))
@@ -40,11 +40,11 @@ _FAMILIES = {
 
 
 class Family(NamedTuple):
-    """What the scanner is told.
+    """The arguments of a scanner.
 
     Attributes:
-        name: Which of its rules hold.
-        kinds: What each class is beyond ASCII.
+        name: The name of its rules.
+        kinds: The kind of each class beyond ASCII.
 
     """
 
@@ -53,18 +53,18 @@ class Family(NamedTuple):
 
 
 def recognized(automaton: Automaton) -> Family | None:
-    """The family of an automaton; None if the scanner knows none like it."""
+    """Return the family of an automaton, or None."""
     name = _FAMILIES.get(digest(automaton))
     if name is None:
         return None
-    kinds = [_HARD] * automaton.n_classes
-    for character, kind in reversed(_KINDS.items()):  # where classes are one, the first kind holds
+    kinds = [_DEFERRED] * automaton.n_classes
+    for character, kind in reversed(_KINDS.items()):  # if samples share a class, the first kind wins
         kinds[int(automaton.classes(character)[0])] = kind
     return Family(name, kinds)
 
 
 def digest(automaton: Automaton) -> str:
-    """What tells one automaton from others, apart from which characters beyond ASCII its classes have."""
+    """Return the digest that identifies an automaton, apart from the non-ASCII members of its classes."""
     if automaton.context is not None:
         return ""
     classes = automaton.classes(_ASCII + "".join(_KINDS))

@@ -1,4 +1,4 @@
-"""The smallest table with the same matches: dead ends and superfluous flags cut, equal states and classes merged."""
+"""Minimize an automaton: remove dead ends and superfluous flags, merge equivalent states and classes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def minimize(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.
         table: Shape (states, classes + 1); every state is reachable from state 0.
 
     Returns:
-        The table with states numbered in the order in which a breadth-first walk from state 0 meets them, so that
-        equal automata have equal tables; and for each old class its new one, shape (classes,).
+        The table with states numbered in breadth-first order from state 0, so that equal automata have equal tables; and the
+        new class of each old one, shape (classes,).
 
     """
     return _merge_classes(_merge_states(_drop_overridden(_cut_dead_ends(table))))
 
 
 def _predecessors(table: NDArray[np.uint16]) -> list[list[tuple[int, int]]]:
-    """For each state the (symbol, state) pairs that lead to it; the last entry is the dead state's."""
+    """Return for each state the (symbol, state) pairs that lead to it; the last entry is for the dead state."""
     n_states = len(table)
     found: list[list[tuple[int, int]]] = [[] for _ in range(n_states + 1)]
     for state, row in enumerate((table & DEAD).tolist()):
@@ -35,7 +35,7 @@ def _predecessors(table: NDArray[np.uint16]) -> list[list[tuple[int, int]]]:
 
 
 def _cut_dead_ends(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Go to the dead state at once where no match can follow, which is how a walk knows that it may stop."""
+    """Redirect transitions after which no match can follow to the dead state, where a walk stops."""
     before = _predecessors(table)
     alive: NDArray[np.bool_] = np.any(table > DEAD, axis=1)
     queue = np.flatnonzero(alive).tolist()
@@ -52,15 +52,13 @@ def _cut_dead_ends(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
 
 
 def _drop_overridden(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Take back matches that a longer one replaces in any case.
+    """Remove the flags of matches that a longer one always replaces.
 
-    Of `\\p{L}+` only the end of the run stays flagged. So a greedy and a possessive loop become the same where nothing
-    tells them apart, and a pattern that leaves no character over has no gap left.
+    With `\\p{L}+` only the end of the run stays flagged. So equivalent greedy and possessive loops become equal, and a
+    pattern that matches every character has no gaps.
     """
     unflagged = table <= DEAD
-    may_fail: NDArray[np.bool_] = np.any(
-        table == DEAD, axis=1
-    )  # a walk can come from here to its end without a further match
+    may_fail: NDArray[np.bool_] = np.any(table == DEAD, axis=1)  # a walk from here may end without a further match
     queue = np.flatnonzero(may_fail).tolist()
     before = _predecessors(table)
     for state in queue:
@@ -134,10 +132,10 @@ def _merge_states(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
 
 
 def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
-    """The pairs of classes between which a walk always ends and the next one begins.
+    """Return the pairs of classes between which a token always ends.
 
-    No token holds `a` directly before `b` if every walk over the two dies; and a walk depends on nothing before its start,
-    unless the pattern has a context.
+    No token has `a` directly before `b` if every walk over both dies. (A walk depends on nothing before its start, unless
+    the pattern has a context.)
 
     Returns:
         Shape (classes, classes): whether there is a boundary between the first class and the second after it.
@@ -152,15 +150,15 @@ def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
 
 
 def sync_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
-    """The pairs of classes between which a piece always begins.
+    """Return the pairs of classes between which a piece always begins.
 
-    Two gaps in a row are one piece, so of the boundaries a pair that can be such is left out.
+    Adjacent gaps are one piece, so boundaries at which two gaps may meet are excluded.
 
     Returns:
         Shape (classes, classes): whether the second class after the first begins a piece.
 
     """
-    after_first = table[table[0, :-1] & DEAD]  # every class can begin a token, if only a gap
+    after_first = table[table[0, :-1] & DEAD]  # every class can begin a token, at least a gap
     is_gap = (after_first & GAP) != 0
     gaps_meet = is_gap[:, :-1] & is_gap.any(axis=1)
     sync: NDArray[np.bool_] = boundary_pairs(table) & ~gaps_meet

@@ -1,4 +1,4 @@
-"""Read a pattern into a tree, as one of the two regex dialects reads it."""
+"""Parse a pattern into a tree, by the rules of one of the regex dialects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Symbol:
 
     Attributes:
         members: The set.
-        literal: The lower-case ASCII letter that stood there under `(?i:)`, else empty.
+        literal: The letter, lower-cased, if it was an ASCII letter under `(?i:)`; else empty.
 
     """
 
@@ -37,7 +37,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Look:
-    """A condition on the next symbol, which is not consumed.
+    """A lookahead at the next symbol, which is not consumed.
 
     Attributes:
         members: The characters before which it holds.
@@ -51,7 +51,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Behind:
-    """A condition on the character before.
+    """A lookbehind at the character before.
 
     Attributes:
         members: The characters after which it holds.
@@ -68,8 +68,8 @@ class Ahead:
     """A lookahead that reads further than the next character.
 
     Attributes:
-        body: What is, or is not, to come.
-        wanted: Whether it is.
+        body: The pattern to match ahead.
+        wanted: True for a positive lookahead, False for a negative one.
 
     """
 
@@ -79,25 +79,25 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Concat:
-    """One after the other."""
+    """A sequence of nodes."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Alternate:
-    """The first that leads to a match."""
+    """An alternation: the first branch that leads to a match wins."""
 
     branches: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A body, `low` to `high` times; a possessive body is a `Symbol`.
+    """A repeat of a body, `low` to `high` times; the body of a possessive repeat is a `Symbol`.
 
     Attributes:
-        high: None for no limit.
-        mode: Greedy tries more first, lazy tries less first, possessive never gives back.
+        high: None without a limit.
+        mode: Greedy tries more first, lazy tries fewer first, possessive never backtracks.
 
     """
 
@@ -111,7 +111,7 @@ Node = Symbol | Look | Behind | Ahead | Concat | Alternate | Repeat
 
 
 def matches_empty(node: Node) -> bool:
-    """Whether some match of a node consumes nothing."""
+    """Whether a node can match the empty string."""
     match node:
         case Symbol():
             return False
@@ -128,7 +128,7 @@ def matches_empty(node: Node) -> bool:
 
 
 def as_condition(node: Node) -> Look | None:
-    """The condition on one symbol that a node is when it stands in a lookahead; None if it reads further."""
+    """Convert the body of a lookahead to a condition on the next symbol; return None if it reads further."""
     match node:
         case Symbol(members):
             return Look(members, at_end=False)
@@ -151,7 +151,7 @@ def as_condition(node: Node) -> Look | None:
 
 
 def as_behind(node: Node) -> Behind | None:
-    """The condition on the character before that a node is when it stands in a lookbehind; None if it reads further."""
+    """Convert the body of a lookbehind to a condition on the character before; return None if it reads further."""
     match node:
         case Symbol(members):
             return Behind(members, at_start=False)
@@ -173,7 +173,7 @@ def as_behind(node: Node) -> Behind | None:
 
 
 def as_symbol(node: Node) -> Symbol | None:
-    """A node that always consumes exactly one character, whatever follows, as one set; None if it is not such."""
+    """Convert a node that unconditionally consumes exactly one character to a set; return None for any other node."""
     match node:
         case Symbol():
             return node
@@ -191,15 +191,15 @@ def as_symbol(node: Node) -> Symbol | None:
 
 
 def parse(pattern: str, dialect: Dialect) -> Node:
-    """Read a pattern.
+    """Parse a pattern.
 
     Args:
         pattern: A regular expression.
-        dialect: Whose reading counts.
+        dialect: The regex dialect.
 
     Raises:
-        UnsupportedTokenizerError: A construct outside the subset; the message names it and its place.
-        TokenizerFileError: It is no regular expression.
+        UnsupportedTokenizerError: A construct is outside the subset; the message names it and its place.
+        TokenizerFileError: The pattern is not a regular expression.
 
     """
     source = Source(pattern, dialect)
@@ -241,7 +241,7 @@ def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
     if quantifier is None:
         return node
     low, high, braces = quantifier
-    if source.dialect == "oniguruma" and braces and source.peek() == "+":  # a repeat of the repeat, not possessive
+    if source.dialect == "oniguruma" and braces and source.peek() == "+":  # a nested repeat, not a possessive one
         node = _repeat_of(source, node, low, high, "greedy", at)
         low, high = 1, None
         source.at += 1
@@ -259,7 +259,7 @@ def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
 
 
 def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
-    """Read a quantifier: least, most, and whether it is written in braces; None if there is none."""
+    """Parse a quantifier: minimum, maximum, and whether it is in braces; return None if none comes next."""
     at = source.at
     simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
     if source.peek() in simple:
@@ -280,9 +280,9 @@ def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
 
 
 def _repeat_of(source: Source, body: Node, low: int, high: int | None, mode: Mode, at: int) -> Repeat:
-    # How an engine leaves a loop whose turn consumed nothing is its own affair, so such loops are left out.
+    # Engines differ in how they leave a loop whose body matched the empty string, so such loops are refused.
     if matches_empty(body):
-        source.refuse("a repeat of what can match nothing", at)
+        source.refuse("a repeat of what can match the empty string", at)
     return Repeat(body, low, high, mode)
 
 
@@ -302,7 +302,7 @@ def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
     if character == ".":
         return Symbol(~CodePoints.of(ord("\n")))
     if character == "$":
-        # Oniguruma's Ruby syntax: before every line feed, too. fancy-regex: the end of the text only.
+        # Oniguruma's Ruby syntax: also before every line feed. fancy-regex: only the end of the text.
         return Look(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_end=True)
     if character == "^":
         return _line_start(source)
@@ -327,13 +327,13 @@ def _line_start(source: Source) -> Node:
     start = Behind(CodePoints.of(), at_start=True)
     if source.dialect != "oniguruma":
         return start
-    # Ruby syntax: after every line feed, too, but for one that ends the text.
+    # Ruby syntax: also after every line feed, except one that ends the text.
     after_line_feed = Concat((Behind(CodePoints.of(ord("\n")), at_start=False), Look(~CodePoints.of(), at_end=False)))
     return Alternate((start, after_line_feed))
 
 
 def _anchor(source: Source, letter: str, at: int) -> Node:
-    """Read what a backslash and a letter say about a place, which is consumed nowhere."""
+    """Parse an anchor: a backslash and a letter that match a place."""
     end = Look(CodePoints.of(), at_end=True)
     if letter == "z":
         return end

@@ -1,7 +1,6 @@
-"""Turn a pattern's tree into a program of threads, and its sets into symbol classes.
+"""Compile a pattern's tree to a program of Pike's machine, and its sets to symbol classes.
 
-The program is Pike's: a thread runs `Split`, `Jump`, `Check` and `Hold` without consuming, in order of priority, and stops
-at `Take` or `Match`.
+A thread runs `Split`, `Jump`, `Check` and `Hold` without consuming, in order of priority, and stops at `Take` or `Match`.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from tokenweir.encode.pattern.code_points import N_CODE_POINTS, CodePoints
 from tokenweir.encode.pattern.parser import Ahead, Alternate, Behind, Concat, Look, Node, Repeat
 
 MAX_INSTRUCTIONS = 8_192
-"""Counted repeats are written out; the largest real pattern (Jais-2, `\\s{512}` and smaller) needs 1,100."""
+"""The most instructions. Counted repeats are unrolled; the largest real pattern (Jais-2, `\\s{512}` and smaller) needs 1,100."""
 
 
 class Take(NamedTuple):
-    """Consume a character of a set, given by index, and go to the next instruction."""
+    """Consume a character of a set, given by index, and continue at the next instruction."""
 
     members: int
 
 
 class Check(NamedTuple):
-    """Go on if the next character is in a set (or is not, as `wanted` says), or if the text ends and `at_end`."""
+    """Continue if the next character's membership in a set equals `wanted`; at the end of the text, if `at_end`."""
 
     members: int
     wanted: bool
@@ -36,27 +35,27 @@ class Check(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Go on if one of the program's conditions holds here (or does not, as `wanted` says)."""
+    """Continue if the value of one of the program's conditions equals `wanted`."""
 
     condition: int
     wanted: bool
 
 
 class Split(NamedTuple):
-    """Two threads; the first has priority."""
+    """Fork into two threads; the first has priority."""
 
     first: int
     second: int
 
 
 class Jump(NamedTuple):
-    """Go elsewhere."""
+    """Continue at another instruction."""
 
     target: int
 
 
 class Match(NamedTuple):
-    """The thread has matched the pattern, or, as a gap, one character that the pattern leaves over."""
+    """End the thread with a match of the pattern or, as a gap, of one character that the pattern does not match."""
 
     gap: bool
 
@@ -64,17 +63,17 @@ class Match(NamedTuple):
 Instruction = Take | Check | Hold | Split | Jump | Match
 
 Condition = Behind | list[Instruction]
-"""On a place in the text: what is before it, or what a lookahead's program matches after it."""
+"""A condition on a place in the text: a lookbehind, or the program of a long lookahead."""
 
 
 @dataclass
 class Program:
-    """Instructions, and the sets that they name.
+    """A program: instructions with their sets and conditions.
 
     Attributes:
-        instructions: The threads start at the first.
-        sets: Distinct, in order of first use.
-        conditions: That more than the next character decides; each depends on earlier ones only.
+        instructions: The instructions; threads start at the first.
+        sets: The distinct sets, in order of first use.
+        conditions: The lookbehinds and long lookaheads; each depends only on earlier ones.
 
     """
 
@@ -83,12 +82,12 @@ class Program:
     conditions: list[Condition] = field(default_factory=list)
 
     def emit(self, instruction: Instruction) -> int:
-        """Append an instruction; returns its place."""
+        """Append an instruction; return its index."""
         self.instructions.append(instruction)
         return len(self.instructions) - 1
 
     def index_of(self, members: CodePoints) -> int:
-        """The index of a set, which is added if it is new."""
+        """Return the index of a set, which is added if it is new."""
         return self.sets.setdefault(members, len(self.sets))
 
     def add(self, node: Node) -> None:
@@ -133,10 +132,10 @@ class Program:
             self.instructions[end] = Jump(len(self.instructions))
 
     def _add_repeat(self, node: Repeat) -> None:
-        """Copies of the body; those above `low` begin with a choice between the body and the exit.
+        """Append copies of the body; those above `low` begin with a choice between the body and the exit.
 
-        A possessive loop never gives back, so it is a greedy one that may only be left before a character that it
-        could not have taken, except after its last turn. That is exact, since its body is one character.
+        A possessive loop never backtracks. So it is a greedy loop that may only be left before a character that it cannot
+        consume, except after the maximum count. This is exact because its body is one character.
         """
         for _ in range(node.low):
             self.add(node.body)
@@ -175,11 +174,11 @@ def _size(node: Node) -> int:
 
 
 def compile_program(node: Node, shown: str) -> Program:
-    """The program of a pattern, followed by the gap: any one character, with the lowest priority.
+    """Compile a pattern, with a gap (any one character) as the alternative of lowest priority.
 
     Args:
         node: The pattern's tree.
-        shown: The pattern as error messages quote it.
+        shown: The pattern as quoted in error messages.
 
     Raises:
         UnsupportedTokenizerError: The program would be too large.
@@ -200,13 +199,13 @@ def compile_program(node: Node, shown: str) -> Program:
 
 
 class Alphabet(NamedTuple):
-    """Code points in classes that no set of a program tells apart.
+    """The classes of code points that no set of a program distinguishes.
 
     Attributes:
-        starts: Where runs of one class begin, int32, the first is 0.
+        starts: The first code point of each run of one class, int32; the first is 0.
         classes: The class of each run; classes are numbered by their first code point. Surrogates, which no text has,
             are in the class of the run before them.
-        members: Shape (sets, classes): whether a set holds a class.
+        members: Shape (sets, classes): whether a set contains a class.
 
     """
 
@@ -216,7 +215,7 @@ class Alphabet(NamedTuple):
 
 
 def compress_alphabet(sets: list[CodePoints]) -> Alphabet:
-    """The coarsest classes that the sets respect."""
+    """Compute the coarsest partition into classes that is compatible with all sets."""
     surrogates = np.array([0, 0xD800, 0xE000], np.int32)
     starts = np.unique(np.concatenate([surrogates, *(each.flips for each in sets)]))
     starts = starts[(starts < 0xD800) | (starts >= 0xE000) & (starts < N_CODE_POINTS)]
@@ -231,12 +230,12 @@ def compress_alphabet(sets: list[CodePoints]) -> Alphabet:
 
 
 class Symbols(NamedTuple):
-    """What a walk reads: a class, or the end of the text, and which conditions hold there.
+    """The symbols that a walk reads: a class or the end of the text, combined with the values of conditions.
 
     Attributes:
-        members: By set and symbol: whether the set holds the character. The end is in none.
-        is_end: By symbol; the last one is an end.
-        holds: By symbol and condition.
+        members: By set and symbol: whether the set contains the character. The end is in no set.
+        is_end: By symbol: whether it is an end of the text; the last symbol is one.
+        holds: By symbol and condition: whether the condition holds.
 
     """
 
@@ -246,7 +245,7 @@ class Symbols(NamedTuple):
 
 
 def plain_symbols(alphabet: Alphabet) -> Symbols:
-    """The classes of an alphabet, then the end of the text: enough for a program without conditions."""
+    """Return the symbols of a program without conditions: the classes of an alphabet, then the end of the text."""
     n_classes = alphabet.members.shape[1]
     members = [[*row, False] for row in alphabet.members.tolist()]
     return Symbols(members, [False] * n_classes + [True], [()] * (n_classes + 1))

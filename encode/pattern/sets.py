@@ -1,7 +1,7 @@
-r"""Sets of symbols as patterns write them: escapes such as `\p{Lu}`, and bracket expressions such as `[^\s\p{L}]`.
+r"""Parse the sets of a pattern: escapes such as `\p{Lu}`, and bracket expressions such as `[^\s\p{L}]`.
 
-Both dialects agree about what is accepted here, which was measured on the engines; where they differ (`--` and `~~`
-inside brackets, POSIX brackets, loose property names), the construct is refused.
+Only constructs on which both dialects agree, as tested on the engines, are accepted. Others (`--` and `~~` inside brackets,
+POSIX brackets, loose property names) are refused.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tokenweir.encode.pattern.source import Source
 from tokenweir.encode.unicode import categories
 
 MAX_DEPTH = 50
-"""Groups or brackets inside one another; real patterns have three."""
+"""The deepest nesting of groups or brackets; real patterns have three levels."""
 
 _CONTROLS = {"a": 0x07, "e": 0x1B, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "v": 0x0B}
 
 
 def named_set(letter: str, dialect: str) -> CodePoints:
-    r"""What `\s`, `\w` or `\d` mean in a dialect, or in Oniguruma's brackets ("oniguruma-bracket")."""
+    r"""Return the set of `\s`, `\w` or `\d` in a dialect, or in Oniguruma's brackets ("oniguruma-bracket")."""
     members = _named(letter, dialect)
     assert members is not None
     return members
@@ -40,10 +40,10 @@ def _named(name: str, dialect: str) -> CodePoints | None:
 
 
 def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
-    """A set as `(?i:)` reads it: with every simply folded equal of its members.
+    """Apply `(?i:)` to a set: add every character that simple case folding makes equal to a member.
 
-    Oniguruma also folds one character to several (`ss` finds U+00DF) and treats properties differently inside and
-    outside brackets, so there only sets without case and sets of ASCII are accepted.
+    Oniguruma also folds one character to several (`ss` matches U+00DF), and treats properties differently inside and
+    outside brackets. So in its dialect only sets without case and sets of ASCII are accepted.
     """
     if source.dialect == "oniguruma":
         if not members.has_case:
@@ -54,12 +54,12 @@ def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
 
 
 def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | CodePoints:
-    r"""Read an escape.
+    r"""Parse an escape.
 
     Args:
-        source: Stands after the backslash.
-        ignore_case: Inside `(?i:)`.
-        bracketed: Inside a bracket expression, where Oniguruma's `\w` leaves out six characters of Latin-1.
+        source: The pattern, positioned after the backslash.
+        ignore_case: Whether the escape is inside `(?i:)`.
+        bracketed: Whether it is inside a bracket expression, where Oniguruma's `\w` lacks six characters of Latin-1.
 
     Returns:
         A code point, not folded, for an escaped character; a set for `\s`, `\d`, `\w`, `\p{..}` and their negations.
@@ -122,12 +122,12 @@ def _hexadecimal(source: Source, letter: str, at: int) -> int:
 
 
 def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
-    """Read a bracket expression with ranges, nested brackets and `&&`, which binds weakest.
+    """Parse a bracket expression with ranges, nested brackets and `&&`, which has the lowest precedence.
 
     Args:
-        source: Stands after the opening bracket.
-        ignore_case: Inside `(?i:)`.
-        depth: Brackets open, this one included.
+        source: The pattern, positioned after the opening bracket.
+        ignore_case: Whether the expression is inside `(?i:)`.
+        depth: The number of open brackets, including this one.
 
     """
     at = source.at - 1
@@ -171,7 +171,7 @@ def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
 
 
 def _item(source: Source, ignore_case: bool) -> tuple[int, int] | CodePoints:
-    """Read a character, a range of them, or an escaped class."""
+    """Parse a character, a range of characters, or an escaped class."""
     at = source.at
     first = _character(source, ignore_case)
     if source.peek() != "-" or source.peek(2) == "-]":

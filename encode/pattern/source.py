@@ -1,4 +1,4 @@
-"""The text of a pattern, a place in it, and the errors that name that place."""
+"""A cursor over a pattern, and the errors that name a place in it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Literal, NoReturn
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
 Dialect = Literal["oniguruma", "fancy-regex", "tokenizers"]
-r"""Whose reading of a pattern counts: HuggingFace's engine, or tiktoken's.
+r"""The regex dialect of a pattern: HuggingFace's engine, tiktoken's, or "tokenizers".
 
-No file has patterns of the third: it is fancy-regex, which has Rust's syntax, with the sets that components of
-HuggingFace's library are made of as properties (`\p{numeric}`, `\p{punctuation}`).
+The third does not occur in files: it is fancy-regex, with the character sets of components of HuggingFace's library as
+additional properties (`\p{numeric}`, `\p{punctuation}`).
 """
 
 DIALECTS: tuple[Dialect, ...] = ("oniguruma", "fancy-regex", "tokenizers")
 
 
 def shown(pattern: str) -> str:
-    """A pattern as error messages quote it, at most 200 characters of it."""
+    """Quote a pattern for error messages, truncated to 200 characters."""
     return repr(pattern) if len(pattern) <= 200 else f"{pattern[:200]!r}... ({len(pattern)} characters)"
 
 
@@ -26,8 +26,8 @@ class Source:
 
     Attributes:
         pattern: The whole pattern.
-        dialect: The regex engine whose reading counts.
-        at: The next character's index.
+        dialect: The regex dialect.
+        at: The index of the next character.
 
     """
 
@@ -37,31 +37,31 @@ class Source:
         self.at = 0
 
     def peek(self, length: int = 1) -> str:
-        """The next characters, fewer at the end, without moving."""
+        """Return the next characters, fewer at the end, without advancing."""
         return self.pattern[self.at : self.at + length]
 
     def take(self) -> str:
-        """The next character; the pattern must not end here."""
+        """Return the next character and advance; raise at the end of the pattern."""
         if self.at == len(self.pattern):
             self.malformed("it ends too early", self.at)
         self.at += 1
         return self.pattern[self.at - 1]
 
     def accept(self, text: str) -> bool:
-        """Step over `text` if it comes next."""
+        """Advance past `text` if it comes next; return whether it did."""
         found = self.pattern.startswith(text, self.at)
         if found:
             self.at += len(text)
         return found
 
     def refuse(self, construct: str, at: int) -> NoReturn:
-        """Raise the error for a construct that is legal but cannot be compiled exactly."""
+        """Raise the error for a valid construct that cannot be compiled exactly."""
         raise UnsupportedTokenizerError(
             f"pattern {shown(self.pattern)} ({self.dialect}): {construct}, at character {at}, is not supported"
         )
 
     def malformed(self, what: str, at: int) -> NoReturn:
-        """Raise the error for what is not a regular expression."""
+        """Raise the error for a pattern that is not a regular expression."""
         raise TokenizerFileError(
             f"pattern {shown(self.pattern)} ({self.dialect}) is malformed: {what}, at character {at}"
         )

@@ -151,10 +151,12 @@ class TokenizerSpec(Struct, frozen=True, kw_only=True):
         post_processor: What goes around the ids.
         decoder: How tokens become text; None joins a byte-level model's bytes and another's tokens by spaces.
         added_tokens: In the file's order, which decides the ids of those that the model lacks.
-        special_roles: `bos_token`, `eos_token`, `unk_token`, `pad_token`... to the token that plays the role.
+        special_roles: `bos_token`, `eos_token`, `unk_token`, `pad_token`... to the token that plays the role; in a model
+            folder, also names of the model's own (`image_token`).
         eos_ids: Every id that ends a generation, from all files; empty if none says.
-        add_bos: The files' `add_bos_token`; None if they leave it to the post-processor.
-        add_eos: The same for the end token.
+        add_bos: The files' `add_bos_token`, reported and never applied: the post-processor alone adds ids. None if no file
+            has it.
+        add_eos: The files' `add_eos_token`; likewise.
         chat_templates: Name to Jinja source; `default` is the plain one.
         truncation: As the file has it; reported, never applied.
         padding: As the file has it; reported, never applied.

@@ -1,6 +1,6 @@
 """Post-processors: what goes around the ids, and what becomes of the offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -21,6 +21,19 @@ class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
     single: tuple[Mapping[str, Mapping[str, str | int]], ...]
     pair: tuple[Mapping[str, Mapping[str, str | int]], ...] = ()
     special_tokens: Mapping[str, SpecialTokenIds] = {}
+
+    @classmethod
+    def around(cls, before: Iterable[tuple[str, int]], after: Iterable[tuple[str, int]]) -> "TemplateProcessing":
+        """Return the template that puts these tokens, each (token, id), before and after a text."""
+        before, after = tuple(before), tuple(after)
+
+        def item(kind: str, name: str) -> Mapping[str, Mapping[str, str | int]]:
+            return {kind: {"id": name, "type_id": 0}}
+
+        sides = ([item("SpecialToken", name) for name, _ in side] for side in (before, after))
+        single = (*next(sides), item("Sequence", "A"), *next(sides))
+        special = {name: SpecialTokenIds(name, (token_id,), (name,)) for name, token_id in (*before, *after)}
+        return cls(single, special_tokens=special)
 
 
 class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):

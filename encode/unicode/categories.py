@@ -1,9 +1,8 @@
 """Unicode 16.0 classes of code points: general categories, scripts, white space, word characters, simple case folding.
 
-Pre-tokenizer patterns name these classes, and a tokenizer is only reproduced with the tables it was trained with. So
-they are pinned: `categories.txt` is written by `scripts/unicode_categories` from Unicode 16.0 and from the two regex
-engines, and neither `unicodedata` nor `regex` is asked at run time. The file is read on first use (75 kB, half a
-millisecond) and each class is decoded only when it is named.
+Pre-tokenizer patterns name these classes, and a tokenizer is only reproduced with the tables with which it was trained. So
+they are pinned: `scripts/unicode_categories` writes `categories.txt` from Unicode 16.0 and from the two regex engines, and
+neither `unicodedata` nor `regex` is used at run time. The file is read at first use, and each class is decoded on demand.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ def _decode(line: str) -> Ranges:
 
 
 def property_ranges(name: str) -> Ranges | None:
-    r"""The class that `\p{name}` names, in both regex dialects.
+    r"""Return the class of `\p{name}`, in both regex dialects.
 
     Args:
         name: A general category (`Lu`), a group of them (`L`), or a script (`Han`), in Unicode's own spelling.
 
     Returns:
-        Inclusive ranges, unordered where a group has several categories; None for a name that is none of these.
+        Inclusive ranges, unordered if a group has several categories; None for an unknown name.
 
     """
     if name in _GROUPS:
@@ -58,37 +57,37 @@ def property_ranges(name: str) -> Ranges | None:
 
 
 def white_space() -> Ranges:
-    r"""The 25 White_Space code points: `\s` in both dialects."""
+    r"""Return the 25 White_Space code points: `\s` in both dialects."""
     return _decode(_lines()["white_space"])
 
 
 def word(dialect: str) -> Ranges:
-    r"""What `\w` means in a dialect.
+    r"""Return the class of `\w` in a dialect.
 
     Args:
-        dialect: "oniguruma", "oniguruma-bracket" for its other meaning as a member of a bracket expression, or
-            "fancy-regex". They differ in eight code points.
+        dialect: "oniguruma", "oniguruma-bracket" for its different meaning inside a bracket expression, or "fancy-regex".
+            They differ in eight code points.
 
     """
     return _decode(_lines()[f"word={dialect}"])
 
 
 COMPONENT_SETS = ("numeric", "punctuation")
-"""What `Digits` and what `Punctuation` and `BertPreTokenizer` of HuggingFace's library mean by their names."""
+"""The character sets of `Digits`, and of `Punctuation` and `BertPreTokenizer`, in HuggingFace's library."""
 
 
 def component_set(name: str) -> Ranges:
-    """One of `COMPONENT_SETS`; they are of other versions of Unicode, 17 and about 8."""
+    """Return one of `COMPONENT_SETS`; they have other versions of Unicode, 17 and about 8."""
     return _decode(_lines()[f"component={name}"])
 
 
 @cache
 def fold_pairs() -> NDArray[np.int32]:
-    """Simple case folding as ordered pairs of different, equivalent code points; shape (n, 2)."""
+    """Return simple case folding as ordered pairs of different, equivalent code points; shape (n, 2)."""
     orbits = [[int(c, 16) for c in orbit.split("/")] for orbit in _lines()["fold"].split()]
     return np.array([(a, b) for orbit in orbits for a in orbit for b in orbit if a != b], np.int32)
 
 
 def full_folds() -> Ranges:
-    """Code points that full case folding makes several, such as U+00DF, and those that they become, such as s."""
+    """Return the code points that full case folding expands, such as U+00DF, and those of the expansions, such as s."""
     return _decode(_lines()["full_folds"])

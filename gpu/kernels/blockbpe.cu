@@ -6,7 +6,7 @@
 //
 // The kernel `algorithm1` does what the paper prints and nothing else, for comparison: one merge a pass, by its steps 1 to 5.
 #include "common/block_merge.cuh"
-#include "device/device_bpe.h"
+#include "gpu_tables/device_bpe.h"
 #include "common/documents.cuh"
 
 namespace tokenweir::block {

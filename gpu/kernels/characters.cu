@@ -3,13 +3,13 @@
 // The text is cut wherever no token has both characters beside the place.
 #include "common/characters.cuh"
 #include "common/documents.cuh"
-#include "models/split_pairs.h"
+#include "cuts/split_point_table.h"
 
 namespace tokenweir::characters {
 
 // gpu/modes/characters.py fills it.
 struct CharacterTables {
-  SplitPairs pairs;
+  SplitPointTable split_points;
   uint64_t space;  // what a space stands for
 };
 
@@ -40,7 +40,7 @@ extern "C" __global__ void cut_characters(const tokenweir::characters::Character
       const uint32_t length = multibyte_at(text, n, place, c);
       if (length == kNotUtf8) documents.refuse(place, kInvalidUtf8);
       if (length == kWithin || length == kNotUtf8) continue;
-      if (c == SplitPairs::kSpace && space == c) documents.refuse(place, kSpaceSign);
+      if (c == SplitPointTable::kSpace && space == c) documents.refuse(place, kSpaceSign);
     } else if (c == ' ') {
       c = space;
     }
@@ -52,7 +52,7 @@ extern "C" __global__ void cut_characters(const tokenweir::characters::Character
         before = utf8_decode(text + at, length);
         if (before == ' ') before = space;
       }
-      if (own.pairs.may_cut(before, c)) found |= 1u << bit;
+      if (own.split_points.may_cut(before, c)) found |= 1u << bit;
     }
     before = c;
   }

@@ -3,7 +3,7 @@
 // What each id stands for is a place in a table of bytes. The sizes, added up, say where it goes. The first tokens of a
 // text may stand for something else, which one thread a text looks after; they are few.
 #include "common/tiles.cuh"
-#include "device/device_content.h"
+#include "gpu_tables/device_content.h"
 
 namespace tokenweir::decoding {
 

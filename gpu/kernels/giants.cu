@@ -4,7 +4,7 @@
 // their piece are cut, so that what is short stays whole: a vocabulary may take that as one token, whatever merging makes.
 #include "common/characters.cuh"
 #include "common/documents.cuh"
-#include "models/byte_pairs.h"
+#include "cuts/byte_cut_table.h"
 
 namespace tokenweir::giants {
 
@@ -22,14 +22,14 @@ __device__ inline bool is_far_inside(const uint32_t* pieces, uint32_t word, uint
 }  // namespace tokenweir::giants
 
 // out: `pieces` and the cuts. A thread a word.
-extern "C" __global__ void cut_giants(const tokenweir::BytePairs* tables, const uint8_t* text, uint32_t n,
+extern "C" __global__ void cut_giants(const tokenweir::ByteCutTable* tables, const uint8_t* text, uint32_t n,
                                       const uint32_t* pieces, const uint32_t* taken, uint32_t* out) {
   using namespace tokenweir;
   const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x, n_words = (n + 31) / 32;
   if (word >= n_words) return;
   uint32_t found = pieces[word];
   if (giants::is_far_inside(pieces, word, n_words)) {
-    const BytePairs pairs = *tables;
+    const ByteCutTable pairs = *tables;
     for (uint32_t place = word * 32; place < word * 32 + 32; place++) {
       uint32_t c = text[place], before = place, length;
       if (utf8_continues(text[place]) || has_bit(taken, place)) continue;

@@ -100,12 +100,12 @@ class _Tables(SearchTables):
         self.guards_pieces = bool(own_control_texts(spec.model, tokenizer.added_tokens))
         tables = _device_tables(tokenizer, spaces)
         self.bpe = self._struct(fields("encode.cu", "DeviceBpe"), bpe_fields(tables))
-        near, others, shift = _core.split_pairs(tokenizer.core.model)
+        common, others, shift = _core.split_point_table(tokenizer.core.model)
         values: Mapping[str, NDArray[Any] | int] = {
-            "pairs.near": near,
-            "pairs.known": 0,
-            "pairs.others": others,
-            "pairs.others_shift": shift,
+            "split_points.common": common,
+            "split_points.known": 0,
+            "split_points.others": others,
+            "split_points.others_shift": shift,
             "space": ord(SIGN if spaces else " "),
         }
         self.cuts = self._struct(fields("characters.cu", "CharacterTables"), values)

@@ -131,7 +131,7 @@ class ExactTables(ModelTables):
 
     Attributes:
         cuts: `CutTables`, one for each stage.
-        giants: `BytePairs`; None where giant pieces cannot be cut.
+        giants: `ByteCutTable`; None where giant pieces cannot be cut.
 
     """
 
@@ -154,15 +154,15 @@ class ExactTables(ModelTables):
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
-        self.giants = self._byte_pairs(tokenizer.core.model)
+        self.giants = self._byte_cut_table(tokenizer.core.model)
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
 
-    def _byte_pairs(self, model: _core.Model) -> Any:
-        if not isinstance(model, _core.Bpe) or self.longest > _NEARBY or (found := _core.byte_pairs(model)) is None:
+    def _byte_cut_table(self, model: _core.Model) -> Any:
+        if not isinstance(model, _core.Bpe) or self.longest > _NEARBY or (found := _core.byte_cut_table(model)) is None:
             return None
-        names = fields("giants.cu", "BytePairs")
+        names = fields("giants.cu", "ByteCutTable")
         return self._struct(names, dict(zip(names, found, strict=True)))
 
     def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
@@ -205,8 +205,8 @@ def _check(automaton: Automaton) -> None:
     reason = ""
     if automaton.context is not None:
         reason = "a condition that looks further than the next character"
-    elif automaton.matches_nothing:
-        reason = "it can match nothing"
+    elif automaton.matches_empty:
+        reason = "it can match the empty string"
     elif automaton.n_classes > MAX_CLASSES:
         reason = f"{automaton.n_classes} classes of characters; at most {MAX_CLASSES} are possible"
     elif automaton.cells > MAX_CELLS:

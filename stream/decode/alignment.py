@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL
-from tokenweir.stream.events.deltas import Alignment, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count
+from tokenweir.stream.events.deltas import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
-_Sent = tuple[int, int, int]  # the number of the call; the characters and bytes that have gone out of it
+_Sent = tuple[CallNumber, Count, Count]  # the number of the call; the characters and bytes that have gone out of it
 
 
 class Aligner:
@@ -27,7 +27,7 @@ class Aligner:
     def __init__(self, tok: Tokenizer) -> None:
         self._tok = tok
         self._logprobs: deque[float | None] = deque()
-        self._sent: dict[str, _Sent] = {}  # of each channel
+        self._sent: dict[Channel, _Sent] = {}  # of each channel
 
     def copy(self) -> Aligner:
         """Return an independent copy."""
@@ -37,7 +37,7 @@ class Aligner:
 
     def state(self) -> Any:
         """Return the state as plain data."""
-        return [list(self._logprobs), self._sent]
+        return [list(self._logprobs), dict(self._sent)]
 
     def restore(self, state: Any) -> None:
         """Go on in a state that `state` gave.
@@ -46,8 +46,13 @@ class Aligner:
             ValueError: It is no such state.
 
         """
-        logprobs, self._sent = msgspec.convert(state, tuple[list[float | None], dict[str, _Sent]])
+        logprobs, self._sent = msgspec.convert(state, tuple[list[float | None], dict[Channel, _Sent]])
         self._logprobs = deque(logprobs)
+
+    @property
+    def waiting(self) -> int:
+        """How many ids have come that no delta has had."""
+        return len(self._logprobs)
 
     def add(self, count: int, logprobs: Sequence[float | None] | None) -> None:
         """Add what came with the next `count` ids; of more, only the first count."""

@@ -21,7 +21,7 @@ from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, check_restored, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
@@ -160,7 +160,7 @@ class ChatDecoder:
 
         Args:
             tokenizer: The tokenizer of the other.
-            state: What the other's `state` gave. It is not trusted; a forged one that passes may make a later call raise.
+            state: What the other's `state` gave. It is not trusted: its texts and numbers are bounded and must fit together.
             options: Those of the other; only `on_thinking_spent` may differ.
 
         Raises:
@@ -190,7 +190,30 @@ class ChatDecoder:
         if self._aligner is not None:
             self._aligner.restore(said.aligner)
         self._prompt_tokens, self.finished, self.ignored = said.prompt_tokens, said.finished, said.ignored
+        self._check()
         self._link()
+
+    def _check(self) -> None:
+        """Check that the parts of a restored state fit together.
+
+        Raises:
+            ValueError: No answer leads to such a state.
+
+        """
+        answer, router, splitter, vocab_size = self._answer, self._router, self._splitter, self._tokenizer.vocab_size
+        if not self.finished:
+            held = "" if splitter is None else splitter.held
+            check_restored(len(held.encode()) == answer.awaited, "other text is held than what was given")
+            passage = None if splitter is None else splitter.passage
+            check_restored(passage is None or passage.held or not held, "text passes before what is held")
+            check_restored(not router.stopped and answer.matched is None, "the answer goes on behind its end")
+        ids = [token_id for delta in router.out for token_id in delta.token_ids]
+        check_restored(
+            all(0 <= token_id < vocab_size for token_id in ids), "a delta has an id outside of the vocabulary"
+        )
+        check_restored(not any(isinstance(delta, Finish) for delta in router.out), "the end of an answer waits")
+        kept = answer.kept + len(ids)
+        check_restored(self._aligner is None or self._aligner.waiting == kept, "other logprobs wait than ids")
 
     @property
     def channel(self) -> Channel:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode import _core
 from tokenweir.stream.decode.chunk import Chunk
-from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, Piece, Saved
+from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, CallNumber, Piece, Saved, ShortText
 from tokenweir.stream.events.deltas import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 
@@ -37,11 +37,11 @@ class Router(Saved):
 
     SAVED: ClassVar[dict[str, Any]] = {
         "channel": Channel,
-        "malformed": str | None,
+        "malformed": ShortText | None,
         "called": bool,
         "stopped": bool,
         "_at": Channel,
-        "_call": int,
+        "_call": CallNumber,
         "out": list[Delta],
     }
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from tokenweir.encode.errors import StateError
+from tokenweir.stream.decode.parsers.base import Count
 
 VERSION = 1
 MAGIC = b"twd"  # before the version
@@ -37,9 +38,9 @@ class DecoderState(Struct, frozen=True, array_like=True):
     router: Any
     limits: Any
     aligner: Any
-    prompt_tokens: int
+    prompt_tokens: Count
     finished: bool
-    ignored: int
+    ignored: Count
 
 
 def write_state(state: DecoderState, belongs: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 Every request has a connection of its own. Closing the generator closes it at once, which is how these servers are told to
 stop; nothing is kept that would outlive an event loop. The price is a handshake a request, 0.2 ms on one machine.
+
+A server is not trusted with memory: bodies come unencoded or are refused, and every read has a bound.
 """
 
 from __future__ import annotations
@@ -29,6 +31,13 @@ E = TypeVar("E", bound="Event")
 RETRY_DELAYS = (0.25, 1.0)
 """Seconds before the second and the third try."""
 MAX_EVENT_BYTES = 1 << 24
+"""Bytes of one event, or of an answer that is not streamed."""
+MAX_ERROR_BYTES = 1 << 13
+"""Bytes that are read of the body of an error."""
+ERROR_SECONDS = 5.0
+"""Seconds for which the body of an error is read."""
+MAX_MESSAGE = 1000
+"""Characters of a server's own words that a message repeats."""
 BUSY = frozenset({429, 502, 503, 504})
 """Answers of servers that start, are full, or stand behind a proxy that finds nobody; another try may help."""
 FAILURES: dict[int, EngineFailure] = {408: "timeout", 429: "overloaded", 503: "overloaded", 504: "timeout"}
@@ -118,7 +127,9 @@ class EngineServer:
             raise EngineError(f"{url!r} is no address of {name}: give http://HOST:PORT", kind="refused")
         self.name = name
         self.url = url.rstrip("/")
-        self._headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+        self._headers = {"accept-encoding": "identity"}
+        if api_key is not None:
+            self._headers["authorization"] = f"Bearer {api_key}"
         self._timeout = httpx.Timeout(read_timeout, connect=connect_timeout)
         # Made once, since a client would make one for each request. Certificates are read for an address with TLS only.
         tls = address.scheme == "https"
@@ -132,9 +143,7 @@ class EngineServer:
 
         """
         async with self._answer("GET", path, None) as response:
-            with self._broken():
-                body = await response.aread()
-            return self._decoded(body, kind)
+            return self._decoded(await self._body(response), kind)
 
     async def events(self, path: str, body: Mapping[str, Any], kind: type[E]) -> AsyncGenerator[E, None]:
         """Post a JSON object and give what comes: the events of a stream, or the one object of a plain answer.
@@ -148,12 +157,10 @@ class EngineServer:
         """
         async with self._answer("POST", path, msgspec.json.encode(body)) as response:
             if "text/event-stream" not in response.headers.get("content-type", ""):
-                with self._broken():
-                    body_read = await response.aread()
-                yield self._decoded(body_read, kind)
+                yield self._decoded(await self._body(response), kind)
                 return
             lines = _DataLines(self.name)
-            chunks = response.aiter_bytes()
+            chunks = response.aiter_raw()
             try:
                 while True:
                     with self._broken():
@@ -189,14 +196,45 @@ class EngineServer:
                     await response.aclose()
                 await anyio.sleep(delay)
             try:
-                if response.is_success:
-                    yield response
-                else:
-                    with self._broken():
-                        said = _message(await response.aread())
-                    raise self._refusal(response.status_code, said)
+                encoding = response.headers.get("content-encoding", "identity")
+                if not response.is_success:
+                    said = "" if encoding != "identity" else await self._error_body(response)
+                    raise self._refusal(response.status_code, said or f"a body in content-encoding {encoding!r:.80}")
+                if encoding != "identity":
+                    raise EngineError(
+                        f"{self.name} at {self.url} answers in content-encoding {encoding!r:.80}, not as it was asked to"
+                    )
+                yield response
             finally:
                 await response.aclose()
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """Read a body whole, up to the bound of an event."""
+        body, whole = await self._read(response, MAX_EVENT_BYTES)
+        if not whole:
+            raise EngineError(f"{self.name} at {self.url} sends an answer of more than {MAX_EVENT_BYTES} bytes")
+        return bytes(body)
+
+    async def _error_body(self, response: httpx.Response) -> str:
+        """Read the server's own words from the beginning of an error's body."""
+        body, whole = bytearray(), False
+        with anyio.move_on_after(ERROR_SECONDS):
+            _, whole = await self._read(response, MAX_ERROR_BYTES, body)
+        return _message(bytes(body)) + ("" if whole else f" (cut off after {len(body)} bytes)")
+
+    async def _read(self, response: httpx.Response, most: int, body: bytearray | None = None) -> tuple[bytearray, bool]:
+        """Read at most so many bytes of a body, into `body` if it is given; return them, and whether they are all."""
+        body = bytearray() if body is None else body
+        chunks = response.aiter_raw()
+        try:
+            with self._broken():
+                async for chunk in chunks:
+                    body += chunk[: most - len(body)]
+                    if len(body) == most:
+                        return body, False
+            return body, True
+        finally:
+            await self._end(response, chunks)
 
     async def _end(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
         """Close the connection, and end the iterators over it: httpx leaves the inner ones to the garbage collector."""
@@ -215,7 +253,7 @@ class EngineServer:
             event = msgspec.json.decode(data, type=kind)
         except msgspec.DecodeError as error:
             raise EngineError(
-                f"{self.name} at {self.url} sends what is no answer of it: {error}: {data[:80]!r}"
+                f"{self.name} at {self.url} sends what is no answer of it: {error} ({len(data)} bytes)"
             ) from error
         if event.error is not None:
             raise EngineError(f"{self.name} at {self.url} fails: {_message(data)}")
@@ -311,6 +349,11 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
     return {names[name]: value for name, value in sampling.given().items() if name in names} | sampling.extra
 
 
+def cut_text(text: str, most: int = MAX_MESSAGE) -> str:
+    """Cut what a server says, for a message; say so where something is left out."""
+    return text if len(text) <= most else f"{text[:most]} (cut off after {most} of {len(text)} characters)"
+
+
 class _DataLines:
     """The `data:` lines of server-sent events, in whatever pieces they come. Comments are pings; other fields say nothing.
 
@@ -319,13 +362,18 @@ class _DataLines:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._rest = b""
+        self._rest = bytearray()  # the line that is not complete
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take bytes, none at the end, and give the lines that are complete."""
-        *lines, self._rest = (self._rest + (chunk or b"\n")).split(b"\n")
+        first, *others = (chunk or b"\n").split(b"\n")
+        self._rest += first
         if len(self._rest) > MAX_EVENT_BYTES:
             raise EngineError(f"{self._name} sends a line of more than {MAX_EVENT_BYTES} bytes")
+        if not others:
+            return []
+        lines = [bytes(self._rest), *others[:-1]]
+        self._rest = bytearray(others[-1])
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
 
@@ -333,9 +381,9 @@ def _message(body: bytes) -> str:
     """A server's own words: what stands in the error object of one of the known forms, or the beginning of the text."""
     try:
         said = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return body[:300].decode("utf-8", "replace")
+    except (msgspec.DecodeError, RecursionError):
+        return cut_text(body.decode("utf-8", "replace"))
     for key in ("error", "message", "detail"):
         if isinstance(said, dict) and key in said:
             said = said[key]
-    return said if isinstance(said, str) else msgspec.json.encode(said)[:300].decode("utf-8", "replace")
+    return cut_text(said if isinstance(said, str) else msgspec.json.encode(said).decode())

@@ -19,7 +19,7 @@ from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, request_fields
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.events.sampling import Sampling
@@ -39,6 +39,8 @@ EXTRA = frozenset(
         *("xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n"),
     }
 )
+MAX_LOST = 32
+"""Ids in a row that a stream may leave out: those of a few characters."""
 REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
@@ -138,10 +140,12 @@ class LlamaServerEngine:
         lost = 0 if event.tokens_predicted is None else event.tokens_predicted - given - len(ids)
         if lost < 0:
             raise EngineError(f"llama-server sends {len(ids)} ids after {given} and counts {event.tokens_predicted}")
+        if lost > MAX_LOST:
+            raise EngineError(f"llama-server counts {event.tokens_predicted} ids and has sent {given + len(ids)}")
         if event.stop:
             reason = REASONS.get(event.stop_type)
             if reason is None:
-                raise EngineError(f"llama-server ended the answer by {event.stop_type!r}")
+                raise EngineError(f"llama-server ended the answer by {cut_text(event.stop_type)!r}")
             if lost and event.stop_type == "eos" and self._tokenizer.eos_ids:
                 inferred, lost = [min(self._tokenizer.eos_ids)], lost - 1
         if lost and event.content:

@@ -64,7 +64,7 @@ class LostIds:
             left = count - len(ids)
             if left == 0 or start == len(data):
                 return left == 0 and start == len(data)
-            if (start, left) in dead or left > len(data) - start:
+            if (start, left) in dead or not left <= len(data) - start <= left * self._longest:
                 return False
             for end in range(min(len(data) - left + 1, start + self._longest), start, -1):
                 if (token_id := self._ids.get(data[start:end])) is not None:

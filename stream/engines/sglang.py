@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, request_fields
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, cut_text, request_fields
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -123,7 +123,7 @@ def _step(chunk: _Chunk, given: int) -> EngineStep:
         raise EngineError("SGLang sends a chunk without output_ids and meta_info")
     end = meta.finish_reason
     if end is not None and end.type not in REASONS:
-        raise EngineError(f"SGLang ended the answer by {end.type!r}: {end.message}")
+        raise EngineError(f"SGLang ended the answer by {cut_text(end.type)!r}: {cut_text(end.message)}")
     ids = chunk.output_ids
     if len(ids) == meta.completion_tokens:
         ids = ids[given:]  # all that there are

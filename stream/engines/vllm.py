@@ -17,7 +17,14 @@ from msgspec import Struct, field
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, ServerError, request_fields
+from tokenweir.stream.engines.engine_server import (
+    EngineServer,
+    Event,
+    ModelCardEngine,
+    ServerError,
+    cut_text,
+    request_fields,
+)
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -173,7 +180,7 @@ def _step(choice: _Choice) -> EngineStep:
     ids = choice.token_ids or []
     reason = None
     if choice.finish_reason is not None and (reason := REASONS.get(choice.finish_reason)) is None:
-        raise EngineError(f"vLLM ended answer {choice.index} by {choice.finish_reason!r}")
+        raise EngineError(f"vLLM ended answer {choice.index} by {cut_text(choice.finish_reason)!r}")
     logprobs: list[float | None] | None = None
     if choice.logprobs is not None:
         given = choice.logprobs.token_logprobs

@@ -66,6 +66,17 @@ def changed_tokenizer(folder, **changes):
     return str(path)
 
 
+def test_flags_are_reported_beside_what_is_put_around(tmp_path):
+    path = changed_tokenizer(tmp_path)
+    assert sections(run("--tokenizer", path))["flags"] == ["none"]
+    (tmp_path / "tokenizer_config.json").write_text('{"add_bos_token": true, "add_eos_token": false}')
+    shown = sections(run("--tokenizer", path))
+    assert shown["flags"] == ["add_bos_token true", "add_eos_token false"]
+    assert shown["puts around"] == ["none"]
+    facts = json.loads(run("--tokenizer", path, "--json"))
+    assert (facts["add_bos"], facts["add_eos"], facts["around"]) == (True, False, [])
+
+
 def test_truncation_and_padding_are_reported(tmp_path):
     truncation = {"direction": "Right", "max_length": 512, "strategy": "LongestFirst", "stride": 0}
     padding = {"strategy": {"Fixed": 8}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,

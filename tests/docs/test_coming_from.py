@@ -31,7 +31,7 @@ SHARED: dict[str, Any] = {
 
 def rows(page: str) -> list[tuple[str, str]]:
     """The two columns of a page's table, without the code's quotes."""
-    text = (HOWTO / f"coming-from-{page}.md").read_text("utf-8")
+    text = (HOWTO / f"coming-from-{page}.md").read_text("utf-8").partition("<!-- folders:begin -->")[0]
     found = re.findall(r"^\| `(.+?)` \| `(.+)` \|$", text, re.MULTILINE)
     assert len(found) == len(re.findall(r"^\| ", text, re.MULTILINE)) - 1  # the heading
     return [(theirs.replace("\\|", "|"), ours.replace("\\|", "|")) for theirs, ours in found]

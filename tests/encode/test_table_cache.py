@@ -143,6 +143,45 @@ def test_a_file_beside_it_counts_also_one_that_appears(ranks):
     assert load(ranks).eos_ids != {7}
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", {"pad_token": "ab"}),
+        ("special_tokens_map.json", {"pad_token": "ab"}),
+        ("added_tokens.json", {"ab": 300}),
+    ],
+)
+def test_files_that_declare_tokens_count(tmp_path, cache, young, small, tokenizer_json, name, content):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer_json(merges=[("a", "b")])))
+    plain = Tokenizer.from_file(path)
+    assert was_kept(Tokenizer.from_file(path)) and not plain.added_tokens
+    (tmp_path / name).write_text(json.dumps(content))
+    for again in (False, True):
+        tok = Tokenizer.from_file(path)
+        assert (was_kept(tok), [token.content for token in tok.added_tokens]) == (again, ["ab"])
+
+
+def test_two_names_of_an_id_come_back(ranks):
+    for again in (False, True):
+        tok = Tokenizer.from_file(ranks, pattern=".", special_tokens={"<a>": 300, "<b>": 300})
+        assert was_kept(tok) == again
+        assert tok.encode("<b><a>") == [300, 300]
+        assert tok.decode([300], skip_special_tokens=False) == tok.id_to_token(300) == "<a>"
+
+
+def test_unicodes_form_is_part_of_it(tmp_path, cache, young, small, gguf, tokenizer_json):
+    model = tokenizer_json(words=["é"])["model"]
+    values = {"model": "gpt2", "pre": "qwen2", "tokens": list(model["vocab"])}
+    values["merges"] = [" ".join(merge) for merge in model["merges"]]
+    path = tmp_path / "x.gguf"
+    path.write_bytes(gguf({f"tokenizer.ggml.{key}": value for key, value in values.items()}))
+    for again in (False, True):
+        for nfc, ids in ((True, [256]), (False, [*"e\u0301".encode()])):
+            tok = Tokenizer.from_file(path, nfc=nfc)
+            assert (was_kept(tok), tok.encode("e\u0301")) == (again, ids)
+
+
 def test_pattern_and_special_tokens_are_part_of_it(ranks):
     assert load(ranks).encode("ab<|end|>") == [256, 257]
     assert Tokenizer.from_file(ranks, pattern=".", special_tokens={"<|end|>": 257}).encode("ab") == [97, 98]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.decode_batch import DecodeBatch
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
-from tokenweir.encode.spec import AddedToken, ByteLevel, RankBPE, SpecialTokenIds, TemplateProcessing, TokenizerSpec
+from tokenweir.encode.spec import AddedToken, ByteLevel, RankBPE, TemplateProcessing, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
 
 START, END = {"content": "<s>", "special": True}, {"content": "</s>", "special": True}
@@ -76,34 +77,43 @@ def test_offsets_are_of_whole_characters(small):
 
 
 @pytest.fixture(scope="module")
-def wrapped(tok):
-    """Makes tokenizers with a template of <s> and the text, and with beginning and end tokens."""
-    template = TemplateProcessing(
-        single=({"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}),
-        special_tokens={"<s>": SpecialTokenIds("<s>", (tok.token_to_id("<s>"),))},
-    )
-    spec = replace(tok.spec, post_processor=template, special_roles={"bos_token": "<s>", "eos_token": "</s>"})
-    return lambda **config: Tokenizer.from_spec(replace(spec, **config))
+def around(tok):
+    """Makes tokenizers with a beginning and an end token whose post-processor puts tokens before and after a text."""
+    roles = {"bos_token": "<s>", "eos_token": "</s>"}
+
+    def make(before, after):
+        template = TemplateProcessing.around(*([(t, tok.token_to_id(t)) for t in side] for side in (before, after)))
+        # A config's flags say the opposite, and change nothing.
+        flags = {"add_bos": not before, "add_eos": not after}
+        return Tokenizer.from_spec(replace(tok.spec, post_processor=template, special_roles=roles, **flags))
+
+    return make
 
 
-CASES = [  # the config's add_bos and add_eos; the call's options; <s> before, </s> after
-    ((None, None), {}, (True, False)),
-    ((None, None), {"add_special_tokens": False}, (False, False)),
-    ((None, None), {"add_eos": True}, (True, True)),
-    ((None, None), {"add_bos": False}, (False, False)),
-    ((None, None), {"add_bos": True}, (True, False)),  # once, though the template has it too
-    ((False, None), {}, (False, False)),
-    ((False, True), {}, (False, True)),
-    ((False, True), {"add_bos": True, "add_eos": False}, (True, False)),
-    ((True, True), {"add_special_tokens": False}, (False, False)),
-    ((True, True), {"add_special_tokens": False, "add_eos": True}, (False, True)),
+NONE, TRUE, FALSE = ({f"add_{side}": value for side in ("bos", "eos")} for value in (None, True, False))
+CASES = [  # the post-processor's tokens; the call's options; the tokens then
+    (("<s>", "</s>"), {}, ("<s>", "</s>")),
+    (("<s>", "</s>"), NONE, ("<s>", "</s>")),
+    (("<s>", "</s>"), TRUE, ("<s>", "</s>")),  # once
+    (("<s>", "</s>"), FALSE, ("", "")),
+    (("<s>", "</s>"), {"add_special_tokens": False}, ("", "")),
+    (("<s>", "</s>"), {"add_special_tokens": False} | TRUE, ("<s>", "</s>")),
+    (("<s>", "</s>"), {"add_special_tokens": False} | FALSE, ("", "")),
+    (("", ""), {}, ("", "")),
+    (("", ""), TRUE, ("<s>", "</s>")),
+    (("", ""), {"add_eos": True}, ("", "</s>")),
+    (("<m>", "<m>"), TRUE, ("<s><m>", "<m></s>")),
+    (("<m>", "<m>"), FALSE, ("", "")),  # as BERT's, which are no beginning and end tokens
+    (("<m><s>", "</s><m>"), TRUE, ("<m><s>", "</s><m>")),
+    (("<m><s>", "</s><m>"), FALSE, ("", "")),  # as Command R+'s, which has an end token that is not its `eos_token`
 ]
 
 
-@pytest.mark.parametrize(("config", "options", "around"), CASES)
-def test_explicit_wishes_before_the_configs_before_the_post_processors(wrapped, config, options, around):
-    tok = wrapped(add_bos=config[0], add_eos=config[1])
-    before, after = [tok.bos_id] * around[0], [min(tok.eos_ids)] * around[1]
+@pytest.mark.parametrize(("processed", "options", "wanted"), CASES)
+def test_wishes_of_a_call_before_the_post_processor(around, processed, options, wanted):
+    sides = [re.findall("<.*?>", side) for side in (*processed, *wanted)]
+    tok = around(*sides[:2])
+    before, after = ([tok.token_to_id(token) for token in side] for side in sides[2:])
     expected = [*before, *b"a", *after]
     assert tok.encode("a", **options) == expected
     assert tok.encode_array("a", **options).tolist() == expected
@@ -524,7 +534,7 @@ def test_lists_of_tokens_and_ids(tok):
         ),
         (
             lambda tok: tok.encode_batch(["a"]).padded(None),
-            "pad_id must be int, not None: a tokenizer without one takes any, such as 0, since the mask tells",
+            "pad_id must be int, not None: for a tokenizer without one use any id, such as 0, and the mask",
         ),
         (lambda tok: tok.encode_batch(["a"]).padded(0.5), "'float' object cannot be interpreted as an integer"),
         (lambda tok: tok.encode_batch(["a"]).padded(0, "3"), "'str' object cannot be interpreted as an integer"),

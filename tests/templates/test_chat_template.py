@@ -511,10 +511,10 @@ def test_from_a_folder(tmp_path):
     template = ChatTemplate.from_file(str(tmp_path), name="rag")
     assert template.render(HI).text == "rag <s>"
     assert template.special_tokens == {"bos_token": "<s>", "eos_token": "</s>"}
-    assert template.control_tokens == ("<s>",)
+    assert template.control_tokens == ("<s>", "</s>")  # one is listed, the other plays a role
 
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {}, "added_tokens": [{"id": 5, "content": "<|x|>"}]}))
-    assert ChatTemplate.from_file(tmp_path).control_tokens == ("<s>", "<|x|>")
+    assert ChatTemplate.from_file(tmp_path).control_tokens == ("<|x|>", "<s>", "</s>")
 
     (tmp_path / "additional_chat_templates").mkdir()
     (tmp_path / "additional_chat_templates" / "tool_use.jinja").write_text("tools")

@@ -1,8 +1,8 @@
-// Arrays by Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html): plain structs, so that no
-// library is needed. Nothing is copied; an array must outlive the views of its strings.
+// Arrays by Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html): plain structs, so that
+// no library is needed. Nothing is copied; an array must outlive the views of its strings.
 //
-// An array is trusted as far as other code of the process is: buffers have the lengths that Arrow prescribes. Offsets of
-// strings are checked, since one pass goes over them anyway.
+// An array is trusted as far as other code of the process is: buffers have the lengths that Arrow prescribes. Offsets
+// of strings are checked, since one pass goes over them anyway.
 #pragma once
 
 #include <cstdint>
@@ -44,17 +44,17 @@ struct ArrowDeviceArray {
   ArrowArray array;
   int64_t device_id;
   int32_t device_type;
-  void* sync_event;  // leads to what the device must have done before the memory is read; null if there is nothing
+  void* sync_event;  // points to the event to wait for before the memory is read; null if there is none
   int64_t reserved[3];
 
-  static constexpr int32_t kCpu = 1, kCudaHost = 3;  // the types whose memory the host reads
+  static constexpr int32_t kCpu = 1, kCudaHost = 3;  // device types in host memory
 
   bool on_host() const { return device_type == kCpu || device_type == kCudaHost; }
 };
 
-constexpr int64_t kArrowNullable = 2;  // a flag of a schema; the types that people write have it
+constexpr int64_t kArrowNullable = 2;  // a flag of a schema, which most libraries set
 
-// One of the three structs, moved out of `from` and released at the end.
+// Moves one of the three structs out of `from`; the last owner releases it.
 template <class T>
 std::shared_ptr<T> arrow_owned(T& from) {
   std::shared_ptr<T> owned(new T(from), [](T* value) {
@@ -65,7 +65,7 @@ std::shared_ptr<T> arrow_owned(T& from) {
   return owned;
 }
 
-// Refuses an array with nulls. `before`: how many values stand before it in what `name` is; the error counts them.
+// Throws if the array has a null. The error names it `name[i]`; `before` is the index of the array's first value.
 inline void check_no_nulls(const ArrowArray& array, const char* name, size_t before = 0) {
   const auto* valid = static_cast<const uint8_t*>(array.buffers[0]);
   if (!valid || array.null_count == 0) return;
@@ -89,7 +89,7 @@ class ArrowStrings {
                                                    : " is not one of strings: cast it to string or large_string"));
   }
 
-  // Of an offset; 0 for views, which have none.
+  // The size of an offset; 0 for view types, which have no offsets.
   size_t offset_bytes() const { return format_[0] == 'v' ? 0 : format_ == "u" || format_ == "z" ? 4 : 8; }
 
   void append(const ArrowArray& array, std::vector<std::string_view>& views) const {
@@ -123,12 +123,12 @@ class ArrowStrings {
     };
     constexpr int32_t kInline = 12;
     const auto* p = static_cast<const char*>(array.buffers[1]) + array.offset * static_cast<int64_t>(sizeof(View));
-    const int64_t n_data = array.n_buffers - 3;  // but for validity, views and the data buffers' sizes
+    const int64_t n_data = array.n_buffers - 3;  // without validity, views and the sizes of the data buffers
     for (int64_t i = 0; i < array.length; i++, p += sizeof(View)) {
       View view;
       std::memcpy(&view, p, sizeof view);
       if (view.size < 0 || (view.size > kInline && (view.offset < 0 || view.buffer < 0 || view.buffer >= n_data)))
-        throw std::invalid_argument("the view of texts[" + std::to_string(views.size()) + "] leads nowhere");
+        throw std::invalid_argument("the view of texts[" + std::to_string(views.size()) + "] is out of range");
       const char* from = view.size <= kInline ? p + sizeof view.size
                                               : static_cast<const char*>(array.buffers[2 + view.buffer]) + view.offset;
       views.emplace_back(from, static_cast<size_t>(view.size));

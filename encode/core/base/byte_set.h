@@ -1,8 +1,8 @@
-// A set of bytes, and a fast way past a run of its members.
+// A set of bytes with a vectorized skip over its members.
 //
-// Normalizers ask "where is the first character that may change?", and most bytes answer alone: ASCII for itself, a
-// lead byte for all characters that it begins, a byte inside a character for nothing. So text is skipped 16 bytes at a
-// time by two table look-ups in registers (SSSE3), or byte by byte where the machine has none.
+// Normalizers search for the first character that may change. Most single bytes answer that: an ASCII byte for itself,
+// a lead byte for all characters that it begins, a continuation byte not at all. So text is skipped 16 bytes at a time
+// by two table look-ups in registers (SSSE3), or byte by byte without SSSE3.
 #pragma once
 
 #include <stddef.h>
@@ -21,7 +21,7 @@ class ByteSet {
   void add(uint8_t byte) { rows_[byte >> 7][byte & 15] |= static_cast<uint8_t>(1 << (byte >> 4 & 7)); }
   bool has(uint8_t byte) const { return rows_[byte >> 7][byte & 15] >> (byte >> 4 & 7) & 1; }
 
-  // The first byte of [p, end) that is no member, or `end`.
+  // Returns the first byte of [p, end) that is not in the set, or `end`.
   const uint8_t* skip(const uint8_t* p, const uint8_t* end) const {
 #ifdef __SSSE3__
     const __m128i ascii = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[0]));
@@ -31,7 +31,7 @@ class ByteSet {
     for (; end - p >= 16; p += 16) {
       const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
       const __m128i bit = _mm_shuffle_epi8(bits, _mm_and_si128(_mm_srli_epi16(text, 4), nibble));
-      // A shuffle gives 0 for an index whose high bit is set, so each byte finds its row in one of the tables.
+      // A shuffle yields 0 for an index with the high bit set, so each byte gets its row from one of the two tables.
       const __m128i row =
           _mm_or_si128(_mm_shuffle_epi8(ascii, _mm_and_si128(text, low)),
                        _mm_shuffle_epi8(other, _mm_and_si128(_mm_xor_si128(text, high), low)));
@@ -44,11 +44,11 @@ class ByteSet {
   }
 
  private:
-  uint8_t rows_[2][16] = {};  // for ASCII and others: bit h of row l stands for the byte 0xhl (or 0x80 + 0xhl)
+  uint8_t rows_[2][16] = {};  // for ASCII and other bytes: bit h of row l is the byte 0xhl (or 0x80 + 0xhl)
 };
 
-// The bytes that a skip may pass, if it starts at a character: those that begin only characters c with `passes(c)`, and
-// those inside a character. So it stops at a character's first byte.
+// Returns the bytes that a skip from the start of a character may pass: continuation bytes, and bytes that begin only
+// characters c with `passes(c)`. So a skip stops at the first byte of a character.
 template <class Passes>
 ByteSet bytes_of(Passes&& passes) {
   const auto all = [&](uint32_t first, uint32_t last) {

@@ -1,11 +1,11 @@
-// What the core throws. module.cpp turns each into the Python class of the same meaning in encode/errors.py.
+// The exceptions of the core. module.cpp translates each into a Python class of encode/errors.py.
 #pragma once
 
 #include <stdexcept>
 
 namespace tokenweir {
 
-// A file that contradicts itself: TokenizerFileError.
+// An inconsistent file: TokenizerFileError.
 struct FileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

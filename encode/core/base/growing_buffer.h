@@ -1,7 +1,9 @@
-// A growing array of numbers that does not clear what it will overwrite. A large one has pages of its own where the system
-// can move them: it grows without the memory of the old and the new one at once, costs what has been written and not its
-// room, and is given back whole. `realloc` does so too, but not once a process has freed large buffers. From some megabytes
-// on these are huge pages, where the system has them: one costs a quarter of the small ones in its place.
+// A growing array of numbers that leaves new elements uninitialized.
+//
+// On Linux, a large buffer has pages of its own, which the system remaps: it grows without holding the old and the new
+// memory at once, uses only the pages that were written, and is returned to the system as a whole. (`realloc` does the
+// same, but not after a process has freed large buffers.) Buffers of some megabytes use huge pages, which cost fewer
+// page faults.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +41,7 @@ class GrowingBuffer {
   size_t capacity() const { return capacity_; }
   void clear() { size_ = 0; }
 
-  // Room for `n` more items, to be written at the returned place and then added by `advance`.
+  // Reserves room for `n` more items. The caller writes them to the returned pointer, and adds them by `advance`.
   T* room(size_t n) {
     if (capacity_ - size_ < n) grow(n);
     return items_ + size_;
@@ -58,7 +60,7 @@ class GrowingBuffer {
   }
 
  private:
-  static constexpr size_t kOwnPages = 1 << 20;  // bytes that are worth a call of the system
+  static constexpr size_t kOwnPages = 1 << 20;  // bytes that are worth a system call
 
   void grow(size_t n) {
     size_t bytes = std::max<size_t>(capacity_ * 2, size_ + n + 256) * sizeof(T);
@@ -67,7 +69,7 @@ class GrowingBuffer {
     capacity_ = bytes / sizeof(T);
   }
 
-  // Makes memory of `from` bytes larger: `to` bytes, perhaps elsewhere. `from` 0: there is none yet; `to` 0: frees it.
+  // Grows memory from `from` to `to` bytes, and may move it. `from` 0 allocates; `to` 0 frees.
   static void* resize(void* items, size_t from, size_t to) {
 #if defined(__linux__)
     const bool was_own = from >= kOwnPages;

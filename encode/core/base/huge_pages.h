@@ -1,4 +1,4 @@
-// Huge pages: one costs a quarter of the small ones in its place, and few look-ups in it wait for its address.
+// Huge pages: fewer page faults, and few TLB misses in look-up tables.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace tokenweir {
 
 constexpr size_t kHugePage = size_t{1} << 21;  // bytes
 
-// Asks for huge pages in place of small ones, where the system has them; only saves time.
+// Advises the system to use huge pages for this memory. Only a performance hint.
 inline void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   madvise(memory, bytes, MADV_HUGEPAGE);

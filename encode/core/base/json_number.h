@@ -1,8 +1,8 @@
-// A JSON number as HuggingFace's library reads it (tokenizers 0.23.3: serde_json without `float_roundtrip`).
+// Parses a JSON number as HuggingFace's library does (tokenizers 0.23.3: serde_json without `float_roundtrip`).
 //
-// It takes the digits as one 64-bit integer, ignoring those that no longer fit, and multiplies or divides by a power of
-// ten: two or three roundings where a correct reading has one. Of the scores of a Unigram model a quarter ends up one
-// unit in the last place off, and sums that tie in one reading do not in the other.
+// That parser reads the digits as one 64-bit integer, ignores those that do not fit, and multiplies or divides by a
+// power of ten. This rounds two or three times, where a correct parser rounds once. So many scores of a Unigram model
+// differ in the last place, and sums that tie under one parser do not tie under the other.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace tokenweir {
 
 class JsonNumber {
  public:
-  // Nothing if `text` is no JSON number, or one too large for 64 bits of floating point.
+  // Returns nullopt if `text` is not a JSON number, or too large for a double.
   static std::optional<double> read(std::string_view text) {
     JsonNumber number{text.data(), text.data() + text.size()};
     const bool negative = number.eat('-');
@@ -34,13 +34,13 @@ class JsonNumber {
   }
 
  private:
-  static constexpr int64_t kFar = int64_t{1} << 31;  // an exponent beyond all that matter
+  static constexpr int64_t kFar = int64_t{1} << 31;  // exponents saturate here
 
   JsonNumber(const char* p, const char* end) : p_(p), end_(end) {}
 
   bool eat(char c) { return p_ < end_ && *p_ == c && ++p_; }
 
-  // Digits, at least one. Each adds `ignored` or `taken` to the exponent, by what becomes of it.
+  // Reads one or more digits. Each adds `taken` to the exponent, or `ignored` if it no longer fits.
   bool digits(int64_t ignored, int64_t taken) {
     const char* const begin = p_;
     for (; p_ < end_ && *p_ >= '0' && *p_ <= '9'; p_++) {
@@ -85,7 +85,7 @@ class JsonNumber {
   const char *p_, *end_;
   uint64_t significand_ = 0;
   int64_t exponent_ = 0;
-  bool full_ = false;  // the next digits are ignored
+  bool full_ = false;  // further digits are ignored
 };
 
 }  // namespace tokenweir

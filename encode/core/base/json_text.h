@@ -1,7 +1,6 @@
-// JSON, read from its first character to its last: what a file says a hundred thousand times over, without an object
-// for each.
+// A pull parser of JSON, for parts of a file with a hundred thousand entries: it makes no object for each.
 //
-// It takes correct JSON alone. Of what is wrong it does not say more: the reader of the whole file does.
+// It accepts valid JSON only, and does not report errors in detail: the parser of the whole file does that.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ class JsonText {
  public:
   explicit JsonText(std::string_view text) : p_(begin(text)), end_(p_ + text.size()) {}
 
-  // Takes `symbol`, one of []{},:, if it comes next, past white space.
+  // Skips white space, and takes `symbol` (one of []{},:) if it comes next.
   bool take(char symbol) {
     skip_space();
     if (p_ == end_ || *p_ != static_cast<uint8_t>(symbol)) return false;
@@ -30,7 +29,7 @@ class JsonText {
     return p_ == end_;
   }
 
-  // Takes a string and appends what it says to `out`; false if there is none, or it is not UTF-8.
+  // Takes a string and appends its value to `out`; false if no string comes next, or it is not UTF-8.
   bool string(std::string& out) {
     if (!take('"')) return false;
     for (;;) {
@@ -66,7 +65,7 @@ class JsonText {
     return true;
   }
 
-  // Takes what a number may be written with.
+  // Takes a run of the characters that numbers consist of.
   std::string_view number() {
     skip_space();
     const uint8_t* const first = p_;
@@ -82,7 +81,7 @@ class JsonText {
     while (p_ < end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\r' || *p_ == '\t')) p_++;
   }
 
-  // What follows a backslash.
+  // Takes the rest of an escape, after the backslash.
   bool escape(std::string& out) {
     if (p_ == end_) return false;
     const char c = static_cast<char>(*p_++);
@@ -93,7 +92,7 @@ class JsonText {
     }
     uint32_t character, low;
     if (c != 'u' || !unit(character)) return false;
-    if (character >= 0xD800 && character < 0xE000) {  // half of a pair, of which the other half must follow
+    if (character >= 0xD800 && character < 0xE000) {  // a high surrogate, which a low one must follow
       if (character >= 0xDC00 || end_ - p_ < 2 || *p_++ != '\\' || *p_++ != 'u' || !unit(low)) return false;
       if (low < 0xDC00 || low >= 0xE000) return false;
       character = 0x10000 + ((character & 0x3FF) << 10 | (low & 0x3FF));
@@ -112,7 +111,7 @@ class JsonText {
     for (int i = more - 1; i >= 0; i--) out += static_cast<char>(0x80 | (character >> 6 * i & 0x3F));
   }
 
-  // Four hexadecimal digits.
+  // Takes four hexadecimal digits.
   bool unit(uint32_t& value) {
     value = 0;
     if (end_ - p_ < 4) return false;

@@ -1,5 +1,5 @@
-// Text from a file as error messages quote it. The messages become Python strings, so they must be UTF-8 whatever bytes
-// the file has: those that are none, and control characters, are escaped. What is long is cut.
+// Quotes text from a file for error messages. Messages become Python strings, so they must be UTF-8: bytes that are not
+// UTF-8 and control characters are escaped. Long text is truncated.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace tokenweir {
 
 inline std::string quoted(std::string_view text) {
-  constexpr size_t kMost = 80;
+  constexpr size_t kMaxBytes = 80;
   const auto* p = reinterpret_cast<const uint8_t*>(text.data());
   std::string out = "\"";
   size_t at = 0;
-  while (at < text.size() && at < kMost) {
+  while (at < text.size() && at < kMaxBytes) {
     const Utf8Start start = utf8_start(p + at, text.size() - at);
     const bool control = p[at] < 0x20 || p[at] == 0x7F;
     if (!control && start.kind == Utf8Start::kCharacter) {

@@ -1,4 +1,5 @@
-// States as bytes, and back. What is read is not trusted: it fails by std::invalid_argument, which is Python's ValueError.
+// Serializes states to bytes, and back. Input is not trusted: bad bytes throw std::invalid_argument, Python's
+// ValueError.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace tokenweir {
 
 class Saver {
  public:
-  // Seven bits a byte, the low ones first.
+  // Writes a varint: seven bits a byte, the low bits first.
   void number(uint64_t value) {
     for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
     bytes_ += static_cast<char>(value);
@@ -28,7 +29,7 @@ class Saver {
   std::string bytes_;
 };
 
-// `check_state` is for what must hold of a state that is read.
+// Throws unless a condition on a loaded state holds.
 inline void check_state(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("the state is damaged: ") + what);
 }
@@ -38,7 +39,7 @@ class Loader {
   explicit Loader(std::string_view bytes) : bytes_(bytes) {}
 
   // A number up to `most`.
-  size_t number(size_t most) {
+  size_t number(size_t max) {
     uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
       check_state(!bytes_.empty(), "it ends too early");
@@ -48,7 +49,7 @@ class Loader {
       value |= uint64_t{byte & 0x7Fu} << shift;
       if (byte < 0x80) break;
     }
-    check_state(value <= most, "a number is too large");
+    check_state(value <= max, "a number is too large");
     return static_cast<size_t>(value);
   }
 
@@ -64,7 +65,7 @@ class Loader {
 
   void end() const { check_state(bytes_.empty(), "something follows it"); }
 
-  // Positions in a text, in bytes: so large that no text has so many, so small that sums do not overflow.
+  // An upper bound for positions in a text: larger than any text, and small enough that sums do not overflow.
   static constexpr size_t kMostBytes = size_t{1} << 48;
 
  private:

@@ -1,4 +1,5 @@
-// Values side by side that copies share: made in memory, or lying in a block that was read from a file (table_file.h).
+// A contiguous array that copies share: allocated in memory, or part of a block that was read from a file
+// (table_file.h).
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ class SharedArray {
   SharedArray(T* data, size_t size, std::shared_ptr<const void> owner)
       : data_(data), size_(size), owner_(std::move(owner)) {}
 
-  // All equal, for tables that are read at random places.
+  // Makes `size` equal values, in memory for tables with random access.
   SharedArray(size_t size, const T& value) : size_(size) {
     const std::shared_ptr<void> memory(table_memory(size * sizeof(T)), std::free);
     data_ = static_cast<T*>(memory.get());

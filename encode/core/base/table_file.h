@@ -1,11 +1,11 @@
-// Tables as one block of bytes that can be kept in a file, and found again in it.
+// Serializes look-up tables into one block of bytes, and reads them from it.
 //
-// A class that can be kept names its members once, in a template `fields(visit)`, which the writer and the reader call.
-// Arrays are not copied when they are read: they lie in the block, whose memory is theirs from then on. What two tables
-// share is written once.
+// A serializable class lists its members once, in a template `fields(visit)`, which the writer and the reader call.
+// Arrays are not copied when they are read: they point into the block and own a share of its memory. An array that two
+// tables share is written once.
 //
-// A block is as good as the code that wrote it: whoever reads one has made sure, by its checksum, that no byte has changed
-// since, and that the same code wrote it. The bounds are checked all the same.
+// A block is trusted: its reader has verified, by a checksum, that no byte has changed, and that the same code wrote
+// it. Bounds are checked nevertheless.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@
 
 namespace tokenweir {
 
-// 64 bits that depend on every byte; as fast as memory, and no protection against intent.
+// A 64-bit checksum at the speed of memory. It detects damage, not forgery.
 inline uint64_t checksum(const uint8_t* p, size_t n) {
-  constexpr size_t kLanes = 8;  // enough that no multiplication waits for another
+  constexpr size_t kLanes = 8;  // enough to hide the latency of a multiplication
   uint64_t lanes[kLanes] = {n, 1, 2, 3, 4, 5, 6, 7}, words[kLanes];
   for (; n >= sizeof words; p += sizeof words, n -= sizeof words) {
     std::memcpy(words, p, sizeof words);
@@ -44,7 +44,7 @@ inline uint64_t checksum(const uint8_t* p, size_t n) {
   return sum;
 }
 
-// Where every array of a block begins: at the beginning of a line of the processor's cache.
+// The alignment of every array in a block: a cache line.
 constexpr size_t kTableAlignment = 64;
 
 class TableWriter {
@@ -54,7 +54,7 @@ class TableWriter {
     (write(fields), ...);
   }
 
-  // The numbers, and the arrays after them.
+  // Returns the block: the numbers, and the arrays after them.
   std::vector<uint8_t> block() const {
     const size_t numbers = rounded((numbers_.size() + 1) * sizeof(uint64_t));
     std::vector<uint8_t> block(numbers + arrays_.size());
@@ -73,7 +73,7 @@ class TableWriter {
     if constexpr (std::is_arithmetic_v<T>)
       numbers_.push_back(static_cast<uint64_t>(value));
     else
-      const_cast<T&>(value).fields(*this);  // reading changes what writing only looks at
+      const_cast<T&>(value).fields(*this);  // `fields` is not const, because reading writes the members
   }
 
   template <class T>
@@ -102,7 +102,7 @@ class TableWriter {
     keep(std::move(pairs));
   }
 
-  // Writes an array that is to stay where it is until the end, as every array that is written.
+  // Writes a temporary array, and keeps it alive: written arrays are recognized by their address.
   template <class T>
   void keep(std::vector<T> values) {
     const SharedArray<T> array(std::move(values));
@@ -127,7 +127,7 @@ class TableWriter {
   std::vector<std::shared_ptr<const void>> kept_;
 };
 
-// Memory for a block, on huge pages where the system has them.
+// The memory of a block, on huge pages where possible.
 class TableBlock {
  public:
   explicit TableBlock(size_t size) : memory_(table_memory(size), std::free), size_(size) {}
@@ -143,7 +143,7 @@ class TableBlock {
 
 class TableReader {
  public:
-  // A block at a multiple of `kTableAlignment` in `memory`.
+  // Reads the block that begins at `start`, a multiple of `kTableAlignment`.
   TableReader(const TableBlock& memory, size_t start) : memory_(memory) {
     check(start % kTableAlignment == 0 && start <= memory.size() && memory.size() - start >= sizeof(uint64_t));
     begin_ = memory.data() + start;
@@ -163,7 +163,7 @@ class TableReader {
 
  private:
   static void check(bool holds) {
-    if (!holds) throw FileError("a file of tables contradicts itself");
+    if (!holds) throw FileError("a table file is inconsistent");
   }
 
   uint64_t number() {

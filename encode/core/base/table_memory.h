@@ -1,5 +1,4 @@
-// Memory for large tables that are read at random places: on huge pages where the system has them, so that few look-ups
-// wait for the address of a page.
+// Memory for large tables with random access: on huge pages where possible, to avoid TLB misses.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace tokenweir {
 
-// At least `bytes`, from the beginning of a line of the processor's cache on; to be given to `std::free`.
+// Allocates at least `bytes`, aligned to a cache line. Free it by `std::free`.
 inline void* table_memory(size_t bytes) {
   const size_t unit = bytes >= kHugePage ? kHugePage : 64;
   const size_t rounded = (bytes + unit - 1) / unit * unit;
@@ -22,7 +21,7 @@ inline void* table_memory(size_t bytes) {
   return memory;
 }
 
-// For a `std::vector` in such memory.
+// An allocator for a `std::vector` in such memory.
 template <class T>
 struct TableAllocator {
   using value_type = T;
@@ -34,7 +33,7 @@ struct TableAllocator {
   bool operator!=(const TableAllocator&) const { return false; }
 };
 
-// A table to look at in a loop: a copy of where it is, which the loop's writes are known not to change.
+// A table's pointer and mask by value, for loops: the compiler knows that writes do not change them.
 template <class Entry>
 struct TableView {
   Entry* entries;
@@ -43,7 +42,7 @@ struct TableView {
   Entry& at(size_t hash) const { return entries[hash & mask]; }
 };
 
-// `size` entries, a power of two, of plain data that has the same byte everywhere at first.
+// A table of `size` zeroed entries of plain data; `size` is a power of two.
 template <class Entry>
 class TableMemory {
  public:

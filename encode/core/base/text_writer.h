@@ -1,7 +1,7 @@
 // Appends many short texts to a string.
 //
-// std::string::append costs a call and a check each, which is most of the time where every fifth byte is replaced. Here
-// the string is made longer in large steps, written past its real end meanwhile, and cut in the destructor.
+// std::string::append costs a call and a check each time, which dominates where every fifth byte is replaced. The
+// writer grows the string in large steps, writes past its real end, and truncates it in the destructor.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tokenweir {
 
 class TextWriter {
  public:
-  // `expected`: about how many bytes will come.
+  // `expected`: a hint for the number of bytes.
   TextWriter(std::string& out, size_t expected) : out_(out), at_(out.data() + out.size()), limit_(at_) {
     grow(expected);
   }
@@ -59,7 +59,7 @@ class TextWriter {
 
   void drop_last(size_t n) { at_ -= n; }
 
-  // The bytes of the string so far.
+  // The size of the string so far.
   size_t size() const { return static_cast<size_t>(at_ - out_.data()); }
 
  private:
@@ -70,7 +70,7 @@ class TextWriter {
     limit_ = out_.data() + out_.size();
   }
 
-  // Up to 16 bytes, by two copies of fixed size that overlap.
+  // Copies up to 16 bytes by two overlapping copies of fixed size.
   static void copy_short(char* to, const char* from, size_t n) {
     if (n >= 8) {
       std::memcpy(to, from, 8);

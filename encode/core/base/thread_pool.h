@@ -1,8 +1,7 @@
-// Threads that wait for work: waking one takes a few microseconds, making one some thirty.
+// A pool of idle threads: waking one is several times cheaper than starting one.
 //
-// There is one pool for the process, made when it is first needed. A fork takes along no thread but the one that forks, so
-// the child begins with a new pool; what the old one holds is lost to it. A thread that had nothing to do for some seconds
-// ends, so that a process which no longer needs threads has none.
+// The process has one pool, made at first use. After a fork only the forking thread exists, so the child makes a new
+// pool and leaks the old one. A thread that is idle for some seconds ends.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +25,14 @@ class ThreadPool {
   static ThreadPool& shared() {
     ThreadPool* found = current_.load(std::memory_order_acquire);
     if (found) return *found;
-    auto* made = new ThreadPool;  // never deleted: its threads may outlive all that a program ends with
+    auto* made = new ThreadPool;  // never deleted: its threads may outlive static destructors
     if (current_.compare_exchange_strong(found, made, std::memory_order_acq_rel)) return *made;
     delete made;
     return *found;
   }
 
-  // Calls `work`, which throws nothing, on this thread and at the same time on up to `others` more, and returns when all
-  // calls have. A thread that comes late does not begin.
+  // Calls `work`, which must not throw, on this thread and concurrently on up to `others` more; returns when all calls
+  // have. Threads that are not available by then do not begin.
   template <class Work>
   void run(size_t others, const Work& work) {
     if (others == 0) return work();
@@ -44,8 +43,8 @@ class ThreadPool {
   }
 
  private:
-  static constexpr size_t kMost = 256;  // threads
-  static constexpr std::chrono::seconds kPatience{5};
+  static constexpr size_t kMaxThreads = 256;  // threads
+  static constexpr std::chrono::seconds kIdleTimeout{5};
 
   struct Job {
     void (*call)(const void*);
@@ -62,12 +61,12 @@ class ThreadPool {
       jobs_.push_back(&job);
       wanted_ += job.wanted;
       try {
-        while (idle_ < wanted_ && threads_ < kMost) {
+        while (idle_ < wanted_ && threads_ < kMaxThreads) {
           std::thread([this] { serve(); }).detach();
           threads_++;
           idle_++;
         }
-      } catch (const std::exception&) {  // no more threads are to be had: fewer do the same
+      } catch (const std::exception&) {  // the system has no more threads: fewer do the same work
       }
     }
     ready_.notify_all();
@@ -80,10 +79,10 @@ class ThreadPool {
     done_.wait(lock, [&] { return job.running == 0; });
   }
 
-  // What each thread does.
+  // The main loop of a thread.
   void serve() {
     std::unique_lock lock(mutex_);
-    while (ready_.wait_for(lock, kPatience, [&] { return !jobs_.empty(); })) {
+    while (ready_.wait_for(lock, kIdleTimeout, [&] { return !jobs_.empty(); })) {
       Job& job = *jobs_.front();
       if (--job.wanted == 0) jobs_.pop_front();
       wanted_--;
@@ -106,8 +105,8 @@ class ThreadPool {
 
   std::mutex mutex_;
   std::condition_variable ready_, done_;
-  std::deque<Job*> jobs_;  // those that want more threads
-  size_t wanted_ = 0;      // threads, of all of them
+  std::deque<Job*> jobs_;  // jobs that want more threads
+  size_t wanted_ = 0;      // the number of threads that all jobs want
   size_t threads_ = 0, idle_ = 0;
 };
 

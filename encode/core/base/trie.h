@@ -1,9 +1,10 @@
-// A trie over byte strings: which keys begin at a place of a text.
+// A trie over byte strings: finds the keys that begin at a place of a text.
 //
 // A double array (Aoe, "An Efficient Digital Search Algorithm by Using a Double-Array Structure", 1989), with XOR in
 // place of addition: the child of a node by a byte is the unit at `base ^ byte` if that unit's label is the byte. No
-// two nodes have the same base, so the label alone tells whose child a unit is (trie_unit.h). A unit is 8 bytes and a node
-// of a natural vocabulary costs little more than one; where children fit into no gap that is tried, 256 units are added.
+// two nodes have the same base, so the label alone identifies the parent of a unit (trie_unit.h). A unit is 8 bytes,
+// and a node of a natural vocabulary takes little more than one. If the children fit into none of the gaps that are
+// tried, 256 units are added.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +30,16 @@ class Trie {
 
   Trie() : Trie(std::vector<Key>{}) {}
 
-  // Of equal keys the last holds; the empty key is never found.
+  // Of equal keys the last wins; the empty key is never found.
   explicit Trie(const std::vector<Key>& keys) : Trie(Sorted(keys)) {}
 
-  // Calls `found(key_end, value)` for each key that the text [p, end) begins with, the shortest first.
+  // Calls `found(key_end, value)` for each key that is a prefix of [p, end), the shortest first.
   template <class Found>
   void prefixes(const uint8_t* p, const uint8_t* end, Found&& found) const {
     prefixes(root_, p, end, found);
   }
 
-  // The same for the rest of the keys that begin with some bytes; `from` is what `below` gave for these bytes.
+  // Continues the search after a prefix; `from` is the result of `below` for that prefix.
   template <class Found>
   void prefixes(uint32_t from, const uint8_t* p, const uint8_t* end, Found&& found) const {
     for (uint32_t base = from; p < end; p++) {
@@ -49,7 +50,7 @@ class Trie {
     }
   }
 
-  // The base of the node behind `bytes`; 0, which has no children, if no key begins with them.
+  // Returns the base of the node of a prefix; 0, which has no children, if no key begins with it.
   uint32_t below(std::string_view bytes) const {
     uint32_t base = root_;
     for (const char c : bytes) {
@@ -60,7 +61,7 @@ class Trie {
     return base;
   }
 
-  // The key's value, or kAbsent.
+  // Returns the value of a key, or kAbsent.
   uint32_t find(std::string_view key) const {
     const auto* p = reinterpret_cast<const uint8_t*>(key.data());
     const uint8_t* const end = p + key.size();
@@ -71,14 +72,14 @@ class Trie {
     return value;
   }
 
-  // Calls `use(key, value)` for every key, in their order.
+  // Calls `use(key, value)` for every key, in byte order.
   template <class Use>
   void for_each(Use&& use) const {
     std::string key;
     for_each_below(root_, key, use);
   }
 
-  // The memory that it takes.
+  // The memory of the units.
   size_t bytes() const { return units_.size() * sizeof(TrieUnit); }
 
   const std::vector<TrieUnit>& units() const { return units_; }
@@ -88,14 +89,14 @@ class Trie {
   static constexpr uint32_t kBlock = 256;
   static constexpr size_t kAttempts = 64;
 
-  // Keys in order, their bytes side by side: building walks them again and again.
+  // The keys in order, with contiguous bytes: building traverses them several times.
   struct Sorted {
     std::string bytes;
     std::vector<Key> keys;
 
     explicit Sorted(const std::vector<Key>& from) {
       struct Entry {
-        uint64_t first;  // bytes, which mostly decide
+        uint64_t first;  // the first 8 bytes, which mostly decide the order
         uint32_t at;
       };
       std::vector<Entry> order;
@@ -113,7 +114,7 @@ class Trie {
         const int c = from[a.at].bytes.compare(from[b.at].bytes);
         return c != 0 ? c < 0 : a.at < b.at;
       });
-      bytes.reserve(total);  // so that views of it hold
+      bytes.reserve(total);  // so that views into it stay valid
       for (const Entry& entry : order) {
         const Key& key = from[entry.at];
         keys.push_back({{bytes.data() + bytes.size(), key.bytes.size()}, key.value});
@@ -122,9 +123,9 @@ class Trie {
     }
   };
 
-  // What is needed while units are placed: a ring of free ones, oldest first, and which bases are taken.
+  // The state while units are placed: a ring of free units, oldest first, and the bases in use.
   struct Places {
-    std::vector<uint32_t> next{0}, previous{0};  // by unit; unit 0 is the ring's head, and never free
+    std::vector<uint32_t> next{0}, previous{0};  // by unit; unit 0 is the head of the ring and never free
     std::vector<bool> taken;
     size_t free = 0;
 
@@ -136,7 +137,7 @@ class Trie {
       free++;
     }
 
-    // Out of the ring; a second time does nothing.
+    // Removes a unit from the ring; a no-op if it is not there.
     void take(uint32_t unit) {
       if (next[unit] == unit) return;
       next[previous[unit]] = next[unit];
@@ -199,8 +200,9 @@ class Trie {
     units_[unit].set(value, units_[unit].label());
   }
 
-  // A base, now taken, whose units for `labels` are free. A single child goes into one of the oldest gaps, and they are
-  // given up when it fits into none (every base that would lead there is taken); several go where there is much room.
+  // Finds a base whose units for `labels` are free, and marks it as taken. A single child goes into one of the oldest
+  // gaps; if it fits into none, because every base that leads there is taken, those gaps are abandoned. Several
+  // children go to the newest units.
   uint32_t place(const std::vector<uint8_t>& labels, Places& places) {
     const bool single = labels.size() == 1;
     for (;;) {

@@ -7,10 +7,10 @@ namespace tokenweir {
 
 struct alignas(8) TrieUnit {
   static constexpr uint32_t kLabelBits = 9, kLabelMask = (1u << kLabelBits) - 1;
-  static constexpr uint32_t kFree = kLabelMask;         // the label of a unit that is no node's child
+  static constexpr uint32_t kFree = kLabelMask;        // the label of an unused unit
   static constexpr uint32_t kAbsent = (1u << 23) - 1;  // the value of a node at which no key ends
 
-  uint32_t base = 0;  // of the children; 0 for a leaf: the first block stays free
+  uint32_t base = 0;  // of the children; 0 for a leaf, because the first block stays unused
   uint32_t tag = kAbsent << kLabelBits | kFree;
 
   TW_FN uint32_t label() const { return tag & kLabelMask; }

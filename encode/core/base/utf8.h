@@ -1,6 +1,6 @@
 // UTF-8 characters. Freestanding (no standard includes beyond <stdint.h>): kernels include it too.
 //
-// The text is valid UTF-8: it comes from a Python str, or `is_utf8` has said so.
+// All functions require valid UTF-8: the text of a Python str, or one that `is_utf8` accepts.
 #pragma once
 
 #include <stddef.h>
@@ -14,17 +14,17 @@
 
 namespace tokenweir {
 
-// The number of bytes of the character whose first byte is `lead`.
+// The length in bytes of a character with this lead byte.
 TW_FN uint32_t utf8_length(uint8_t lead) {
   return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-// Whether valid UTF-8 can contain `byte` at all; C0, C1 and F5 to FF it cannot.
+// Whether valid UTF-8 can contain `byte`: all except C0, C1 and F5 to FF.
 TW_FN bool utf8_contains(uint8_t byte) { return byte < 0xC0 || (byte >= 0xC2 && byte < 0xF5); }
 
 TW_FN bool utf8_continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-// The character at `p`, which has at least two bytes; `length` is set to their number.
+// Decodes the character at `p`, which has at least two bytes, and sets `length`.
 TW_FN uint32_t utf8_decode_multibyte(const uint8_t* p, uint32_t& length) {
   const uint32_t lead = p[0];
   if (lead < 0xE0) {
@@ -47,7 +47,7 @@ TW_FN uint32_t utf8_decode(const uint8_t* p, uint32_t& length) {
   return utf8_decode_multibyte(p, length);
 }
 
-// Writes the bytes of the character `c`, which is below U+10000; returns their number, 3 at most.
+// Writes the UTF-8 of a character below U+10000 and returns its length, at most 3.
 TW_FN uint32_t utf8_encode_basic(uint32_t c, uint8_t* out) {
   if (c < 0x80) {
     out[0] = static_cast<uint8_t>(c);

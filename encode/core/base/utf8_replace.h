@@ -1,5 +1,5 @@
-// Bytes to text, whatever the bytes are: what is not UTF-8 becomes U+FFFD, one for each longest beginning of a character
-// (Unicode's "maximal subpart", Python's errors="replace", Rust's from_utf8_lossy).
+// Decodes arbitrary bytes: each maximal subpart of an ill-formed sequence becomes one U+FFFD (Unicode's "maximal
+// subpart", Python's errors="replace", Rust's from_utf8_lossy).
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@ namespace tokenweir {
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// What bytes begin with: a character, the beginning of one at their end, or what can be neither.
+// The kind and length of the first unit of some bytes: a character, a truncated character at the end, or an ill-formed
+// subpart.
 struct Utf8Start {
   enum Kind { kCharacter, kUnfinished, kBad } kind;
   size_t length;
 };
 
-// `n` is at least 1.
+// Classifies the first unit of `n` >= 1 bytes.
 inline Utf8Start utf8_start(const uint8_t* p, size_t n) {
   const uint8_t lead = p[0];
   if (lead < 0x80) return {Utf8Start::kCharacter, 1};
@@ -38,7 +39,7 @@ inline Utf8Start utf8_start(const uint8_t* p, size_t n) {
   return {Utf8Start::kCharacter, length};
 }
 
-// Appends the text of `held` to `out`; the beginning of a character at its end stays in `held`.
+// Decodes `held` and appends it to `out`; a truncated character at its end stays in `held`.
 inline void decode_replace(std::string& held, std::string& out) {
   const auto* p = reinterpret_cast<const uint8_t*>(held.data());
   size_t at = 0;

@@ -1,4 +1,4 @@
-// Many decodings side by side, one a slot, for an engine that steps all its sequences at once.
+// Many incremental decodes, one per slot, for an engine that steps all its sequences together.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class DecodeBatch {
  public:
   explicit DecodeBatch(DecodeState start) : start_(std::move(start)) {}
 
-  // What every sequence starts from.
+  // The initial state of every sequence.
   const DecodeState& start() const { return start_; }
 
   size_t size() const { return states_.size() - free_.size(); }
@@ -22,7 +22,7 @@ class DecodeBatch {
     return slot >= 0 && static_cast<size_t>(slot) < states_.size() && used_[static_cast<size_t>(slot)];
   }
 
-  // The slot that was given up last, or a new one.
+  // Adds a sequence; returns its slot: the one that was freed last, or a new one.
   size_t add(DecodeState state) {
     if (free_.empty()) {
       states_.push_back(std::move(state));
@@ -36,10 +36,10 @@ class DecodeBatch {
     return slot;
   }
 
-  // The state of a slot that is in use.
+  // The state of a used slot.
   DecodeState& operator[](size_t slot) { return states_[slot]; }
 
-  // Ends a sequence: appends to `out` what is held, and gives the slot up.
+  // Ends a sequence: appends its held text to `out`, and frees the slot.
   void remove(size_t slot, std::string& out) {
     states_[slot].flush(out);
     used_[slot] = false;

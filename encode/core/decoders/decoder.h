@@ -1,10 +1,9 @@
-// Ids to what they stand for: text, or bytes that are text only together with their neighbours'.
+// The content of each id: text, or bytes that are text only together with their neighbours.
 //
-// A decoder takes tokens as they are spelled through steps, most of which concern each token by itself; what these make
-// of every token is worked out once. What is left for the stream (decode_stream.h) are runs of bytes and the steps that
-// see the whole text. Some steps ask whether a token is the first or the last of a text. The tables have it stand in
-// mid-text; the rare other places are worked out when they occur.
-// 256,000 tokens take some 25 ms.
+// A decoder passes the spelled tokens through steps. Most steps concern each token by itself, so their result is
+// precomputed for every token. The stream (decode_stream.h) handles the rest: runs of bytes, and steps that see the
+// whole text. Some steps depend on whether a token is the first or the last of a text. The tables hold the form in
+// mid-text; the other forms are computed on demand.
 #pragma once
 
 #include <cstddef>
@@ -25,19 +24,19 @@
 
 namespace tokenweir {
 
-// How tokens spell bytes.
+// The way in which tokens spell bytes.
 enum class Spelling : uint8_t {
-  kText,      // they do not
-  kFallback,  // a token such as <0xE4> is one byte, unless it is part of text
+  kText,      // not at all: tokens are text
+  kFallback,  // a token such as <0xE4> is one byte, all others are text
   kAlphabet,  // in the byte alphabet
-  kBytes,     // as they are
+  kBytes,     // as raw bytes
 };
 
-// Until when a token counts as the first.
+// The event after which tokens no longer count as the first.
 enum class FirstUntil : uint8_t {
-  kToken,  // there was one
-  kSpace,  // there was text or a space that a step took away
-  kText,   // there was text
+  kToken,  // any token
+  kSpace,  // text, or a space that a step removed
+  kText,   // text
 };
 
 struct Decoding {
@@ -48,7 +47,7 @@ struct Decoding {
   FirstUntil first_until;
 };
 
-// A token that is what it is wherever it stands.
+// A token to which no step applies.
 struct FixedToken {
   uint32_t id;
   std::string content;
@@ -57,8 +56,8 @@ struct FixedToken {
 
 class TokenBytes {
  public:
-  // `names` are the tokens as spelled, `given` tells which ids have one; ids without one (gaps, padding rows below the
-  // embedding's size) stand for nothing.
+  // `names` are the tokens as spelled, and `given` marks the ids that have one. Ids without a token (gaps, padding rows
+  // of the embedding) decode to nothing.
   TokenBytes(Decoding decoding, const std::vector<std::string_view>& names, const std::vector<bool>& given,
              const std::vector<bool>& special, const std::vector<FixedToken>& fixed)
       : decoding_(std::move(decoding)), contents_(names.size()) {
@@ -66,13 +65,13 @@ class TokenBytes {
     first_differs_ = depends(When::kFirst) || depends(When::kLater);
     last_differs_ = depends(When::kLast) || depends(When::kNotLast);
     if (last_differs_) {
-      // The stream holds what may be the last token as text; bytes could neither be cut nor stand beside it.
+      // The stream holds the last token as text, which does not work for tokens of bytes.
       bool bytes = decoding_.spelling != Spelling::kText;
       for (const FixedToken& token : fixed) bytes |= token.bytes;
       if (bytes) throw Unsupported("a decoder that asks for the last token, where tokens may be bytes");
     }
     if (first_differs_ || last_differs_) names_ = TokenList(names);
-    double longest = 0;  // what all contents may take together
+    double longest = 0;  // an upper bound for the size of all contents
     for (const std::string_view name : names) longest += static_cast<double>(name.size());
     if (longest * decoding_.token.growth() * decoding_.run.growth() > kMaxBytes)
       throw Unsupported("a decoder whose replacements may make more than " + std::to_string(kMaxBytes) + " bytes");
@@ -99,7 +98,7 @@ class TokenBytes {
     }
   }
 
-  // From what was kept of another one with the same steps.
+  // Reads serialized tables that were built with the same steps.
   template <class Reader>
   TokenBytes(Decoding decoding, Reader& kept) : decoding_(std::move(decoding)) {
     fields(kept);
@@ -116,21 +115,21 @@ class TokenBytes {
     if (static_cast<uint64_t>(id) >= size()) refuse(id);
   }
 
-  // From here on `id` is known to be in range.
+  // The following methods require an `id` in range.
 
   bool given(size_t id) const { return !(contents_.flags(id) & kMissing); }
   bool special(size_t id) const { return contents_.flags(id) & kSpecial; }
 
-  // What the token stands for in mid-text.
+  // The content of a token in mid-text.
   std::string_view content(size_t id) const { return contents_[id]; }
 
-  // A digest of what all ids stand for, so that a saved state is not used with another vocabulary.
+  // A digest of all contents, so that a saved state is not used with another vocabulary.
   uint64_t digest() const {
     uint64_t digest = 0xCBF29CE484222325;  // FNV-1a, by Fowler, Noll and Vo
     const auto take = [&digest](uint8_t byte) { digest = (digest ^ byte) * 0x100000001B3; };
     for (size_t id = 0; id < size(); id++) {
       for (const char c : content(id)) take(static_cast<uint8_t>(c));
-      take(0xFF);  // no UTF-8 has it
+      take(0xFF);  // a separator that UTF-8 does not contain
       take(contents_.flags(id));
     }
     for (const size_t n : {run_steps().size(), text_steps().size(), static_cast<size_t>(decoding_.first_until)})
@@ -138,10 +137,10 @@ class TokenBytes {
     return digest;
   }
 
-  // Whether that is part of a run of bytes; if not, it is text.
+  // Whether the content is part of a run of bytes; otherwise it is text.
   bool is_bytes(size_t id) const { return contents_.flags(id) & kBytes; }
 
-  // The same elsewhere; whether it is bytes comes second.
+  // The content at another place in the text, and whether it is bytes.
   std::pair<std::string, bool> content_at(size_t id, Place place) const {
     if (contents_.flags(id) & kFixed) return {std::string(content(id)), is_bytes(id)};
     std::string content;
@@ -152,21 +151,22 @@ class TokenBytes {
   bool first_differs() const { return first_differs_; }
   bool last_differs() const { return last_differs_; }
 
-  // Whether the token after this one counts as the first too; `first_content` is what this one stands for as the first.
+  // Whether the token after a first token counts as first too; `first_content` is the content of this one as the first.
   bool stays_first(size_t id, std::string_view first_content, bool bytes) const {
     if (bytes || !first_content.empty() || decoding_.first_until == FirstUntil::kToken) return false;
     return decoding_.first_until == FirstUntil::kText || content(id).empty();
   }
 
-  // Runs of bytes go on over text: all tokens are bytes, and those that are whole characters are only called text.
+  // Whether all tokens are bytes. Runs of bytes then continue over tokens that are complete characters, which are
+  // flagged as text.
   bool all_bytes() const { return decoding_.spelling >= Spelling::kAlphabet; }
 
-  // Whether decoding is nothing but joining what the tokens stand for, as bytes.
+  // Whether decoding is the concatenation of all contents, as bytes.
   bool joins() const {
     return all_bytes() && !first_differs_ && !last_differs_ && decoding_.run.empty() && decoding_.text.empty();
   }
 
-  // Appends what tokens stand for to `out`, less special ones if they are skipped.
+  // Appends the contents of tokens to `out`, without special ones if they are skipped.
   template <class Id>
   void join(const Id* ids, size_t n, bool skip_special, GrowingBuffer<char>& out) const {
     bool good = true;
@@ -179,7 +179,7 @@ class TokenBytes {
   const TextSteps& text_steps() const { return decoding_.text; }
 
  private:
-  static constexpr uint32_t kMaxBytes = 1u << 30;  // as many as the longest file has that is read
+  static constexpr uint32_t kMaxBytes = 1u << 30;  // the size limit of tokenizer files
   static constexpr uint8_t kMissing = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
 
   [[noreturn]] void refuse(int64_t id) const {
@@ -187,7 +187,7 @@ class TokenBytes {
                      ")");
   }
 
-  // Appends what a token stands for to `out`; returns whether that is bytes.
+  // Appends the content of a token to `out`; returns whether it is bytes.
   bool render(std::string_view name, Place place, std::string& out) const {
     std::string changed;
     if (!decoding_.token.empty()) name = changed = decoding_.token.apply(name, place);
@@ -211,7 +211,7 @@ class TokenBytes {
     }
   }
 
-  // The byte that a token such as <0xE4> stands for, or -1. Rust's parser, which the library uses, takes <0x+F> too.
+  // Returns the byte of a token such as <0xE4>, or -1. Rust's parser, which the library uses, accepts <0x+F> too.
   static int fallback_byte(std::string_view token) {
     if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return -1;
     const int high = token[3] == '+' ? 0 : hex(token[3]), low = hex(token[4]);

@@ -1,8 +1,8 @@
-// Steps of a decoder that change text as it flows: pieces of whole characters in, pieces of whole characters out.
+// Decoder steps that transform a stream of text: whole characters in, whole characters out.
 //
-// A step sees one text at a time: a token, the text of a run of byte tokens, or everything. Fed in any pieces and then
-// ended it gives what it would give for the whole, at a cost of O(1) a byte. It holds back only what later text can
-// change: the beginning of a pattern, or characters that go if the text ends with them.
+// A step sees one text at a time: a token, the text of a run of byte tokens, or the whole text. The output does not
+// depend on how the text is divided, and the cost is O(1) per byte. A step holds back only what later text can change:
+// the start of a pattern, or characters that are stripped if the text ends with them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace tokenweir {
 
-// Where the token stands to which a step applies.
+// The place in the text of the tokens to which a step applies.
 enum class When : uint8_t { kAlways, kFirst, kLater, kLast, kNotLast };
 
 struct Place {
@@ -33,14 +33,14 @@ struct Place {
   }
 };
 
-// A bit for each of the bytes of a text, which other bytes may share.
+// A set of the bytes of a text as 64 bits; bytes that are equal modulo 64 share a bit.
 inline uint64_t letters_of(std::string_view text) {
   uint64_t letters = 0;
   for (const char c : text) letters |= uint64_t{1} << (c & 63);
   return letters;
 }
 
-// What goes from the beginning of a text: up to `count` copies of an ASCII character.
+// A strip at the start of a text: up to `count` copies of an ASCII character.
 struct Stripped {
   char character = 0;
   size_t count = 0;
@@ -48,14 +48,14 @@ struct Stripped {
 
 class TextStep {
  public:
-  // What a step knows of the text so far.
+  // The state of a step inside a text.
   struct State {
-    size_t held = 0;      // bytes of the pattern that the text ends with; or copies of the character to strip
-    size_t stripped = 0;  // at the beginning
-    bool begun = false;   // nothing more is stripped at the beginning
+    size_t held = 0;      // bytes of the pattern at the end of the text; or copies of the character to strip
+    size_t stripped = 0;  // copies stripped at the start
+    bool started = false;   // nothing more is stripped at the beginning
   };
 
-  // `content` in place of each `pattern`, from left to right; `pattern` is not empty.
+  // Replaces each `pattern`, which is not empty, by `content`, from left to right.
   static TextStep replace(std::string pattern, std::string content, When when) {
     TextStep step(Kind::kReplace, when);
     step.pattern_ = std::move(pattern);
@@ -70,7 +70,7 @@ class TextStep {
     return step;
   }
 
-  // Without up to `start` times `character` at the beginning, and then up to `stop` times at the end.
+  // Strips `character`: up to `start` copies at the start, and then up to `stop` copies at the end.
   static TextStep strip(std::string character, size_t start, size_t stop, When when) {
     TextStep step(Kind::kStrip, when);
     step.pattern_ = std::move(character);
@@ -79,35 +79,35 @@ class TextStep {
     return step;
   }
 
-  // A token that begins with `prefix` without it, any other after a space. For whole tokens only.
+  // Removes `prefix` from a token that begins with it, and puts a space before any other. For whole tokens only.
   static TextStep follow(std::string prefix) {
     TextStep step(Kind::kFollow, When::kLater);
     step.pattern_ = std::move(prefix);
     return step;
   }
 
-  // A token after a space. For whole tokens only.
+  // Puts a space before a token. For whole tokens only.
   static TextStep join() { return TextStep(Kind::kJoin, When::kLater); }
 
   When when() const { return when_; }
 
-  // The letters without which a whole text stays as it is.
+  // The bytes without which a whole text stays unchanged.
   uint64_t needs() const { return kind_ == Kind::kReplace ? letters_of(pattern_) : 0; }
 
-  // Nothing is held, and all text from here on passes as it is.
-  bool rests(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.begun; }
+  // Whether nothing is held, and all later text stays unchanged.
+  bool is_idle(const State& state) const { return kind_ == Kind::kStrip && stop_ == 0 && state.started; }
 
-  // Whether it takes ASCII characters from the beginning of a text and does nothing else.
+  // Whether the step only strips an ASCII character at the start of a text.
   bool strips_begin(Stripped& stripped) const {
     if (kind_ != Kind::kStrip || when_ != When::kAlways || stop_ > 0 || pattern_.size() != 1) return false;
     stripped = {pattern_[0], start_};
     return true;
   }
 
-  // What the step does here may depend on text from long ago, not only on whether there was any.
-  bool remembers() const { return kind_ != Kind::kStrip || stop_ > 0; }
+  // Whether the output may depend on earlier text, and not only on whether there was any.
+  bool depends_on_history() const { return kind_ != Kind::kStrip || stop_ > 0; }
 
-  // How many times as long a text may become, at most.
+  // An upper bound for the factor by which a text grows.
   double growth() const {
     if (kind_ != Kind::kReplace) return 1;
     return std::max(1.0, static_cast<double>(content_.size()) / static_cast<double>(pattern_.size()));
@@ -116,20 +116,20 @@ class TextStep {
   void save(const State& state, Saver& to) const {
     to.number(state.held);
     to.number(state.stripped);
-    to.number(state.begun);
+    to.number(state.started);
   }
 
   State load(Loader& from) const {
     State state;
     state.held = from.number(kind_ == Kind::kReplace ? pattern_.size() - 1 : stop_);
     state.stripped = from.number(start_);
-    state.begun = from.flag();
+    state.started = from.flag();
     return state;
   }
 
   size_t pending(const State& state) const { return kind_ == Kind::kStrip ? state.held * pattern_.size() : state.held; }
 
-  // Takes more of the text.
+  // Takes the next part of the text.
   void feed(std::string_view text, State& state, std::string& out) const {
     switch (kind_) {
       case Kind::kReplace: return replace(text, state, out);
@@ -146,7 +146,7 @@ class TextStep {
     }
   }
 
-  // Ends the text. What was stripped at its beginning is not forgotten.
+  // Ends the text. The count of characters stripped at its start is kept.
   void end(State& state, std::string& out) const {
     if (kind_ == Kind::kReplace) out.append(pattern_, 0, state.held);
     state.held = 0;
@@ -179,9 +179,9 @@ class TextStep {
 
   void strip(std::string_view text, State& state, std::string& out) const {
     const size_t n = pattern_.size();
-    if (!state.begun) {
+    if (!state.started) {
       for (; state.stripped < start_ && text.substr(0, n) == pattern_; state.stripped++) text.remove_prefix(n);
-      state.begun = state.stripped == start_ || !text.empty();
+      state.started = state.stripped == start_ || !text.empty();
     }
     if (stop_ == 0) {
       out += text;
@@ -203,7 +203,7 @@ class TextStep {
   std::vector<size_t> border_;
 };
 
-// Several, one after the other.
+// A sequence of steps.
 class TextSteps {
  public:
   using States = std::vector<TextStep::State>;
@@ -220,9 +220,9 @@ class TextSteps {
     return false;
   }
 
-  bool remember() const {
+  bool depend_on_history() const {
     for (const TextStep& step : steps_)
-      if (step.remembers()) return true;
+      if (step.depends_on_history()) return true;
     return false;
   }
 
@@ -232,13 +232,13 @@ class TextSteps {
     return growth;
   }
 
-  bool rest(const States& states) const {
+  bool are_idle(const States& states) const {
     for (size_t i = 0; i < steps_.size(); i++)
-      if (!steps_[i].rests(states[i])) return false;
+      if (!steps_[i].is_idle(states[i])) return false;
     return true;
   }
 
-  // Whether that is all they do, if anything.
+  // Whether the steps only strip an ASCII character at the start, or do nothing.
   bool strip_begin(Stripped& stripped) const {
     return steps_.empty() || (steps_.size() == 1 && steps_[0].strips_begin(stripped));
   }
@@ -265,7 +265,7 @@ class TextSteps {
     return states;
   }
 
-  // Takes more of a text and, with `end`, ends it.
+  // Takes the next part of a text and, with `end`, ends it.
   void feed(std::string_view text, Place place, bool end, States& states, std::string& out) const {
     std::string from(text), to;
     for (size_t i = 0; i < steps_.size(); i++) {
@@ -278,7 +278,7 @@ class TextSteps {
     out += from;
   }
 
-  // What becomes of a whole text.
+  // Transforms a whole text.
   std::string apply(std::string_view text, Place place) const {
     std::string from(text), to;
     uint64_t letters = letters_of(from);

@@ -1,4 +1,4 @@
-// What every token stands for in mid-text, in slots of 16 bytes: joining tokens costs one cache line each.
+// The content of every token in mid-text, in slots of 16 bytes: joining touches one cache line per token.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,12 @@ class TokenContents {
 
   std::string_view operator[](size_t id) const {
     const Slot& slot = slots_[id];
-    if (slot.size != kElsewhere) return {slot.bytes, slot.size};
+    if (slot.size != kInLong) return {slot.bytes, slot.size};
     const Place place = slot.place();
     return {long_.data() + place.start, place.size};
   }
 
-  // All of them together have less than 4 GiB.
+  // Sets the content of an id. All contents together must be smaller than 4 GiB.
   void set(size_t id, std::string_view content) {
     Slot& slot = slots_[id];
     if (content.size() <= sizeof slot.bytes) {
@@ -44,12 +44,13 @@ class TokenContents {
       return;
     }
     const Place place{static_cast<uint32_t>(long_.size()), static_cast<uint32_t>(content.size())};
-    slot.size = kElsewhere;
+    slot.size = kInLong;
     std::memcpy(slot.bytes, &place, sizeof place);
     long_ += content;
   }
 
-  // Appends what tokens stand for to `out`, less those with any of the flags `skipped`. The ids are in range.
+  // Appends the contents of tokens to `out`, without those that have any of the flags `skipped`. The ids must be in
+  // range.
   template <class Id>
   void join(const Id* ids, size_t n, uint8_t skipped, GrowingBuffer<char>& out) const {
     out.room(n * kExpected);
@@ -60,8 +61,8 @@ class TokenContents {
       for (size_t i = from; i < until; i++) {
         const Slot& slot = slots[static_cast<size_t>(ids[i])];
         if (slot.flags & skipped) continue;
-        if (slot.size != kElsewhere) {
-          std::memcpy(to, &slot, sizeof slot);  // of a fixed size, so one instruction
+        if (slot.size != kInLong) {
+          std::memcpy(to, &slot, sizeof slot);  // a fixed size, so one instruction
           to += slot.size;
           continue;
         }
@@ -91,7 +92,7 @@ class TokenContents {
     }
   };
 
-  static constexpr uint8_t kElsewhere = 255;
+  static constexpr uint8_t kInLong = 255;
   static constexpr size_t kBlock = 64, kExpected = 4;  // bytes an id
 
   SharedArray<Slot> slots_;

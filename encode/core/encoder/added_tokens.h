@@ -1,11 +1,11 @@
 // Finding added tokens in text: leftmost-longest, as HuggingFace's AddedVocabulary does it.
 //
 // Behaviour observed in tokenizers 0.23 (tokenizer/added_vocabulary.rs):
-// - The search goes on where a match ends, not where the white space ends that the match takes along. So a token may
-//   begin inside white space that `rstrip` has taken already, and both tokens are emitted.
+// - After a match, the search continues at the end of the token, not at the end of the white space that `rstrip` adds
+//   to it. So a token may begin inside white space that is already taken, and both tokens are emitted.
 // - A match that `single_word` rejects is skipped, and no shorter token is tried in its place.
-// - If an earlier token has taken all the text of a match, the match counts for nothing. (Where the earlier token reaches
-//   beyond the match, the library panics.)
+// - A match is dropped if an earlier token has taken all of its text. (If the earlier token reaches beyond the match,
+//   the library panics.)
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class AddedTokens {
         throw Unsupported("an added token of " + std::to_string(token.content.size()) + " bytes; 1 to " +
                           std::to_string(kMaxBytes) + " are possible");
       if ((total += token.content.size()) > kMaxAllBytes)
-        throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes all in all");
+        throw Unsupported("added tokens of more than " + std::to_string(kMaxAllBytes) + " bytes in total");
     }
     std::stable_sort(tokens_.begin(), tokens_.end(),
                      [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
@@ -59,8 +59,8 @@ class AddedTokens {
   const std::vector<AddedToken>& tokens() const { return tokens_; }
   const std::vector<TrieNode>& trie() const { return nodes_; }
 
-  // Cuts [begin, end) of `text` into `part(begin, end)`, so that no occurrence of a token that covers one of `guards`
-  // stays in one part: each is cut behind its first character.
+  // Cuts [begin, end) of `text` into calls of `part(begin, end)`. Each occurrence of a token that covers one of
+  // `guards` is cut after its first character, so that no part contains it.
   template <class Part>
   void tear(const uint8_t* text, size_t begin, size_t end, const std::vector<size_t>& guards, Part&& part) const {
     auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
@@ -78,8 +78,8 @@ class AddedTokens {
 
   // Cuts [text, text + n) into `rest(begin, end)` and `token(id, begin, end)`, in order; byte offsets.
   //
-  // `guards`, sorted, are byte offsets of characters that no match may cover: one that would is not a match, and a
-  // shorter one before it may be. White space is taken along up to a guarded character.
+  // `guards` are sorted byte offsets of characters that no match may cover. Where the longest token would cover one, a
+  // shorter token that ends before it may match. `lstrip` and `rstrip` stop at a guarded character.
   template <class Rest, class Token>
   void split(const uint8_t* text, size_t n, const std::vector<size_t>& guards, Rest&& rest, Token&& token) const {
     size_t done = 0, at = 0, guard = 0, space_end = 0;  // space_end: how far `rstrip` has seen white space
@@ -159,7 +159,7 @@ class AddedTokens {
     return at < n && word_.contains(utf8_decode(text + at, length));
   }
 
-  // Where the white space before `at` begins, or `from` if that is later.
+  // Returns the start of the white space before `at`, or `from` if that is later.
   static size_t white_space_before(const uint8_t* text, size_t at, size_t from) {
     while (at > from) {
       uint32_t length;

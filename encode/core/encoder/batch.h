@@ -1,6 +1,6 @@
 // Many texts on several threads.
 //
-// Threads share out runs of neighbouring texts, so one long text delays no other. Each run keeps its ids, and the caller
+// The unit of work is a run of adjacent texts, so one long text delays no other. Each run keeps its ids, and the caller
 // joins them in order at the end.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace tokenweir {
 
 class Batch {
  public:
-  // `guards` has the guarded byte offsets of every text, or nothing at all.
+  // `guards` has the guarded byte offsets of each text, or is empty if no text has any.
   Batch(const Encoder& encoder, const std::vector<std::string_view>& texts,
         const std::vector<std::vector<size_t>>& guards, bool parse_special, const std::vector<int32_t>& prefix,
         const std::vector<int32_t>& suffix)
@@ -38,7 +38,7 @@ class Batch {
     runs_.resize(starts_.size() - 1);
   }
 
-  // `threads` 0: as many as the machine has and the work is worth.
+  // Encodes all texts on up to `threads` threads; 0 means one per CPU.
   void run(size_t threads) {
     if (threads == 0) threads = machine_threads();
     share_out(encoder_.pool(), nullptr, runs_.size(), threads,

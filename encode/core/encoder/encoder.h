@@ -13,7 +13,7 @@
 #include "encoder/added_tokens.h"
 #include "encoder/long_text.h"
 #include "encoder/piece_encoder.h"
-#include "encoder/stretches.h"
+#include "encoder/pre_normalization_split.h"
 #include "encoder/workspace.h"
 #include "models/model.h"
 #include "normalizers/normalizer.h"
@@ -21,19 +21,19 @@
 
 namespace tokenweir {
 
-// What one call asks for. `guards`, sorted, are byte offsets of characters that are user text inside a rendered prompt:
-// no added token covers one, and while there are any the model yields no control token.
+// The options of one call. `guards` are sorted byte offsets of user text inside a rendered prompt. No added token
+// covers one, and if there are any, the model yields no control token.
 struct EncodeOptions {
   bool parse_special = true;
   std::vector<size_t> guards;
-  size_t threads = 0;  // at most, for a long text; 0: as many as the machine has
+  size_t threads = 0;  // the most for a long text; 0 means one per CPU
 };
 
 class Encoder {
  public:
-  // `raw` tokens are searched in the text as it is, `normalized` ones after the normalizer. `own` are control tokens that
-  // the model takes from text by itself. `by_characters`: where the pre-tokenizer's pieces end is told by one character at a
-  // time.
+  // `raw` tokens are searched for in the original text, `normalized` ones in the normalized text. `own` are control
+  // tokens that the model itself makes of text. `by_characters`: each single character decides whether the
+  // pre-tokenizer cuts beside it.
   Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
           std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own,
           bool by_characters)
@@ -43,14 +43,14 @@ class Encoder {
         raw_(std::move(raw)),
         normalized_(std::move(normalized)),
         own_(std::move(own)) {
-    if (by_characters && normalizer_->parts_in_ascii() && !pre_tokenizer_->looks_at_beginning())
-      stretches_.emplace(*normalizer_, *pre_tokenizer_);
+    if (by_characters && normalizer_->splits_in_ascii() && !pre_tokenizer_->depends_on_start())
+      pre_split_.emplace(*normalizer_, *pre_tokenizer_);
   }
 
   WorkspacePool& pool() const { return pool_; }
 
-  // Appends the ids of `text` to `w.ids`, and with `Spans` the byte span of each to `w.spans`
-  // and what added tokens and unknown text are called to `w.called`.
+  // Appends the ids of `text` to `w.ids`. With `Spans`, also appends the byte span of each to `w.spans`, and to
+  // `w.called` the text of ids that are named by their text: added tokens and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty()) return encode_text<Spans>(text, options, w);
@@ -58,17 +58,17 @@ class Encoder {
   }
 
  private:
-  // A text that is no longer than a word is kept whole among the words, since all the stages take five times as long as
-  // finding it.
+  // Fast path for a text no longer than a word: the whole text is cached as a word, because the pipeline takes several
+  // times as long as the look-up.
   void encode_short(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(text.data()), text.size(), false);
     key.high |= options.parse_special ? WordKey::kText : WordKey::kText | WordKey::kGuarded;
     const uint32_t hash = key.hash();
-    if (const size_t found = w.seen.words.find(key, hash, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+    if (const size_t found = w.caches.words.find(key, hash, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
     const size_t first = w.ids.size();
     encode_text<false>(text, options, w);
     const size_t count = w.ids.size() - first;
-    if (count > 0 && count <= WordCache::kMaxIds) w.seen.words.insert(key, hash, w.ids.data() + first, count);
+    if (count > 0 && count <= WordCache::kMaxIds) w.caches.words.insert(key, hash, w.ids.data() + first, count);
   }
 
   template <bool Spans>
@@ -84,9 +84,9 @@ class Encoder {
       rest(0, text.size());
   }
 
-  // How byte positions in a segment, normalized or not, lead back to the original text.
+  // Maps byte positions in a segment, normalized or not, to the original text.
   struct Position {
-    size_t shift;                    // where the segment begins in the original
+    size_t shift;                    // start of the segment in the original
     std::vector<size_t> characters;  // normalized byte -> character; empty if the segment is as it was
     std::vector<Span> origins;       // normalized character -> bytes of the original segment
 
@@ -95,7 +95,7 @@ class Encoder {
       return {shift + origins[characters[begin]].start, shift + origins[characters[end - 1]].end};
     }
 
-    // How many bytes from `begin` on stand at the beginning of the original.
+    // Returns how many bytes from `begin` on are aligned to the start of the original.
     size_t first(size_t begin, size_t end) const {
       if (shift > 0) return 0;
       if (origins.empty()) return begin == 0;
@@ -114,7 +114,7 @@ class Encoder {
     w.ids.push(id);
   }
 
-  // A segment: the original text between two raw added tokens.
+  // Encodes a segment: the original text between two raw added tokens.
   template <bool Spans>
   void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = text + begin;
@@ -123,10 +123,10 @@ class Encoder {
     Position position{begin, {}, {}};
     std::vector<size_t> guards;
     if (second || !own_.empty()) guards = guards_within(p, begin, end, options.guards);
-    if (!Spans && stretches_ && !second && guards.empty()) return encode_stretches(p, n, options, w);
+    if (!Spans && pre_split_ && !second && guards.empty()) return encode_unnormalized(p, n, options, w);
     std::string normal;
-    if (!normalizer_->keeps(p, n)) {
-      const bool follow = Spans || pre_tokenizer_->looks_at_beginning();
+    if (!normalizer_->is_unchanged(p, n)) {
+      const bool follow = Spans || pre_tokenizer_->depends_on_start();
       normalizer_->apply(p, n, normal, follow ? &position.origins : nullptr);
       p = reinterpret_cast<const uint8_t*>(normal.data());
       n = normal.size();
@@ -143,15 +143,15 @@ class Encoder {
         });
   }
 
-  // A segment without a guard, in stretches from the text itself to ids.
-  void encode_stretches(const uint8_t* p, size_t n, const EncodeOptions& options, Workspace& w) const {
+  // Encodes a segment without a guard, split before normalization (pre_normalization_split.h).
+  void encode_unnormalized(const uint8_t* p, size_t n, const EncodeOptions& options, Workspace& w) const {
     const bool guarded = is_guarded(options);
-    std::unique_ptr<SeenPieces>& seen = w.seen_stretches[guarded];
-    if (!seen) seen = std::make_unique<SeenPieces>();
-    const WholeWay way(*normalizer_, *pre_tokenizer_, *model_, guarded, w.pre_tokenizer);
+    std::unique_ptr<PieceCaches>& seen = w.unnormalized_caches[guarded];
+    if (!seen) seen = std::make_unique<PieceCaches>();
+    const PipelineModel way(*normalizer_, *pre_tokenizer_, *model_, guarded, w.pre_tokenizer);
     PieceEncoder encode(way, false, *seen, w.model, w.ids);
-    const Frame frame{p, p + n, nullptr, p};
-    stretches_->each(p, p + n, [&](const uint8_t* b, const uint8_t* e) { encode(b, e, frame); });
+    const AlignedText source{p, p + n, nullptr, p};
+    pre_split_->each(p, p + n, [&](const uint8_t* b, const uint8_t* e) { encode(b, e, source); });
     encode.flush();
   }
 
@@ -160,8 +160,8 @@ class Encoder {
     return model_->guards() && (!options.parse_special || !options.guards.empty());
   }
 
-  // The guards in a segment, [begin, end) of a text of which `p` is the beginning of the segment, as offsets in what the
-  // normalizer makes of it: every character that a guarded one may have become part of.
+  // Returns the guards of a segment as offsets in its normalized form: every character that a guarded character may
+  // have become part of. The segment is [begin, end) of the text, and `p` points to its first byte.
   std::vector<size_t> guards_within(const uint8_t* p, size_t begin, size_t end, const std::vector<size_t>& guards) const {
     auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
     std::vector<size_t> within;
@@ -178,7 +178,7 @@ class Encoder {
     return within;
   }
 
-  // The part of a segment from `begin` to `end`, which has no added tokens.
+  // Encodes the part [begin, end) of a segment, which has no added tokens.
   template <bool Spans>
   void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
               const EncodeOptions& options, Workspace& w) const {
@@ -189,17 +189,17 @@ class Encoder {
     if constexpr (Spans) {
       Tracer tracer{*this, begin, position, guarded, w};
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
-    } else if (end - begin >= LongText::kLeast && options.threads != 1 && LongText::may_part(*pre_tokenizer_, *model_)) {
+    } else if (end - begin >= LongText::kMinBytes && options.threads != 1 && LongText::can_split(*pre_tokenizer_, *model_)) {
       LongText text(*pre_tokenizer_, *model_, guarded, pool_, p, segment + end);
       text.encode(options.threads ? options.threads : machine_threads(), w);
     } else {
-      PieceEncoder encode(*model_, guarded, w.seen, w.model, w.ids);
+      PieceEncoder encode(*model_, guarded, w.caches, w.model, w.ids);
       pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, encode);
       encode.flush();
     }
   }
 
-  // Encodes pieces with the place of each id.
+  // Encodes pieces and records the span of each id.
   struct Tracer {
     const Encoder& encoder;
     size_t begin;
@@ -208,7 +208,7 @@ class Encoder {
     Workspace& w;
     std::optional<uint32_t> nameless = encoder.model_->nameless();
 
-    void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+    void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& source) {
       w.piece_spans.clear();
       size_t at = w.ids.size();
       encoder.model_->encode(b, e - b, guarded, w.model, w.ids, &w.piece_spans);
@@ -217,7 +217,7 @@ class Encoder {
           w.called.emplace_back(at, std::string(b + span.start, b + span.end));
         at++;
         const bool nothing = span.start == span.end;  // an id that shares its character with the next one
-        const Span in_text = frame.original(b + span.start, b + span.end + nothing);
+        const Span in_text = source.original(b + span.start, b + span.end + nothing);
         Span original = position.original(begin + in_text.start, begin + in_text.end);
         if (nothing) original.end = original.start;
         w.spans.push_back(original);
@@ -230,7 +230,7 @@ class Encoder {
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;
   std::shared_ptr<const Model> model_;
   AddedTokens raw_, normalized_, own_;
-  std::optional<const Stretches> stretches_;
+  std::optional<const PreNormalizationSplit> pre_split_;
   mutable WorkspacePool pool_;
 };
 

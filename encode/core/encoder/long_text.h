@@ -1,10 +1,11 @@
-// One long text on several threads: each encodes a part, and the parts are joined where their pieces meet.
+// One long text on several threads: each encodes a part, and adjacent parts are joined at a junction.
 //
-// A model that has no pre-tokenizer but split points tells by itself where a text may be parted. A scanner's pieces depend
-// on nothing before them, but where one begins is only known from the start of the text. So a part begins at some
-// character, perhaps inside a piece, and its first pieces are a guess. The part before goes on a little behind its end:
-// where both have a piece that begins at the same place, they are the same from there on. Nearly always that is within a
-// word. If they never meet (a piece goes on for long), the caller's thread goes on alone up to the next part.
+// Without a pre-tokenizer, a text is split at the model's split points, where parts join exactly. A scanner's pieces
+// depend on nothing before them, but only a scan from the start knows where one begins. So a part begins at any
+// character, perhaps inside a piece, and its first pieces are speculative. The part before overlaps it by some bytes. A
+// junction is a place where both have a piece that begins there; from it on, their pieces are equal. It nearly always
+// comes within a word. If the overlap has none, because a piece is very long, the calling thread bridges the distance
+// to the next part.
 #pragma once
 
 #include <algorithm>
@@ -19,68 +20,69 @@ namespace tokenweir {
 
 class LongText {
  public:
-  static constexpr size_t kLeast = 1 << 20;  // bytes that are worth threads
+  static constexpr size_t kMinBytes = 1 << 20;  // shorter texts are not worth a thread
 
-  // Whether the pieces of a text can be found in parts.
-  static bool may_part(const PreTokenizer& pre_tokenizer, const Model& model) {
-    return pre_tokenizer.scanner() || (pre_tokenizer.cuts_nothing() && model.cuts());
+  // Whether a text can be split: by a scanner, or at split points.
+  static bool can_split(const PreTokenizer& pre_tokenizer, const Model& model) {
+    return pre_tokenizer.scanner() || (pre_tokenizer.is_identity() && model.split_points());
   }
 
-  // Of [p, end).
+  // Takes the text [p, end).
   LongText(const PreTokenizer& pre_tokenizer, const Model& model, bool guarded, WorkspacePool& pool, const uint8_t* p,
            const uint8_t* end)
-      : scanner_(pre_tokenizer.scanner()), model_(model), guarded_(guarded), pool_(pool), frame_{p, end, nullptr, p} {}
+      : scanner_(pre_tokenizer.scanner()), model_(model), guarded_(guarded), pool_(pool), text_{p, end, nullptr, p} {}
 
-  // Appends the ids to those of the workspace.
+  // Appends the ids of the text to `own.ids`.
   void encode(size_t threads, Workspace& own) {
     IdBuffer ids = std::move(own.ids);
-    part(threads);
+    split(threads);
     share_out(pool_, &own, parts_.size(), threads, [&](size_t i, Workspace& w) { encode_part(parts_[i], i == 0, w); });
     for (size_t i = 0; i + 1 < parts_.size(); i++)
-      if (!meet(parts_[i], parts_[i + 1])) go_on(i, own);
+      if (!find_junction(parts_[i], parts_[i + 1])) bridge(i, own);
     join(threads, own, ids);
     own.ids = std::move(ids);
   }
 
  private:
-  static constexpr ptrdiff_t kOverlap = 2048;  // bytes in which neighbours may meet
-  static constexpr size_t kLeastPart = 1 << 18, kMostPart = 1 << 22;  // bytes; the ids of a part are there twice at the end
+  static constexpr ptrdiff_t kOverlap = 2048;  // bytes in which a junction is looked for
+  static constexpr size_t kMinPart = 1 << 18, kMaxPart = 1 << 22;  // bytes; the ids of a part are there twice at the end
 
-  // The piece that begins at `at` is the first one whose ids come behind `count` ids of its part.
-  struct Mark {
+  // The start of a piece, and how many ids of its part come before it.
+  struct PieceStart {
     const uint8_t* at;
     size_t count;
   };
 
   struct Part {
-    const uint8_t *begin, *until;      // `until`: where the next one begins
-    const uint8_t* stopped = nullptr;  // where the pieces end that were encoded
-    std::vector<Mark> marks = {};      // of pieces near `begin` and behind `until`
+    const uint8_t *begin, *until;      // `until`: start of the next part
+    const uint8_t* stopped = nullptr;  // end of the last piece that was encoded
+    std::vector<PieceStart> piece_starts = {};      // of pieces near `begin` and behind `until`
     IdBuffer ids = {};
     size_t from = 0, to = 0;  // the ids of the text, without what a neighbour has
   };
 
-  void part(size_t threads) {
-    const uint8_t *p = frame_.start, *end = frame_.end;
+  void split(size_t threads) {
+    const uint8_t *p = text_.start, *end = text_.end;
     const size_t n = static_cast<size_t>(end - p);
-    const ptrdiff_t size = static_cast<ptrdiff_t>(std::clamp(n / (16 * threads) + 1, kLeastPart, kMostPart));
+    const ptrdiff_t size = static_cast<ptrdiff_t>(std::clamp(n / (16 * threads) + 1, kMinPart, kMaxPart));
     while (p < end) {
       const uint8_t* next = end - p > size ? p + size : end;
       while (next < end && utf8_continues(*next)) next++;
-      if (next < end && !scanner_) next = model_.cuts()->next(next, end);
+      if (next < end && !scanner_) next = model_.split_points()->next(next, end);
       parts_.push_back({p, next});
       p = next;
     }
   }
 
-  // `certain`: a piece begins where the part does. Only then pieces may be long; others would be long for several parts.
-  void encode_part(Part& part, bool certain, Workspace& w) const {
+  // Encodes a part. `starts_piece`: the part is known to begin at the start of a piece. Otherwise it gives up at a
+  // piece that reaches beyond the overlap, because several parts would scan such a piece in full.
+  void encode_part(Part& part, bool starts_piece, Workspace& w) const {
     w.ids.clear();
-    PieceEncoder encode(model_, guarded_, w.seen, w.model, w.ids);
+    PieceEncoder encode(model_, guarded_, w.caches, w.model, w.ids);
     if (scanner_) {
-      scan(part, certain, encode, w.ids);
+      scan(part, starts_piece, encode, w.ids);
     } else {
-      encode(part.begin, part.until, frame_);
+      encode(part.begin, part.until, text_);
       part.stopped = part.until;
     }
     encode.flush();
@@ -88,15 +90,15 @@ class LongText {
     part.to = part.ids.size();
   }
 
-  void scan(Part& part, bool certain, PieceEncoder& encode, const IdBuffer& ids) const {
-    const uint8_t *p = part.begin, *const end = frame_.end;
+  void scan(Part& part, bool starts_piece, PieceEncoder& encode, const IdBuffer& ids) const {
+    const uint8_t *p = part.begin, *const end = text_.end;
     const uint8_t *const head_end = p + std::min(end - p, kOverlap);
     const uint8_t* const tail_end = part.until + std::min(end - part.until, kOverlap);
-    uint32_t ends[Scanner::kRoom];
-    for (bool goes_on = true; goes_on && p < tail_end;) {
+    uint32_t ends[Scanner::kMaxEnds];
+    for (bool continues = true; continues && p < tail_end;) {
       const size_t n = scanner_->scan(p, end, ends);
       if (p >= head_end && p + ends[n - 1] <= part.until) {
-        encode(p, ends, n, frame_);
+        encode(p, ends, n, text_);
         p += ends[n - 1];
         continue;
       }
@@ -105,21 +107,22 @@ class LongText {
         const uint8_t* const piece_end = first + ends[i];
         if (p < head_end || p >= part.until) {
           encode.flush();
-          part.marks.push_back({p, ids.size()});
+          part.piece_starts.push_back({p, ids.size()});
         }
-        goes_on = certain || piece_end <= tail_end;
-        if (!goes_on) break;
-        encode(p, piece_end, frame_);
+        continues = starts_piece || piece_end <= tail_end;
+        if (!continues) break;
+        encode(p, piece_end, text_);
         p = piece_end;
       }
     }
     part.stopped = p;
   }
 
-  // Whether a part and the next one meet; if so, their ids are parted there.
-  static bool meet(Part& part, Part& next) {
+  // Finds the junction of a part and the next one, and drops the ids on the wrong side of it. Returns false if there is
+  // none.
+  static bool find_junction(Part& part, Part& next) {
     if (part.stopped == next.begin) return true;
-    const std::vector<Mark>&here = part.marks, &there = next.marks;
+    const std::vector<PieceStart>&here = part.piece_starts, &there = next.piece_starts;
     for (auto a = here.begin(), b = there.begin(); a != here.end() && b != there.end();) {
       if (a->at == b->at) {
         part.to = a->count;
@@ -131,18 +134,19 @@ class LongText {
     return false;
   }
 
-  // Puts a part behind part `i` that begins where that one stopped, unless the text ends there.
-  void go_on(size_t i, Workspace& own) {
+  // Bridges a missing junction: encodes a part from where part `i` stopped to the next part, unless the text ends
+  // there.
+  void bridge(size_t i, Workspace& own) {
     const auto behind = parts_.begin() + static_cast<ptrdiff_t>(i) + 1;
     const uint8_t* const from = parts_[i].stopped;
     const auto next = std::find_if(behind, parts_.end(), [&](const Part& part) { return part.begin > from; });
-    const uint8_t* const until = next == parts_.end() ? frame_.end : next->begin;
+    const uint8_t* const until = next == parts_.end() ? text_.end : next->begin;
     const auto place = parts_.erase(behind, next);
-    if (from == frame_.end) return;
+    if (from == text_.end) return;
     encode_part(*parts_.insert(place, {from, until}), true, own);
   }
 
-  // Appends what the parts have, all at the same time.
+  // Appends the ids of all parts, in parallel.
   void join(size_t threads, Workspace& own, IdBuffer& ids) {
     std::vector<size_t> places{0};
     for (const Part& part : parts_) places.push_back(places.back() + part.to - part.from);
@@ -159,7 +163,7 @@ class LongText {
   const Model& model_;
   const bool guarded_;
   WorkspacePool& pool_;
-  const Frame frame_;
+  const AlignedText text_;
   std::vector<Part> parts_;
 };
 

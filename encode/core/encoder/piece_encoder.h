@@ -1,7 +1,7 @@
-// Pieces to ids: the tokens, what was seen before, and the model for the rest.
+// Pieces to ids: look-ups in the table of tokens and in the caches, and the model for the rest.
 //
-// Pieces wait until some are there. Where their entries stand in the tables is known at once, so the memory arrives while
-// they wait.
+// Pieces are collected into a batch. Adding a piece computes its key and prefetches its cache line; `flush` then looks
+// all of them up, and encodes the cache misses together.
 #pragma once
 
 #include <algorithm>
@@ -11,85 +11,87 @@
 
 #include "base/id_buffer.h"
 #include "base/utf8.h"
-#include "encoder/seen_pieces.h"
-#include "encoder/wide_parts.h"
-#include "encoder/word_table.h"
+#include "encoder/byte_cut_parts.h"
+#include "encoder/cjk_parts.h"
+#include "encoder/piece_caches.h"
 #include "models/model.h"
-#include "pretokenizers/frame.h"
+#include "pretokenizers/aligned_text.h"
+#include "vocabulary/word_table.h"
 
 namespace tokenweir {
 
 class PieceEncoder {
  public:
-  PieceEncoder(const Model& model, bool guarded, SeenPieces& seen, ModelScratch& scratch, IdBuffer& ids)
+  PieceEncoder(const Model& model, bool guarded, PieceCaches& caches, ModelScratch& scratch, IdBuffer& ids)
       : model_(model),
         words_(guarded ? nullptr : model.words()),
-        parts_(guarded ? nullptr : model.parts()),
-        characters_(model.characters()),
-        cuts_(model.cuts()),
+        split_points_(model.split_points()),
         guarded_(guarded),
-        whole_(model.takes_tokens_whole()),
-        longest_phrase_(guarded ? 0 : model.longest_kept()),
-        most_(words_ ? WordBatch::kSize : kFewer),
-        seen_(seen),
+        ignore_merges_(model.ignores_merges()),
+        max_cached_bytes_(guarded ? 0 : model.max_cached_bytes()),
+        batch_limit_(words_ ? WordBatch::kSize : kSmallBatch),
+        caches_(caches),
         scratch_(scratch),
-        ids_(ids) {}
+        ids_(ids),
+        byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, ids) {}
 
-  void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-    if (!cuts_ || static_cast<size_t>(e - b) <= WordKey::kMaxBytes) return add(b, e, frame.end);
+  // Adds the piece [b, e) of `text`. Its ids follow those of earlier pieces, at the latest after `flush`.
+  void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
+    if (!split_points_ || static_cast<size_t>(e - b) <= WordKey::kMaxBytes) return add(b, e, text.end);
     for (const uint8_t* end; b < e; b = end) {
-      end = passage_end(b, e);
-      if (guarded_ || static_cast<size_t>(end - b) > PhraseCache::kMaxBytes)
-        add_parts(b, end, frame);
+      end = block_end(b, e);
+      if (guarded_ || static_cast<size_t>(end - b) > LongPieceCache::kMaxBytes)
+        add_parts(b, end, text);
       else
-        encode_passage(b, end, frame);
+        encode_block(b, end, text);
     }
   }
 
-  // The same for `n` neighbours at once: they begin at `b` and end at b + ends[0], b + ends[1] and so on.
-  void operator()(const uint8_t* const b, const uint32_t* ends, size_t n, const Frame& frame) {
+  // Adds `n` adjacent pieces: the first begins at `b`, and they end at b + ends[0], b + ends[1] and so on.
+  void operator()(const uint8_t* const b, const uint32_t* ends, size_t n, const AlignedText& text) {
     uint32_t begin = 0;
-    if (cuts_ || guarded_ || !words_) {
-      for (size_t i = 0; i < n; begin = ends[i++]) (*this)(b + begin, b + ends[i], frame);
+    if (split_points_ || guarded_ || !words_) {
+      for (size_t i = 0; i < n; begin = ends[i++]) (*this)(b + begin, b + ends[i], text);
       return;
     }
-    const size_t size = static_cast<size_t>(frame.end - b);
-    size_t roomy = n;  // pieces with 16 bytes of text behind them
-    while (roomy > 0 && ends[roomy - 1] + size_t{16} > size) roomy--;
-    for (size_t i = 0; i < roomy;) {
-      const size_t first = batch_.size, count = std::min(roomy - i, WordBatch::kSize - first);
+    const size_t size = static_cast<size_t>(text.end - b);
+    size_t n_readable = n;  // pieces with 16 bytes of text after them
+    while (n_readable > 0 && ends[n_readable - 1] + size_t{16} > size) n_readable--;
+    for (size_t i = 0; i < n_readable;) {
+      const size_t first = batch_.size, count = std::min(n_readable - i, WordBatch::kSize - first);
       for (size_t at = first; at < first + count; begin = ends[i++], at++) {
         const WordKey key = WordKey::from_16(b + begin, ends[i] - begin);
-        const uint32_t place = seen_.words.place(key.hash());
+        const uint32_t place = caches_.words.place(key.hash());
         batch_.keys[at] = key;
         batch_.places[at] = place;
-        seen_.words.prefetch(place);
+        caches_.words.prefetch(place);
         starts_[at] = b + begin;
-        roomy_[at] = true;
+        readable_[at] = true;
       }
       if ((batch_.size = first + count) == WordBatch::kSize) flush();
     }
-    for (size_t i = roomy; i < n; begin = ends[i++]) add(b + begin, b + ends[i], frame.end);
+    for (size_t i = n_readable; i < n; begin = ends[i++]) add(b + begin, b + ends[i], text.end);
   }
 
+  // Encodes the pieces of the batch.
   void flush() {
     if (batch_.size == 0) return;
     int32_t found[(WordBatch::kSize + 1) * WordBatch::kMaxIds];
-    MissingWord missing[WordBatch::kSize + 1];
-    const size_t n = seen_.words.find(batch_, found, missing);
+    CacheMiss misses[WordBatch::kSize + 1];
+    const size_t n = caches_.words.find(batch_, found, misses);
     size_t done = 0;
-    if (n > 0) encode_missing(missing, n);
+    if (n > 0) encode_misses(misses, n);
     for (size_t k = 0; k < n; k++) {
-      const size_t i = missing[k].piece;
-      ids_.append(found + done, missing[k].ids_before - done);
-      done = missing[k].ids_before;
-      if (counts_[i] > 0)
-        ids_.append(made_[i], counts_[i]);
+      const size_t i = misses[k].piece;
+      ids_.append(found + done, misses[k].ids_before - done);
+      done = misses[k].ids_before;
+      if (new_counts_[i] > 0)
+        ids_.append(new_ids_[i], new_counts_[i]);
       else
-        encode_other(i);
+        encode_single(i);
     }
-    ids_.append(found + done, missing[n].ids_before - done);
-    fill_gaps();
+    ids_.append(found + done, misses[n].ids_before - done);
+    byte_cut_parts_.fill_gaps();
     batch_.size = 0;
   }
 
@@ -97,131 +99,117 @@ class PieceEncoder {
   struct Piece {
     const uint8_t* p;
     size_t n;
-    bool roomy;  // at least 16 bytes may be read from each of its bytes
+    bool readable;  // 16 bytes may be read from each of its bytes
   };
 
-  // A part of a piece whose ids, not known yet, belong before id number `at`.
-  struct Gap {
-    size_t at;
-    const uint8_t* p;
-    WordKey key;
-  };
+  // Without a table of tokens the batch is small: a new piece is merged again each time it occurs in one batch.
+  static constexpr size_t kSmallBatch = 128;
 
-  // Where no table has the tokens, a new piece is merged each time that it comes before its batch is encoded.
-  static constexpr size_t kFewer = 128;
+  Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), readable_[i]}; }
 
-  Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), roomy_[i]}; }
-
-  // The parts between split points.
-  void add_parts(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+  // Adds the parts between split points.
+  void add_parts(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
     while (b < e) {
-      if (WideParts::begin_at(*b)) {
+      if (CjkParts::begin_at(*b)) {
         flush();
-        b = WideParts(model_, guarded_, seen_, scratch_, ids_).encode(b, e, frame.end);
+        b = CjkParts(model_, guarded_, caches_, scratch_, ids_).encode(b, e, text.end);
       } else {
-        const uint8_t* const cut = cuts_->next(b, e);
-        add(b, cut, frame.end);
+        const uint8_t* const cut = split_points_->next(b, e);
+        add(b, cut, text.end);
         b = cut;
       }
     }
   }
 
-  // Some lines, up to a split point that the text there tells: a text that is met again with something before it or behind
-  // it, as the beginning of a conversation is, has the same passages.
-  const uint8_t* passage_end(const uint8_t* b, const uint8_t* e) const {
-    constexpr size_t kLeast = 192, kMost = 1024;
+  // Returns the end of the block that begins at `b`: some lines, up to a split point. Only the text of the block
+  // decides where it ends. So text that comes again after a different beginning, as the turns of a conversation do, has
+  // the same blocks.
+  const uint8_t* block_end(const uint8_t* b, const uint8_t* e) const {
+    constexpr size_t kMinBytes = 192, kMaxBytes = 1024;
     const size_t n = static_cast<size_t>(e - b);
-    if (n <= kLeast) return e;
-    const void* line_end = std::memchr(b + kLeast, '\n', std::min(n, kMost) - kLeast);
-    if (!line_end && n <= kMost) return e;
-    const uint8_t* at = line_end ? static_cast<const uint8_t*>(line_end) : b + kMost;
+    if (n <= kMinBytes) return e;
+    const void* line_end = std::memchr(b + kMinBytes, '\n', std::min(n, kMaxBytes) - kMinBytes);
+    if (!line_end && n <= kMaxBytes) return e;
+    const uint8_t* at = line_end ? static_cast<const uint8_t*>(line_end) : b + kMaxBytes;
     while (utf8_continues(*at)) at--;
-    return cuts_->next(at, e);
+    return split_points_->next(at, e);
   }
 
-  void encode_passage(const uint8_t* b, const uint8_t* e, const Frame& frame) {
+  // Appends the ids of a block, from the cache if it is there.
+  void encode_block(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
     flush();
     const size_t bytes = static_cast<size_t>(e - b), first = ids_.size();
-    const uint64_t hash = PhraseCache::hash(b, bytes);
+    const uint64_t hash = LongPieceCache::hash(b, bytes);
     size_t n;
-    if (const int32_t* found = seen_.phrases.find(b, bytes, hash, n)) return ids_.append(found, n);
-    add_parts(b, e, frame);
+    if (const int32_t* found = caches_.long_pieces.find(b, bytes, hash, n)) return ids_.append(found, n);
+    add_parts(b, e, text);
     flush();
-    seen_.phrases.insert(b, bytes, hash, ids_.data() + first, ids_.size() - first);
+    caches_.long_pieces.insert(b, bytes, hash, ids_.data() + first, ids_.size() - first);
   }
 
   void add(const uint8_t* b, const uint8_t* e, const uint8_t* text_end) {
     const size_t at = batch_.size++, n = static_cast<size_t>(e - b);
     WordKey key = n > WordKey::kMaxBytes ? WordKey::too_long(n) : WordKey::of(b, n, text_end - b >= 16);
     if (guarded_) key.high |= WordKey::kGuarded;
-    const uint32_t place = seen_.words.place(key.hash());
+    const uint32_t place = caches_.words.place(key.hash());
     batch_.keys[at] = key;
     batch_.places[at] = place;
-    seen_.words.prefetch(place);
+    caches_.words.prefetch(place);
     starts_[at] = b;
-    roomy_[at] = text_end - e >= 16;
-    if (batch_.size == most_) flush();
+    readable_[at] = text_end - e >= 16;
+    if (batch_.size == batch_limit_) flush();
   }
 
-  // Whether a piece may be kept among the phrases.
-  bool is_phrase(const Piece& piece) const { return piece.n <= longest_phrase_; }
+  // Whether the cache of long pieces may keep a piece.
+  bool is_cacheable(const Piece& piece) const { return piece.n <= max_cached_bytes_; }
 
-  // Whether a token that the table has is what its bytes become; `whole`: it is, whatever merging makes of them.
-  bool is_made(uint32_t found, bool whole, const WordKey& key) const {
-    if (whole || found & WordTable::kMade) return true;
-    if (found & WordTable::kUnmade) return false;
-    const bool made = model_.merges_to(found & WordTable::kId);
-    words_->settle(key, made);
-    return made;
-  }
-
-  // Fills in `made_` and `counts_` for the `n` pieces `missing`: for those that are tokens, and for those that merging alone
-  // decides upon, many at once. The count of any other is 0.
-  void encode_missing(const MissingWord* missing, size_t n) {
+  // Fills in `new_ids_` and `new_counts_` for the cache misses that are tokens, and for those that merging alone
+  // decides, many at once. For all others it sets the count to 0; `encode_single` encodes those.
+  void encode_misses(const CacheMiss* misses, size_t n) {
     for (size_t k = 0; k < n; k++) {
-      const size_t i = missing[k].piece;
-      counts_[i] = 0;
+      const size_t i = misses[k].piece;
+      new_counts_[i] = 0;
       const Piece one = piece(i);
       if (words_ && one.n <= WordKey::kMaxBytes) words_->prefetch(batch_.keys[i].hash());
-      if (is_phrase(one)) {
-        hashes_[i] = PhraseCache::hash(one.p, one.n);
-        seen_.phrases.prefetch(hashes_[i]);
+      if (is_cacheable(one)) {
+        hashes_[i] = LongPieceCache::hash(one.p, one.n);
+        caches_.long_pieces.prefetch(hashes_[i]);
       }
     }
     for (size_t k = 0; k < n; k++)
-      if (const size_t i = missing[k].piece; is_phrase(piece(i))) seen_.phrases.approach(hashes_[i]);
+      if (const size_t i = misses[k].piece; is_cacheable(piece(i))) caches_.long_pieces.prefetch_entry(hashes_[i]);
     if (guarded_ || !model_.encodes_words()) return;
-    const uint32_t flags = whole_ ? 0 : WordTable::kMade;
+    const uint32_t flags = ignore_merges_ ? 0 : WordTable::kMergeable;
     uint16_t places[kWordsAtOnce];
     size_t n_words = 0;
     for (size_t k = 0; k < n; k++) {
-      const size_t i = missing[k].piece;
+      const size_t i = misses[k].piece;
       const WordKey& key = batch_.keys[i];
       if (key.bytes() > WordKey::kMaxBytes) continue;
       const uint32_t hash = key.hash();
       uint32_t token = words_ ? words_->find(key, hash) : kNone;
-      if (token == kNone && whole_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
+      if (token == kNone && ignore_merges_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
       if (token != kNone && (token & flags) == flags) {
-        made_[i][0] = static_cast<int32_t>(token & WordTable::kId);
-        counts_[i] = 1;
-        seen_.words.insert(key, hash, made_[i], 1);
-      } else if (is_word(i)) {
-        places[n_words++] = missing[k].piece;
-        if (n_words == kWordsAtOnce) encode_words_at(places, std::exchange(n_words, 0));
+        new_ids_[i][0] = static_cast<int32_t>(token & WordTable::kId);
+        new_counts_[i] = 1;
+        caches_.words.insert(key, hash, new_ids_[i], 1);
+      } else if (needs_merging(i)) {
+        places[n_words++] = misses[k].piece;
+        if (n_words == kWordsAtOnce) merge_words_at(places, std::exchange(n_words, 0));
       }
     }
-    if (n_words > 0) encode_words_at(places, n_words);
+    if (n_words > 0) merge_words_at(places, n_words);
   }
 
-  // Whether merging has to say what becomes of a piece that was not found, and it alone.
-  bool is_word(size_t i) const {
+  // Whether merging, and nothing else, decides the ids of a cache miss.
+  bool needs_merging(size_t i) const {
     const Piece piece = this->piece(i);
-    if (parts_ && is_worth_cutting(piece)) return false;
+    if (byte_cut_parts_.may_cut(piece.p, piece.n)) return false;
     size_t n;
-    return !seen_.phrases.find(piece.p, piece.n, hashes_[i], n);  // as a word of many ids
+    return !caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n);  // a short piece of many ids may be there
   }
 
-  void encode_words_at(const uint16_t* places, size_t n) {
+  void merge_words_at(const uint16_t* places, size_t n) {
     Word words[kWordsAtOnce] = {};
     int32_t ids[kWordsAtOnce][WordBatch::kMaxIds];
     uint32_t counts[kWordsAtOnce];
@@ -231,169 +219,63 @@ class PieceEncoder {
       const size_t i = places[k];
       const WordKey& key = batch_.keys[i];
       const uint32_t hash = key.hash();
-      std::copy(ids[k], ids[k] + WordBatch::kMaxIds, made_[i]);
-      counts_[i] = counts[k];
-      const uint32_t token = whole_ || !words_ ? kNone : words_->find(key, hash);
-      if (token != kNone && !(token & WordTable::kUnmade))
-        words_->settle(key, counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId));
-      if (counts[k] > 0) seen_.words.insert(key, hash, ids[k], counts[k]);
+      std::copy(ids[k], ids[k] + WordBatch::kMaxIds, new_ids_[i]);
+      new_counts_[i] = counts[k];
+      const uint32_t token = ignore_merges_ || !words_ ? kNone : words_->find(key, hash);
+      if (token != kNone && !(token & WordTable::kUnmergeable))
+        words_->record_merge(key, counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId));
+      if (counts[k] > 0) caches_.words.insert(key, hash, ids[k], counts[k]);
     }
   }
 
-  // A piece that was not seen before this batch, and is none that many are encoded of at once.
-  void encode_other(size_t i) {
+  // Encodes one cache miss that `encode_misses` left: a long piece, a piece with cuts, or one of more than kMaxIds ids.
+  void encode_single(size_t i) {
     const Piece piece = this->piece(i);
     const WordKey& key = batch_.keys[i];
     const uint32_t hash = key.hash();
-    const bool is_short = piece.n <= WordKey::kMaxBytes, keep = is_phrase(piece), cut = parts_ && is_worth_cutting(piece);
+    const bool is_short = piece.n <= WordKey::kMaxBytes, cacheable = is_cacheable(piece);
+    const bool cut = byte_cut_parts_.may_cut(piece.p, piece.n);
     if (is_short) {
       const uint32_t token = words_ ? words_->find(key, hash) : kNone;
-      if (token != kNone && is_made(token, whole_, key)) return ids_.push(token & WordTable::kId);
-      if (const size_t found = seen_.words.find(key, hash, ids_.room(WordCache::kMaxIds))) return ids_.advance(found);
+      if (token != kNone && (ignore_merges_ || is_mergeable(model_, *words_, token, key)))
+        return ids_.push(token & WordTable::kId);
+      if (const size_t found = caches_.words.find(key, hash, ids_.room(WordCache::kMaxIds))) return ids_.advance(found);
     }
-    if (keep) {
+    if (cacheable) {
       size_t n;
-      if (const int32_t* found = seen_.phrases.find(piece.p, piece.n, hashes_[i], n)) return ids_.append(found, n);
+      if (const int32_t* found = caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n)) return ids_.append(found, n);
     }
     const size_t first = ids_.size();
     bool complete = true;
     if (cut)
-      complete = encode_parts(piece);
+      complete = byte_cut_parts_.encode(piece.p, piece.n, piece.readable);
     else
       model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
-    const bool worth = keep && (is_short || !cut || seen_.phrases.meet(hashes_[i]));
-    if (!complete) return;  // it is kept when it comes again
+    const bool keep = cacheable && (is_short || !cut || caches_.long_pieces.test_and_mark_seen(hashes_[i]));
+    if (!complete) return;  // cached when it comes again
     const size_t count = ids_.size() - first;
-    const int32_t* made = ids_.data() + first;
+    const int32_t* ids = ids_.data() + first;
     if (is_short && count > 0 && count <= WordCache::kMaxIds)
-      seen_.words.insert(key, hash, made, count);
-    else if (worth)
-      seen_.phrases.insert(piece.p, piece.n, hashes_[i], made, count);
-  }
-
-  // Whether a piece begins with a character beyond ASCII, or has one behind a space. After some pre-tokenizers pieces begin
-  // or end inside a character; those are not cut.
-  static bool is_worth_cutting(const Piece& piece) {
-    if (piece.n < 4 || (piece.p[0] | piece.p[1]) < 0x80 || utf8_continues(piece.p[0])) return false;
-    const uint8_t *end = piece.p + piece.n, *last = end - 1;
-    while (last > piece.p && utf8_continues(*last)) last--;
-    return last + utf8_length(*last) == end;
-  }
-
-  // The same part by part, most of them one character. Some characters are looked at before any of their ids is written:
-  // what is asked for one need not wait until it is known what became of the one before. Returns whether it left no gap.
-  bool encode_parts(const Piece& piece) {
-    constexpr size_t kSome = 32;
-    struct Character {
-      const uint8_t* p;
-      uint64_t alone;
-      bool cut;  // before it
-    } some[kSome];
-    const uint8_t *part = piece.p, *at = part, *const end = part + piece.n;
-    uint32_t before = ByteCuts::kCharacters;  // what is never cut beside
-    uint64_t alone = 0;                       // the part's ids, if it is one character that may be alone
-    bool complete = true;
-    const auto finish = [&](const uint8_t* part_end) {
-      if (alone)
-        ids_.advance(PremergedChars::unpack(alone, ids_.room(3)));
-      else
-        complete &= encode_part(part, static_cast<size_t>(part_end - part), piece.roomy);
-    };
-    while (at < end) {
-      size_t n = 0;
-      for (uint32_t length; n < kSome && at < end; at += length) {
-        const uint32_t c = utf8_decode(at, length);
-        some[n++] = {at, characters_->alone(c), parts_->may_cut(before, c)};
-        before = c;
-      }
-      for (size_t i = 0; i < n; i++) {
-        if (some[i].cut) {
-          finish(some[i].p);
-          part = some[i].p;
-        }
-        alone = some[i].p == part ? some[i].alone : 0;
-      }
-    }
-    if (const uint32_t token = whole_ && part == piece.p ? model_.token(part, piece.n) : kNone; token != kNone) {
-      ids_.push(token);  // no token has a cut inside
-      return true;
-    }
-    finish(end);
-    return complete;
-  }
-
-  // Appends the ids of a part; false: it was not seen before, and has left a gap instead.
-  bool encode_part(const uint8_t* p, size_t n, bool roomy) {
-    if (n > WordKey::kMaxBytes) {
-      model_.encode_part(p, n, scratch_, ids_);
-      return true;
-    }
-    WordKey key = WordKey::of(p, n, roomy);
-    const uint32_t token = words_->find(key, key.hash());
-    if (token != kNone && is_made(token, false, key)) {
-      ids_.push(token & WordTable::kId);
-      return true;
-    }
-    key.high |= WordKey::kPart;
-    if (const size_t found = seen_.words.find(key, key.hash(), ids_.room(WordCache::kMaxIds))) {
-      ids_.advance(found);
-      return true;
-    }
-    gaps_[n_gaps_++] = {ids_.size(), p, key};
-    if (n_gaps_ == kWordsAtOnce) fill_gaps();
-    return false;
-  }
-
-  // Merges the parts that have left gaps, all at once, and puts their ids in.
-  void fill_gaps() {
-    if (n_gaps_ == 0) return;
-    Word words[kWordsAtOnce];
-    int32_t made[kWordsAtOnce][WordBatch::kMaxIds];
-    uint32_t counts[kWordsAtOnce];
-    for (size_t k = 0; k < n_gaps_; k++) words[k] = {gaps_[k].p, static_cast<uint32_t>(gaps_[k].key.bytes())};
-    model_.encode_words(words, n_gaps_, made, counts);
-    size_t ends[kWordsAtOnce + 1] = {};  // of the ids of each, one part behind the other
-    filling_.clear();
-    for (size_t k = 0; k < n_gaps_; k++) {
-      if (counts[k] > 0) {
-        filling_.append(made[k], counts[k]);
-        seen_.words.insert(gaps_[k].key, gaps_[k].key.hash(), made[k], counts[k]);
-      } else {
-        model_.encode_part(words[k].p, words[k].n, scratch_, filling_);
-      }
-      ends[k + 1] = filling_.size();
-    }
-    ids_.room(filling_.size());
-    size_t end = ids_.size();
-    for (size_t k = n_gaps_; k-- > 0; end = gaps_[k].at) {  // from the last one on, so that each id moves once
-      int32_t* const at = ids_.data() + gaps_[k].at;
-      std::copy_backward(at, ids_.data() + end, ids_.data() + end + ends[k + 1]);
-      std::copy(filling_.data() + ends[k], filling_.data() + ends[k + 1], at + ends[k]);
-    }
-    ids_.advance(filling_.size());
-    n_gaps_ = 0;
+      caches_.words.insert(key, hash, ids, count);
+    else if (keep)
+      caches_.long_pieces.insert(piece.p, piece.n, hashes_[i], ids, count);
   }
 
   const Model& model_;
-  const WordTable* const words_;
-  const ByteCuts* const parts_;
-  const PremergedChars* const characters_;
-  const SplitPoints* const cuts_;
-  const bool guarded_, whole_;
-  const size_t longest_phrase_;
-  const size_t most_;  // pieces that wait together
-  SeenPieces& seen_;
+  const WordTable* const words_;  // null in guarded text, and for models without one
+  const SplitPoints* const split_points_;
+  const bool guarded_, ignore_merges_;
+  const size_t max_cached_bytes_, batch_limit_;
+  PieceCaches& caches_;
   ModelScratch& scratch_;
   IdBuffer& ids_;
+  ByteCutParts byte_cut_parts_;
   WordBatch batch_;
   const uint8_t* starts_[WordBatch::kSize];  // of the pieces of the batch
-  bool roomy_[WordBatch::kSize];
-  uint64_t hashes_[WordBatch::kSize];  // of missing pieces that may be kept among the phrases
-  int32_t made_[WordBatch::kSize][WordBatch::kMaxIds];  // of pieces of the batch that were not seen before
-  uint32_t counts_[WordBatch::kSize];                   // how many ids these are; 0: it takes `encode_other`
-  Gap gaps_[kWordsAtOnce];
-  size_t n_gaps_ = 0;
-  IdBuffer filling_;  // what they get
+  bool readable_[WordBatch::kSize];
+  uint64_t hashes_[WordBatch::kSize];  // of the cache misses that `is_cacheable` accepts
+  int32_t new_ids_[WordBatch::kSize][WordBatch::kMaxIds];  // of the cache misses
+  uint32_t new_counts_[WordBatch::kSize];                  // of `new_ids_`; 0 if `encode_single` has to encode the piece
 };
 
 }  // namespace tokenweir

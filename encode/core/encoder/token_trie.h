@@ -1,4 +1,4 @@
-// The trie of added tokens as it is searched. Freestanding: kernels search it too.
+// The trie of added tokens, and its search. Freestanding: kernels search it too.
 #pragma once
 
 #include "base/utf8.h"
@@ -6,13 +6,13 @@
 namespace tokenweir {
 
 struct TrieNode {
-  uint32_t first_child = 0;  // children lie side by side, by byte
+  uint32_t first_child = 0;  // children are contiguous, sorted by byte
   uint16_t n_children = 0;
   uint8_t byte = 0;
-  int32_t token = -1;  // the token that ends here
+  int32_t token = -1;  // the token that ends here, or -1
 };
 
-// The longest token that begins at text[at] and ends by `limit`, or -1. `end`: where it ends.
+// Returns the longest token that begins at text[at] and ends at or before `limit`, or -1; sets `end` to its end.
 TW_FN int32_t longest_token(const TrieNode* nodes, const uint8_t* text, size_t at, size_t limit, size_t& end) {
   int32_t found = -1;
   for (TrieNode node = nodes[0]; at < limit; at++) {

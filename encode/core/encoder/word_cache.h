@@ -1,8 +1,8 @@
-// Pieces of up to 15 bytes and the ids they became: text repeats its words.
+// A cache of pieces of up to 15 bytes and up to 4 ids: text repeats its words.
 //
 // One cache belongs to one thread at a time, so it needs no locks. An entry is 32 bytes, a set is two entries in one
-// cache line; the older of the two is replaced. It begins small, since a large empty table costs more in fresh pages than
-// it saves on a short text, and grows to a huge page at once, which is one fresh page too.
+// cache line; the older of the two is replaced. It begins small, because a large empty table costs more page faults
+// than it saves on a short text. It then grows to a huge page at once, which is a single page fault.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/table_memory.h"
-#include "encoder/word_key.h"
+#include "vocabulary/word_key.h"
 
 namespace tokenweir {
 
@@ -20,22 +20,22 @@ class WordCache {
 
   WordCache() : sets_(size_t{1} << kFirstBits) {}
 
-  // Where a piece with that hash may be, as long as nothing is inserted: in bytes, so that a look-up need not multiply.
+  // The byte offset of the set for a hash, valid until the next insert. Bytes, so that a look-up need not multiply.
   uint32_t place(uint32_t hash) const { return hash & static_cast<uint32_t>((sets_.size() - 1) * sizeof(Set)); }
 
   void prefetch(uint32_t place) const { __builtin_prefetch(&at(place)); }
 
-  // The number of ids, written to `out` (which has room for kMaxIds); 0 if the piece is not there.
+  // Writes the ids of a piece to `out`, which has room for kMaxIds, and returns their number; 0 on a cache miss.
   size_t find(const WordKey& key, uint32_t hash, int32_t* out) const {
     const Ids* const found = at(place(hash)).find(key);
     return found ? found->copy(out) : 0;
   }
 
-  // Looks up a batch. Writes the ids of the pieces that are there to `out`, one behind the other, and to `missing` which are
-  // not there, with the end of the batch behind them; returns how many these are. Both have room for one piece more than
-  // the batch has.
-  size_t find(const WordBatch& batch, int32_t* const out, MissingWord* missing) const {
-    Set* const sets = sets_.begin();  // a copy, which the writing cannot change
+  // Looks up a batch. Writes the ids of the hits to `out`, one after the other, and the cache misses to `missing`,
+  // followed by an entry for the end of the batch. Returns the number of misses. Both have room for one piece more than
+  // the batch.
+  size_t find(const WordBatch& batch, int32_t* const out, CacheMiss* missing) const {
+    Set* const sets = sets_.begin();  // a local copy, so that the compiler knows that writes do not change it
     const size_t size = batch.size;
     size_t n = 0, written = 0;
     for (size_t i = 0; i < size; i++)
@@ -47,7 +47,7 @@ class WordCache {
     return n;
   }
 
-  // Keeps a piece, if it is not there.
+  // Inserts a piece unless it is there.
   void insert(const WordKey& key, uint32_t hash, const int32_t* ids, size_t n) {
     if (at(place(hash)).find(key)) return;
     if (++inserted_ > sets_.size() && sets_.size() < (size_t{1} << kLastBits)) grow();
@@ -58,7 +58,7 @@ class WordCache {
   static constexpr int kFirstBits = 9, kNextBits = 15, kLastBits = 17;  // 32 KiB, 2 MiB, 8 MiB
 
   struct alignas(16) Ids {
-    int32_t ids[kMaxIds];  // those behind the last are -1
+    int32_t ids[kMaxIds];  // padded with -1
 
     static Ids of(const int32_t* ids, size_t n) {
       Ids made;
@@ -66,7 +66,7 @@ class WordCache {
       return made;
     }
 
-    // Writes them, and returns how many there are.
+    // Writes all kMaxIds and returns how many of them are valid.
     size_t copy(int32_t* out) const {
 #ifdef __SSE4_2__
       const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(ids));
@@ -80,16 +80,16 @@ class WordCache {
   };
 
   struct alignas(64) Set {
-    WordKey keys[2];  // a length of zero: empty
+    WordKey keys[2];  // length 0: empty
     Ids ids[2];
 
-    // The ids of a piece; null if it is not there. No branch on where it is, since none could be foretold.
+    // Returns the ids of a piece, or null. Branch-free in the position, which a branch predictor could not guess.
     const Ids* find(const WordKey& key) const {
       const size_t which = kWhich[key.equal_halves(keys[0]) | key.equal_halves(keys[1]) << 2];
       return which ? &ids[which - 1] : nullptr;
     }
 
-    // In place of the older one.
+    // Inserts an entry in place of the older one.
     void insert(const WordKey& key, const Ids& its) {
       keys[1] = keys[0];
       ids[1] = ids[0];
@@ -97,7 +97,7 @@ class WordCache {
       ids[0] = its;
     }
 
-    // By a bit for each half of a key that is equal: 1 if both halves of the first are, 2 of the second, else 0.
+    // Indexed by a bit for each equal half of the two keys: 1 if the first key is equal, 2 if the second is, else 0.
     static constexpr uint8_t kWhich[16] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 2, 2, 2};
   };
 

@@ -1,4 +1,4 @@
-// What a thread needs while it encodes, and the work that several threads share.
+// Workspaces: the caches and buffers of one thread. And `share_out`, which distributes work to threads.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +20,19 @@
 
 namespace tokenweir {
 
-// Everything that one thread needs while it encodes; reused from call to call for the sake of the cache.
+// The caches and buffers of one thread while it encodes; reused from call to call, because the caches stay warm.
 struct Workspace {
-  SeenPieces seen;
-  std::unique_ptr<SeenPieces> seen_stretches[2];  // of text before the normalizer, plain and guarded
+  PieceCaches caches;
+  std::unique_ptr<PieceCaches> unnormalized_caches[2];  // for text that is split before normalization: plain, guarded
   ModelScratch model;
   PreTokenizerScratch pre_tokenizer;
   IdBuffer ids;
   std::vector<Span> spans;        // of each id in the original text, if asked for
-  std::vector<std::pair<size_t, std::string>> called;  // the ids that go by a text instead of their names, likewise
+  std::vector<std::pair<size_t, std::string>> called;  // the text of ids that are named by their text, if asked for
   std::vector<Span> piece_spans;  // of the ids of one piece
   size_t home = 0;                // its slot in the pool
 
-  // Gives up what a long text has left behind that is more than worth keeping for the next call; not the cache.
+  // Frees buffers that a long text has made larger than the next call is likely to need. Caches stay.
   void shrink() {
     if (ids.capacity() > kMaxKept) ids = IdBuffer();
     if (model.capacity() > kMaxKept) model = ModelScratch();
@@ -44,8 +44,9 @@ struct Workspace {
   static constexpr size_t kMaxKept = 1 << 20;
 };
 
-// Hands out workspaces. Slots are claimed by exchange, so a fork in mid-call costs the child one workspace, not a lock. Each
-// goes back to its own slot, so that the threads of the next call get them in the same order.
+// A lock-free pool of workspaces. Slots are claimed by atomic exchange, so a fork in mid-call costs the child one
+// workspace, not a deadlock. Each workspace returns to its own slot, so that the threads of the next call get them in
+// the same order.
 class WorkspacePool {
  public:
   ~WorkspacePool() {
@@ -79,13 +80,13 @@ class WorkspacePool {
   std::atomic<size_t> made_{0};
 };
 
-// How many threads the machine has for us.
+// The number of CPUs.
 inline size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Calls `work(i, workspace)` for each i below `n` on up to `threads` threads. Each begins at a number of its own and goes on
-// from there, past what others have begun. So its numbers are neighbours, and in a later call of the same kind they are the
-// same ones, with a workspace that has seen them. The first thread has the workspace `own`, if there is one, and all others
-// one from the pool. Throws the first failure, after which no call begins.
+// Calls `work(i, workspace)` for each i below `n`, on up to `threads` threads. Each thread begins at an index of its
+// own, takes the following ones, and skips those that others have begun. So a thread gets adjacent indices, and in the
+// next call of the same kind the same ones, with a warm cache. The first thread uses the workspace `own`, unless it is
+// null, and all others one from the pool. Throws the first failure; after it no call begins.
 template <class Work>
 void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Work&& work) {
   const size_t most = std::max<size_t>(1, std::min(threads, n));

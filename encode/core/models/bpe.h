@@ -1,7 +1,7 @@
 // Byte-pair encoding of one piece.
 //
-// The same merge loop serves HuggingFace's merge lists and tiktoken's ranks: a pair has a priority, a priority has a
-// result. A merge list gives each pair a priority of its own; ranks give every split of a token the token's rank.
+// One merge loop serves HuggingFace's merge lists and tiktoken's ranks: a pair has a priority, and a priority has a
+// result. A merge list gives each pair its own priority; ranks give every split of a token the token's rank.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +29,18 @@ namespace tokenweir {
 
 class Bpe : public Model {
  public:
-  // `whole_first`: a piece that is a token is taken whole, whatever the merges say.
-  Bpe(const Vocabulary& vocabulary, bool whole_first)
-      : tokens_(vocabulary.bytes), whole_first_(whole_first), table_(vocabulary.table()) {
+  // `ignore_merges`: a piece that is a token becomes that token without merging.
+  Bpe(const Vocabulary& vocabulary, bool ignore_merges)
+      : tokens_(vocabulary.bytes), ignore_merges_(ignore_merges), table_(vocabulary.table()) {
     std::fill(std::begin(byte_ids_), std::end(byte_ids_), kNone);
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (vocabulary.reachable[id] && tokens_[id].size() == 1) byte_ids_[static_cast<uint8_t>(tokens_[id][0])] = id;
-    for (int byte = 0; byte < 256; byte++)  // a byte that no text contains needs no token
+    for (int byte = 0; byte < 256; byte++)  // a byte that UTF-8 does not contain needs no token
       if (byte_ids_[byte] == kNone && utf8_contains(static_cast<uint8_t>(byte)))
         throw Unsupported("a byte-level vocabulary without a token for byte " + std::to_string(byte));
   }
 
-  // HuggingFace: merges in order of priority; a pair listed twice keeps its later place.
+  // Sets HuggingFace's merges, in order of priority. A pair that is listed twice has its later place.
   void set_merges(const Vocabulary& vocabulary, const Merges& merges) {
     check_priority(merges.size());
     std::vector<std::array<uint32_t, 3>> ids = merge_ids(merges, *vocabulary.ids.table());
@@ -55,7 +55,7 @@ class Bpe : public Model {
     index(vocabulary, live, std::move(merged_ids));
   }
 
-  // tiktoken: every split of a token into two tokens merges with the token's rank, which is its id.
+  // Sets tiktoken's ranks: every split of a token into two tokens merges with the token's rank, which is its id.
   void set_ranks(const Vocabulary& vocabulary) {
     check_priority(tokens_.size());
     uint64_t cost = 0;
@@ -66,7 +66,7 @@ class Bpe : public Model {
                           " are possible");
       cost += size * size;
     }
-    if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long, all in all, to find their splits");
+    if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long in total to find their splits");
     const TokenSplits splits = token_splits(tokens_, *table_);
     std::vector<uint32_t> merged_ids(tokens_.size());
     std::iota(merged_ids.begin(), merged_ids.end(), 0);
@@ -75,7 +75,7 @@ class Bpe : public Model {
     index(vocabulary, LivePairs(tokens_.size(), symbols(), splits.size(), may_omit, merge), std::move(merged_ids));
   }
 
-  // From what was kept of another one; what is control does not go with it (`set_control`).
+  // Reads a serialized model. Control tokens are not serialized; `set_control` has to be called again.
   template <class Reader>
   explicit Bpe(Reader& kept) {
     fields(kept);
@@ -83,11 +83,11 @@ class Bpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, whole_first_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, parts_);
+    visit(tokens_, ignore_merges_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, byte_cuts_);
   }
 
-  // Control tokens that text could otherwise reach; `encode` with `guarded` never yields them. To be called before the merges
-  // are set, since which pairs are left out depends on it; on what was kept, again with the same ids.
+  // Sets the control tokens, which `encode` with `guarded` never yields. Must be called before the merges are set,
+  // because they decide which pairs are omitted; on a deserialized model, with the same ids as before.
   void set_control(const std::vector<uint32_t>& ids) {
     control_.assign(tokens_.size(), false);
     for (uint32_t id : ids)
@@ -96,9 +96,9 @@ class Bpe : public Model {
 
   bool guards() const override { return guards_; }
   const WordTable* words() const override { return words_.get(); }
-  const ByteCuts* parts() const override { return parts_.get(); }
+  const ByteCuts* byte_cuts() const override { return byte_cuts_.get(); }
   const PremergedChars* characters() const override { return &characters_; }
-  bool takes_tokens_whole() const override { return whole_first_; }
+  bool ignores_merges() const override { return ignore_merges_; }
 
   bool merges_to(uint32_t id) const override {
     const std::string_view token = tokens_[id];
@@ -125,7 +125,7 @@ class Bpe : public Model {
     for (size_t i = 0; i < n; i++) counts[i] = words[i].finish(out[i]);
   }
 
-  // For kernels, which merge by the same tables.
+  // Tables that kernels use too.
   const PairTable& pairs() const { return pairs_; }
   const SharedArray<OmittedMerge>& omitted() const { return omitted_; }
   const SharedArray<uint32_t>& merged() const { return merged_; }
@@ -133,17 +133,17 @@ class Bpe : public Model {
   const TokenList& tokens() const { return tokens_; }
   bool is_control(uint32_t id) const { return guards_ && control_[id]; }
 
-  // The priority of a pair, or kNone; with `guarded`, also kNone if it becomes a control token.
+  // The priority of a pair, or kNone; with `guarded`, kNone also if the pair becomes a control token.
   uint32_t priority(uint32_t left, uint32_t right, bool guarded) const {
     const uint32_t found = pairs_.find(left, right);
     return guarded && found != kNone && is_control(merged_[found]) ? kNone : found;
   }
 
-  // Whether a piece that is a token's bytes becomes that token, unguarded.
-  bool takes_whole(uint32_t id) const {
+  // Whether the token's bytes, as a whole piece without guard, become this token.
+  bool is_reachable(uint32_t id) const {
     const std::string_view token = tokens_[id];
     if (token.empty() || table_->find(token) != id) return false;
-    return whole_first_ || merges_to(id);
+    return ignore_merges_ || merges_to(id);
   }
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
@@ -151,7 +151,7 @@ class Bpe : public Model {
     const size_t first = out.size();
     merge(p, n, guarded, scratch, out);
     size_t at = 0;
-    for (size_t i = first; spans && i < out.size(); i++) {  // the ids of a piece are its bytes, cut
+    for (size_t i = first; spans && i < out.size(); i++) {  // the bytes of the tokens are the bytes of the piece
       const size_t end = at + tokens_[static_cast<size_t>(out.data()[i])].size();
       spans->push_back({at, end});
       at = end;
@@ -159,15 +159,15 @@ class Bpe : public Model {
   }
 
  private:
-  // So many entries of a table are asked for before they are written.
+  // Prefetch distance, in tokens, while a table is built.
   static constexpr uint32_t kAhead = 16;
 
-  // The splits of a token take time in the square of its length: half a second for all. Real vocabularies need 1 << 26.
+  // Finding the splits of a token takes time in the square of its length, so the sum of the squares is bounded.
   static constexpr size_t kMaxRanked = 4096;
   static constexpr uint64_t kMaxRankedCost = uint64_t{1} << 32;
 
   void merge(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out) const {
-    if (whole_first_ || n == 1) {
+    if (ignore_merges_ || n == 1) {
       const uint32_t id = token(p, n);
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
@@ -189,7 +189,7 @@ class Bpe : public Model {
       throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
   }
 
-  // What merging begins with.
+  // The ids of single bytes, with which merging begins.
   std::vector<uint32_t> symbols() const {
     std::vector<uint32_t> ids;
     std::copy_if(std::begin(byte_ids_), std::end(byte_ids_), std::back_inserter(ids), [](uint32_t id) { return id != kNone; });
@@ -200,7 +200,7 @@ class Bpe : public Model {
     return std::any_of(merged_ids.begin(), merged_ids.end(), [this](uint32_t id) { return is_control(id); });
   }
 
-  // What both kinds of merges are followed by.
+  // Builds the other tables, for both kinds of merges.
   void index(const Vocabulary& vocabulary, const LivePairs& live, std::vector<uint32_t> merged_ids) {
     pairs_ = live.pairs();
     characters_ = PremergedChars(pairs_, merged_ids, byte_ids_, tokens_);
@@ -209,17 +209,17 @@ class Bpe : public Model {
     for (uint32_t a = 0; a < 128; a++)
       for (uint32_t b = 0; b < 128; b++) ascii_pairs_[a << 7 | b] = pairs_.find(byte_ids_[a], byte_ids_[b]);
     words_ = std::make_unique<WordTable>(tokens_.size());
-    parts_ = std::make_unique<ByteCuts>(tokens_.size());
+    byte_cuts_ = std::make_unique<ByteCuts>(tokens_.size());
     for (uint32_t id = 0; id < tokens_.size(); id++) {
-      if (id + kAhead < tokens_.size()) words_->expect(tokens_[id + kAhead]);
+      if (id + kAhead < tokens_.size()) words_->prefetch_insert(tokens_[id + kAhead]);
       const std::string_view token = tokens_[id];
       if (!vocabulary.reachable[id] || token.empty()) continue;
-      parts_->join(token);
+      byte_cuts_->add_token(token);
       if (token.size() > WordKey::kMaxBytes) continue;
       const uint32_t found = token.size() > 1 ? id : byte_ids_[static_cast<uint8_t>(token[0])];
-      words_->insert(token, live.makes(found) ? found | WordTable::kMade : found);
+      words_->insert(token, live.is_reachable(found) ? found | WordTable::kMergeable : found);
     }
-    if (!parts_->close()) parts_.reset();
+    if (!byte_cuts_->finish()) byte_cuts_.reset();
   }
 
   struct Rules {
@@ -246,7 +246,7 @@ class Bpe : public Model {
     word.begin(n);
   }
 
-  // What begin_merging does, for a word of ASCII; false: it is none.
+  // ASCII fast path of `begin_merging`. Returns false if the word is not ASCII.
   bool begin_ascii(const Word& word, uint32_t* ids, uint32_t* priorities) const {
     const uint8_t *p = word.p, *const last = p + word.n - 1;
     if ((*p | *last) >= 0x80) return false;
@@ -277,18 +277,18 @@ class Bpe : public Model {
   }
 
   TokenList tokens_;
-  bool whole_first_ = false;
+  bool ignore_merges_ = false;
   std::shared_ptr<const TokenTable> table_;
   uint32_t byte_ids_[256];  // kNone for bytes without a token, which UTF-8 does not contain
   PairTable pairs_;
   SharedArray<uint32_t> merged_;        // priority -> id
   SharedArray<OmittedMerge> omitted_;   // of a list of merges
   PremergedChars characters_;
-  SharedArray<uint32_t> ascii_pairs_;  // by two ASCII characters: their priority; small enough to stay near
+  SharedArray<uint32_t> ascii_pairs_;  // the priority of two ASCII characters; small enough to stay in the cache
   std::vector<bool> control_;
   bool guards_ = false;
   std::unique_ptr<WordTable> words_;
-  std::unique_ptr<ByteCuts> parts_;
+  std::unique_ptr<ByteCuts> byte_cuts_;
 };
 
 }  // namespace tokenweir

@@ -1,15 +1,15 @@
 // Byte-pair encoding over the characters of a piece, as HuggingFace's `tokenizers` 0.23 does it (models/bpe).
 //
 // A piece of text begins as one symbol for each character. The symbol is the token that is spelled like the character,
-// with the prefix before it unless it is the first and the suffix behind it if it is the last. A character without
-// such a token becomes the tokens of its bytes, if the vocabulary has all of them; otherwise the unknown token; where
-// there is none, nothing, and its neighbours can merge.
+// with the prefix before it unless it is the first, and the suffix after it if it is the last. A character without such
+// a token becomes the tokens of its bytes, if the vocabulary has all of them; otherwise the unknown token. Without an
+// unknown token it vanishes, and its neighbours can merge.
 //
-// Two habits of the library are kept:
-// - An unknown token waits until a character comes that is a token, or another unknown one that is not fused with it.
-//   Tokens of bytes do not make it wait less: they are written before an unknown token that stands to their left.
-// - A token begins where the lengths of the tokens before it add up to. A character that became nothing has no length,
-//   so it moves all tokens after it to the left.
+// Two quirks of the library are reproduced:
+// - An unknown token is emitted late: at the next character that is a token, or at another unknown one that is not
+//   fused with it. Byte tokens do not trigger this, so they are emitted before an unknown token on their left.
+// - The offset of a token is the sum of the lengths of all tokens before it. A vanished character has no length, so it
+//   shifts all tokens after it to the left.
 #pragma once
 
 #include <algorithm>
@@ -34,22 +34,22 @@ namespace tokenweir {
 
 struct CharacterBpeOptions {
   std::optional<std::string> unknown;  // the unknown token
-  std::string prefix, suffix;          // of characters that continue a word, or end it
+  std::string prefix, suffix;          // of characters that continue a word, and of those that end one
   bool fuse_unknown = false;           // neighbouring unknown characters become one token
   bool byte_fallback = false;
-  bool whole_first = false;            // a piece that is a token is taken whole, whatever the merges say
+  bool ignore_merges = false;          // a piece that is a token becomes that token without merging
 };
 
 class CharacterBpe : public Model {
  public:
-  // `merges`: in order of priority; a pair listed twice keeps its later place. Ids of `control` are never produced by
-  // guarded text, but for the unknown token.
+  // `merges` are in order of priority; a pair that is listed twice has its later place. Guarded text never yields an id
+  // of `control`, except the unknown token.
   CharacterBpe(const Vocabulary& vocabulary, const Merges& merges,
                const CharacterBpeOptions& options, const std::vector<uint32_t>& control)
       : tokens_(vocabulary.ids.names()),
         table_(vocabulary.ids.table()),
         fuse_(options.fuse_unknown),
-        whole_first_(options.whole_first),
+        ignore_merges_(options.ignore_merges),
         has_prefix_(!options.prefix.empty()),
         has_suffix_(!options.suffix.empty()) {
     if (merges.size() > PairTable::kMaxPriority)
@@ -67,10 +67,10 @@ class CharacterBpe : public Model {
     omitted_ = std::move(omitted);
     merged_ = std::move(merged_ids);
     guards_ = can_reach_control();
-    find_cuts();
+    find_split_points();
   }
 
-  // From what was kept of another one; what is control does not go with it, and has to be the same again.
+  // Reads a serialized model. Control tokens are not serialized; `set_control` has to set the same ids again.
   template <class Reader>
   explicit CharacterBpe(Reader& kept) {
     fields(kept);
@@ -78,8 +78,8 @@ class CharacterBpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, whole_first_, has_prefix_, has_suffix_,
-          guards_, cuts_);
+    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, ignore_merges_, has_prefix_, has_suffix_,
+          guards_, split_points_);
   }
 
   void set_control(const std::vector<uint32_t>& control) {
@@ -89,10 +89,10 @@ class CharacterBpe : public Model {
   }
 
   bool guards() const override { return guards_; }
-  const SplitPoints* cuts() const override { return cuts_.get(); }
+  const SplitPoints* split_points() const override { return split_points_.get(); }
 
-  // Where there are cuts, every symbol is a character or a byte, wherever it stands.
-  bool encodes_words() const override { return cuts_ != nullptr; }
+  // With split points, every symbol is a character or a byte, independent of its place.
+  bool encodes_words() const override { return split_points_ != nullptr; }
 
   void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
     MergingWord words[kWordsAtOnce];
@@ -104,7 +104,7 @@ class CharacterBpe : public Model {
       for (uint32_t k = 0; k + 1 < sizes[i]; k++) searches[i][k] = pairs_.search(symbols[k], symbols[k + 1]);
     }
     for (size_t i = 0; i < n; i++)
-      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.approach_at_once(searches[i][k]);
+      for (uint32_t k = 0; k + 1 < sizes[i]; k++) pairs_.prefetch_slot_unfiltered(searches[i][k]);
     for (size_t i = 0; i < n; i++) {
       for (uint32_t k = 0; k + 1 < sizes[i]; k++) words[i].priorities()[k] = pairs_.finish(searches[i][k]);
       words[i].begin(std::max(sizes[i], 1u));
@@ -116,19 +116,19 @@ class CharacterBpe : public Model {
     }
   }
 
-  // What kernels need.
+  // Tables that kernels use too.
   const TokenList& tokens() const { return tokens_; }
   const PairTable& pairs() const { return pairs_; }
   const SharedArray<OmittedMerge>& omitted() const { return omitted_; }
   const SharedArray<uint32_t>& merged() const { return merged_; }
   uint32_t priority(uint32_t left, uint32_t right) const { return pairs_.find(left, right); }
   bool is_control(uint32_t id) const { return control_[id]; }
-  uint32_t character(uint32_t c) const { return characters_[0][0].find(c); }  // kNone if it is no token
-  uint32_t byte(uint8_t byte) const { return bytes_[byte]; }                  // likewise
+  uint32_t character(uint32_t c) const { return characters_[0][0].find(c); }  // kNone if it is not a token
+  uint32_t byte(uint8_t byte) const { return bytes_[byte]; }                  // kNone without byte fallback
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
               std::vector<Span>* spans) const override {
-    if (whole_first_) {
+    if (ignore_merges_) {
       const uint32_t id = table_->find({reinterpret_cast<const char*>(p), n});
       if (id != kNone && !(guarded && control_[id])) {
         out.push(id);
@@ -172,10 +172,9 @@ class CharacterBpe : public Model {
 
   // -- a piece --------------------------------------------------------------------------------------------------------
 
-  // Writes the symbols of a piece to s.ids, and how many of its bytes each has to s.lengths; returns their number,
-  // which is `n` at most.
+  // Writes the symbols of a piece to s.ids, and the bytes of each to s.lengths; returns their number, at most `n`.
   size_t symbols(const uint8_t* p, size_t n, bool guarded, ModelScratch& s) const {
-    size_t count = 0, unknown_length = 0;  // bytes of the unknown token that was not written yet; 0 if there is none
+    size_t count = 0, unknown_length = 0;  // bytes of the pending unknown token, or 0
     const auto push = [&](uint32_t id, size_t length) {
       s.ids[count] = id;
       s.lengths[count++] = static_cast<uint32_t>(length);
@@ -264,7 +263,7 @@ class CharacterBpe : public Model {
       throw Unsupported("model: BPE with the unk_token " + quoted(*options.unknown) + ", which the vocabulary lacks");
   }
 
-  // The characters that merging begins with, where there is no prefix or suffix.
+  // The characters with which merging begins, without a prefix and suffix.
   std::vector<uint32_t> symbols() const {
     std::vector<uint32_t> ids;
     for (uint32_t id = 0; id < tokens_.size(); id++)
@@ -272,9 +271,9 @@ class CharacterBpe : public Model {
     return ids;
   }
 
-  // Whether the table may lack pairs that are never met. A token's name must say which symbols it is made of: so none depends
-  // on its place, and neither the unknown token merges nor one of a byte, whose name is no text. Nor may guarded text forbid a
-  // merge.
+  // Whether the table may omit pairs that never become adjacent. This requires that a token's name determines its
+  // symbols: no symbol depends on its place, and neither the unknown token nor a byte token, whose name is not text,
+  // merges. Nor may guarded text forbid a merge.
   bool may_omit(const std::vector<std::array<uint32_t, 3>>& merges) const {
     if (has_prefix_ || has_suffix_) return false;
     std::vector<bool> named(tokens_.size(), true);
@@ -286,14 +285,14 @@ class CharacterBpe : public Model {
     });
   }
 
-  // Whether plain text may become a control token.
+  // Whether ordinary text may become a control token.
   bool can_reach_control() const {
     const auto reached = [&](uint32_t id) { return id != kNone && control_[id]; };
     if (std::any_of(merged_.begin(), merged_.end(), reached) ||
         std::any_of(std::begin(bytes_), std::end(bytes_), reached))
       return true;
     for (uint32_t id = 0; id < tokens_.size(); id++)
-      if (control_[id] && (whole_first_ || is_character(id))) return true;
+      if (control_[id] && (ignore_merges_ || is_character(id))) return true;
     return false;
   }
 
@@ -306,8 +305,8 @@ class CharacterBpe : public Model {
     return found;
   }
 
-  // Whether every character that is no token becomes bytes, none of which merges. A byte may have a character's token
-  // instead of its own: Gemma has one for the tab.
+  // Whether every character that is not a token becomes bytes, none of which merges. A character's token may stand for
+  // a byte token: Gemma has one for the tab.
   bool unknown_stay_apart() const {
     std::vector<bool> merges(tokens_.size());
     pairs_.for_each([&](uint32_t left, uint32_t right, uint32_t) { merges[left] = merges[right] = true; });
@@ -320,41 +319,41 @@ class CharacterBpe : public Model {
     return true;
   }
 
-  // Finds where a piece may be cut and its parts encoded by themselves. With a prefix or suffix that is nowhere, since
-  // a character's symbol depends on its place; nor where a whole piece may be one token.
-  void find_cuts() {
-    if (has_prefix_ || has_suffix_ || whole_first_) return;
-    cuts_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
+  // Builds the split points. There are none with a prefix or suffix, because a character's symbol then depends on its
+  // place, and none with `ignore_merges`, because a whole piece may be one token.
+  void find_split_points() {
+    if (has_prefix_ || has_suffix_ || ignore_merges_) return;
+    split_points_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
     for (uint32_t id = 0; id < tokens_.size(); id++)
       if (const uint32_t character = only_character(tokens_[id]); character != kNone && !control_[id])
-        cuts_->know(character);
-    for (const uint32_t id : merged_) cuts_->join(tokens_[id]);
-    for (uint32_t c = 0x80; c < AloneCharacters::kCharacters; c++) find_alone(c);
+        split_points_->add_known(character);
+    for (const uint32_t id : merged_) split_points_->add_token(tokens_[id]);
+    for (uint32_t c = 0x80; c < LoneCharacters::kCharacters; c++) find_lone_character(c);
   }
 
-  // Finds what a character beyond ASCII becomes where nothing joins it.
-  void find_alone(uint32_t c) {
+  // Sets the ids of a non-ASCII character that no token joins to a neighbour.
+  void find_lone_character(uint32_t c) {
     const uint32_t id = character(c);
-    if (id != kNone && !control_[id]) return cuts_->set_alone(c, &id, 1);
-    if (id != kNone || !cuts_->anywhere()) return;
+    if (id != kNone && !control_[id]) return split_points_->set_lone(c, &id, 1);
+    if (id != kNone || !split_points_->all_known()) return;
     uint8_t bytes[3];
     uint32_t ids[3];
     const uint32_t n = utf8_encode_basic(c, bytes);
     for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
-    cuts_->set_alone(c, ids, n);
+    split_points_->set_lone(c, ids, n);
   }
 
   TokenList tokens_;
   std::shared_ptr<const TokenTable> table_;
   std::vector<bool> control_;
-  CharacterIds characters_[2][2];  // by whether they continue the piece and whether they end it
-  uint32_t bytes_[256];            // the tokens that spell bytes
+  CharacterIds characters_[2][2];  // indexed by: continues the piece, ends the piece
+  uint32_t bytes_[256];            // the byte tokens
   uint32_t unknown_ = kNone;
   PairTable pairs_;
   SharedArray<uint32_t> merged_;       // priority -> id
   SharedArray<OmittedMerge> omitted_;  // of the list of merges
-  bool fuse_ = false, whole_first_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
-  std::unique_ptr<SplitPoints> cuts_;
+  bool fuse_ = false, ignore_merges_ = false, has_prefix_ = false, has_suffix_ = false, guards_ = false;
+  std::unique_ptr<SplitPoints> split_points_;
 };
 
 }  // namespace tokenweir

@@ -1,17 +1,18 @@
-// Which pairs of a list of merges ever stand side by side, and which tokens merging makes.
+// Finds the live pairs of a merge list, those that ever become adjacent, and the tokens that merging can reach.
 //
-// Let the pair (L, R) of priority p become T, let merging make L and R of their symbols, and let each of their merges have a
-// higher priority than those whose results it joins, and p a higher one still. Then merging the symbols of T does what merging
-// those of L and of R does, in order of priority, and joins the two at last, unless a pair across the border between them
-// comes earlier. The symbols that stand at the border are known, and so is which merge takes each away. If no two that meet
-// there have a priority as low as the merge that parts them, merging makes T, and (L, R) is its last pair.
+// Let the pair (L, R) of priority p become T, let merging make L and R of their symbols, and let each merge have a
+// later priority than the merges whose results it joins, with p the latest of all. Then merging the symbols of T does
+// what merging those of L and of R does, in order of priority, and joins the two at the end, unless a pair across the
+// border between L and R merges earlier. The symbols at the border are known, and so is the merge that replaces each.
+// If no two symbols that become adjacent there have a priority as early as the merge that separates them, merging
+// reaches T, and (L, R) is its last pair.
 //
-// Then no other pair of T is ever met. Where two symbols stand side by side, no merge has crossed the ends of the text that
-// they have together, so that inside it merging went as it does for that text alone, and that ends with (L, R). A list that
-// has every split of a token into two, as one made of ranks has, is half of such pairs; without them the table that merging
-// waits for has half of the size.
+// Then no other pair that makes T ever becomes adjacent: when two symbols are adjacent, no merge has crossed the ends
+// of their joint text, so merging inside it went as for that text alone, and that ends with (L, R). In a list of all
+// splits of each token, as ranks give, half of the pairs are dead; without them the table, whose latency dominates
+// merging, has half the size.
 //
-// What cannot be told so (merges that are not in order, say) keeps all its pairs.
+// Tokens for which this cannot be proved, for example because merges are not in order, keep all their pairs.
 #pragma once
 
 #include <algorithm>
@@ -24,24 +25,24 @@
 
 namespace tokenweir {
 
-// The pair (left, right) of `priority` becomes `merged`.
+// A merge: the pair (left, right) of `priority` becomes `merged`.
 struct Merge {
   uint32_t left, right, merged, priority;
 };
 
 class LivePairs {
  public:
-  // Of a list of `n` merges in order of priority, of which `merge(i)` is one; the later one of two with the same pair holds,
-  // unless it is never met, when the earlier one may be in the table.
-  // Merging begins with `symbols`. `may_omit`: the table need not have pairs that are never met, since a token is made of the
-  // same symbols wherever it is made, and no call forbids a merge. What the table lacks is added to `omitted`, if it is given.
+  // Analyzes `n` merges in order of priority, which `merge(i)` returns. Of two merges of one pair the later one wins,
+  // unless it is dead; then the earlier one may be in the table. Merging begins with `symbols`. `may_omit`: dead pairs
+  // may be omitted from the table, because a token always consists of the same symbols, and no call forbids a merge.
+  // Omitted merges are appended to `omitted`, unless it is null.
   template <class Read>
   LivePairs(size_t tokens, const std::vector<uint32_t>& symbols, size_t n, bool may_omit, Read&& merge,
             std::vector<OmittedMerge>* omitted = nullptr)
-      : made_(tokens) {
-    for (const uint32_t id : symbols) made_[id].time = 0;
-    if (tell(n, may_omit, merge, omitted)) return;
-    made_.assign(tokens, {});
+      : derivations_(tokens) {
+    for (const uint32_t id : symbols) derivations_[id].time = 0;
+    if (analyze(n, may_omit, merge, omitted)) return;
+    derivations_.assign(tokens, {});
     if (omitted) omitted->clear();
     pairs_ = PairTable(n);
     for (size_t i = 0; i < n; i++) {
@@ -50,35 +51,35 @@ class LivePairs {
     }
   }
 
-  // Whether merging is known to make a token of its symbols.
-  bool makes(uint32_t id) const { return made_[id].time != kNone; }
+  // Whether merging is known to make a token from its symbols.
+  bool is_reachable(uint32_t id) const { return derivations_[id].time != kNone; }
 
   const PairTable& pairs() const { return pairs_; }
 
  private:
-  static constexpr size_t kAhead = 16;       // so many merges are asked for before they are looked at
-  static constexpr size_t kConsidered = 16;  // of a token: each may take as many steps as it has symbols
+  static constexpr size_t kAhead = 16;       // prefetch distance, in merges
+  static constexpr size_t kConsidered = 16;  // merges of a token: each may take as many steps as the token has symbols
 
-  struct Made {
+  struct Derivation {
     uint32_t left = kNone, right = kNone;
-    uint32_t time = kNone;  // the priority of the last merge plus one; 0: a symbol, kNone: not known to be made
+    uint32_t time = kNone;  // priority of the last merge plus one; 0 for a symbol, kNone if not known to be reachable
   };
 
-  // False: a pair is there twice, so that its priority is not known in time.
+  // Returns false if a pair is listed twice, because its priority is then not known in time.
   template <class Read>
-  bool tell(size_t n, bool may_omit, Read& merge, std::vector<OmittedMerge>* omitted) {
+  bool analyze(size_t n, bool may_omit, Read& merge, std::vector<OmittedMerge>* omitted) {
     size_t wholes = 1;
     for (size_t i = 1; i < n; i++) wholes += merge(i).merged != merge(i - 1).merged;
-    capacity_ = may_omit ? wholes + wholes / 8 : n;  // tokens of which nothing can be told have several pairs
+    capacity_ = may_omit ? wholes + wholes / 8 : n;  // tokens without a proof keep several pairs
     pairs_ = PairTable(capacity_);
     for (size_t begin = 0, end; begin < n; begin = end) {  // merges of one token
-      Merge likely = merge(begin);                         // the last one nine times in ten
+      Merge likely = merge(begin);                         // usually the live one
       for (end = begin; end < n && merge(end).merged == likely.merged; end++) {
-        if (end + kAhead < n) expect(merge(end + kAhead));
+        if (end + kAhead < n) prefetch_merge(merge(end + kAhead));
         const Merge one = merge(end);
         if (one.left + one.right < likely.left + likely.right) likely = one;
       }
-      Made& token = made_[likely.merged];
+      Derivation& token = derivations_[likely.merged];
       const auto consider = [&](const Merge& one) {
         if (token.time == kNone && is_undisturbed(one)) token = {one.left, one.right, one.priority + 1};
       };
@@ -97,14 +98,14 @@ class LivePairs {
     return true;
   }
 
-  // Asks for the memory that a merge needs.
-  void expect(const Merge& merge) const {
-    prefetch(&made_[merge.left]);
-    prefetch(&made_[merge.right]);
-    pairs_.expect(merge.left, merge.right);
+  // Prefetches the memory that a merge needs.
+  void prefetch_merge(const Merge& merge) const {
+    prefetch(&derivations_[merge.left]);
+    prefetch(&derivations_[merge.right]);
+    pairs_.prefetch_insert(merge.left, merge.right);
   }
 
-  // Makes room if need be; returns whether the pair was not there yet.
+  // Inserts a pair, growing the table if it is full; returns whether the pair is new.
   bool insert(const Merge& one) {
     if (size_ == capacity_) {
       PairTable larger(capacity_ *= 2);
@@ -116,26 +117,26 @@ class LivePairs {
     return is_new;
   }
 
-  // Whether merging the symbols of both sides ends with that pair. Goes back in time: of the two symbols at the border, the one
-  // that was made last is taken apart, which is the right one if merging made them at once.
+  // Whether merging the symbols of both sides ends with this pair. Goes back in time: undoes the later merge of the two
+  // symbols at the border; on a tie, that of the right one.
   bool is_undisturbed(const Merge& pair) const {
     const uint32_t time = pair.priority + 1;
-    Made left = made_[pair.left], right = made_[pair.right];
+    Derivation left = derivations_[pair.left], right = derivations_[pair.right];
     if (left.time >= time || right.time >= time) return false;
     for (uint32_t before = pair.left, after = pair.right; (left.time | right.time) > 0;) {
-      const uint32_t parted = std::max(left.time, right.time);
+      const uint32_t undone = std::max(left.time, right.time);
       if (left.time > right.time)
-        left = made_[before = left.right];
+        left = derivations_[before = left.right];
       else
-        right = made_[after = right.left];
-      if (const uint32_t priority = pairs_.find(before, after); priority != kNone && priority < parted) return false;
+        right = derivations_[after = right.left];
+      if (const uint32_t priority = pairs_.find(before, after); priority != kNone && priority < undone) return false;
     }
     return true;
   }
 
   PairTable pairs_;
   size_t size_ = 0, capacity_ = 0;  // of the table
-  std::vector<Made> made_;          // by token
+  std::vector<Derivation> derivations_;          // by token
 };
 
 }  // namespace tokenweir

@@ -1,11 +1,11 @@
-// The merge loops: they merge the symbols of a piece, be these bytes or characters.
+// The merge loops, for symbols that are bytes or characters.
 //
-// The pair of lowest priority merges first, the leftmost of equals, until no pair is left. Up to kShort symbols that is
-// done by shifting arrays (merge_short.h). More take a heap, and long pieces a heap for one window after
-// the other: linear in the piece, in memory that stays near.
+// The pair of lowest priority merges first, the leftmost of equals, until no pair is left. Up to kShort symbols are
+// merged by shifting arrays (merge_short.h). More symbols use a heap, and long pieces a heap per window: time linear in
+// the piece, in memory that stays in the cache.
 //
-// `rules.priority(left, right)` is the priority of a pair, kNone if it does not merge; it is asked once for each pair
-// that comes to stand in the text. `rules.merged(left, right, priority)` is the symbol that a pair becomes.
+// `rules.priority(left, right)` is the priority of a pair, kNone if it does not merge; it is called once for each pair
+// that becomes adjacent. `rules.merged(left, right, priority)` is the symbol that a pair becomes.
 #pragma once
 
 #include <algorithm>
@@ -17,12 +17,12 @@
 
 namespace tokenweir {
 
-// As many symbols as are merged by shifting arrays.
+// The most symbols that are merged by shifting arrays.
 constexpr size_t kShort = 64;
 
-// Merges the `n` symbols `ids`. Those that are left stand where they began: the first at 0, the one after i at w.next[i],
-// until that is `n`; w.ids[i] is what each became. Priorities are asked from left to right at first and then, after a
-// merge, for the pair that the new symbol ends and the one that it begins.
+// Merges the `n` symbols `ids`. The remaining symbols are a linked list: the first is at 0, the one after i at
+// w.next[i], until that is `n`; w.ids[i] is the symbol. Priorities are requested from left to right at first. After a
+// merge they are requested for the pair that the new symbol ends, and then for the one that it begins.
 template <class Rules>
 void merge_at_once(Rules& rules, const uint32_t* ids, uint32_t n, MergeWindow& w) {
   w.ids.assign(ids, ids + n);
@@ -36,8 +36,8 @@ void merge_at_once(Rules& rules, const uint32_t* ids, uint32_t n, MergeWindow& w
     w.priorities[i] = i + 1 < n ? rules.priority(w.ids[i], w.ids[i + 1]) : kNone;
     if (w.priorities[i] != kNone) w.heap.push(uint64_t{w.priorities[i]} << 32 | i);
   }
-  // An entry is stale when its symbol was swallowed or its pair has another priority by now. If that is the old one
-  // again, the entry is as good as new.
+  // A heap entry is stale if its symbol was merged away, or its pair has another priority by now. If the pair has the
+  // old priority again, the entry is valid.
   const auto renew = [&](uint32_t i) {
     const uint32_t right = w.next[i];
     w.priorities[i] = right < n ? rules.priority(w.ids[i], w.ids[right]) : kNone;
@@ -59,25 +59,26 @@ void merge_at_once(Rules& rules, const uint32_t* ids, uint32_t n, MergeWindow& w
 
 constexpr uint32_t kWindow = 4096, kOverlap = 512;
 
-// Merges the first `n` symbols of `s.ids` in windows that overlap; false if two of them have no symbol in common.
+// Merges the first `n` symbols of `s.ids` in overlapping windows; false if two windows have no resulting symbol in
+// common.
 //
-// Symbols left side by side are what merging the text leaves if each two neighbours are, apart from the rest: up to the
-// first merge across an edge, what is left and right of it goes as it would alone, so the symbols at the edge would be
-// merged as well where only they stand. So two windows with a symbol in common fit together at it: left of it there are
-// neighbours of the one, right of it of the other.
+// A sequence of symbols is the result of merging its text if each two adjacent symbols are the result of merging
+// theirs: up to the first merge across a border, both sides merge as they would alone, so the two symbols at the border
+// would merge alone too. So two windows join at a symbol that both have: each two neighbours on its left come from one
+// window, those on its right from the other.
 //
-// A window of the same symbols as the one before it, as in a run of one character, has its result already.
+// A window with the same symbols as the one before it, as in a run of one character, reuses that result.
 template <class Rules>
 bool merge_by_windows(Rules& rules, ModelScratch& s, uint32_t n) {
   const uint32_t* const ids = s.ids.data();
-  uint32_t done = 0, done_size = 0;  // the window that was merged last
+  uint32_t done = 0, done_size = 0;  // the last window that was merged
   for (uint32_t begin = 0, shared = 0;;) {  // s.merged[shared] begins at `begin`
     const uint32_t size = std::min(kWindow, n - begin);
     if (size != done_size || !std::equal(ids + begin, ids + begin + size, ids + done))
       merge_at_once(rules, ids + begin, size, s.window);
     done = begin;
     done_size = size;
-    uint32_t i = 0, start = begin;  // of the next one in this window and in the one before
+    uint32_t i = 0, start = begin;  // the next symbol in this window, and in the one before
     while (shared < s.merged.size() && i < size) {
       const uint32_t here = begin + i, here_end = begin + s.window.next[i], there_end = s.merged[shared].end;
       if (here == start && here_end == there_end) break;
@@ -97,8 +98,8 @@ bool merge_by_windows(Rules& rules, ModelScratch& s, uint32_t n) {
   }
 }
 
-// Merges the first `n` symbols of `s.ids` to `s.merged`. With `at_once`, pairs are asked for in the order told above all
-// over the piece, not only in each window.
+// Merges the first `n` symbols of `s.ids` to `s.merged`. With `at_once`, the order of requests above holds for the
+// whole piece, not only per window.
 template <class Rules>
 void merge_long(Rules& rules, ModelScratch& s, size_t n, bool at_once) {
   if (n >= kNone) throw Unsupported("a piece of 4 GiB or more without a boundary");

@@ -1,16 +1,16 @@
-// The merging of a short piece, by shifting arrays: quadratic, with a tiny constant. Freestanding: the CPU's encoder runs
-// it, and so does each thread of a kernel.
+// Merges a short piece by shifting arrays: quadratic, with a small constant. Freestanding: the CPU's encoder runs it,
+// and so does each thread of a kernel.
 //
-// `rules` are those of merge.h. A byte-level model's also say how a piece begins: `whole(p, i, n)` is the token of the
-// character at p[i] of a piece of n bytes if merging may begin with it, or kNone; `byte(b)` the token of a byte;
-// `ascii_pair(a, b)` the priority of the pair of two ASCII characters' tokens.
+// `rules` are those of merge.h. For a byte-level model they also give the initial symbols: `whole(p, i, n)` is the
+// token of the character at p[i] of a piece of n bytes if merging may begin with it, or kNone; `byte(b)` is the token
+// of a byte; `ascii_pair(a, b)` is the priority of the pair of two ASCII characters' tokens.
 #pragma once
 
 #include "base/hash.h"
 
 namespace tokenweir {
 
-// Merges the `n` symbols `ids`, whose pairs have the `priorities`; returns how many are left.
+// Merges the `n` symbols `ids`, whose pairs have the `priorities`; returns the number of remaining symbols.
 template <class Rules>
 TW_FN uint32_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, uint32_t n) {
   while (n > 1) {
@@ -31,8 +31,8 @@ TW_FN uint32_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, ui
   return n;
 }
 
-// The symbols with which the merging of a piece of `n` bytes begins, and the priorities of their pairs; returns how many
-// they are, or `limit` + 1 if they are more.
+// Writes the initial symbols of a piece of `n` bytes, and the priorities of their pairs. Returns the number of symbols,
+// or `limit` + 1 if they are more than `limit`.
 template <class Rules>
 TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, uint32_t* ids,
                              uint32_t* priorities) {

@@ -1,9 +1,8 @@
-// The merging of several words at once: pieces of at most 16 symbols, as most new pieces are.
+// Merges several words at once: pieces of at most 16 symbols, as most new pieces are.
 //
-// To merge a word is to wait: each merge asks for two pairs, in tables of megabytes. So all words take a step together,
-// and the memory that one asks for arrives while the others ask. Inside a word no symbol moves, no search ends early, and
-// there is a place at both ends that merges with nothing, so that every merge makes two new pairs: what differs from word
-// to word is no branch, since the processor could not foretell it.
+// Merging is bound by memory latency: each merge looks up two pairs in tables of megabytes. So all words take each step
+// together, and their cache misses overlap. The steps have no data-dependent branches, which would be mispredicted:
+// symbols do not move, no search ends early, and sentinels at both ends make every merge create two new pairs.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +13,33 @@
 
 namespace tokenweir {
 
-// A word while it merges. Its symbols stand at the places from 1 on.
+// A word while it merges. Its symbols are at the indices from 1 on.
 struct MergingWord {
   static constexpr uint32_t kSymbols = 16;
 
-  uint32_t ids[kSymbols + 2];  // of the symbols; those at the ends mean nothing
-  uint32_t pairs[kSymbols];    // the priority of the pair that begins there with the place below it
-  uint32_t left;               // a bit for each symbol that is left, and for each end
+  uint32_t ids[kSymbols + 2];  // the symbols, between two sentinels
+  uint32_t pairs[kSymbols];    // by index of the left symbol: the pair's priority, with the index in the low bits
+  uint32_t left;               // a bit for each remaining symbol and each sentinel
 
-  // What there has to be before `begin`: the symbols, and the priorities of their pairs.
+  // The symbols and the priorities of their pairs, which the caller writes before `begin`.
   uint32_t* symbols() { return ids + 1; }
   uint32_t* priorities() { return pairs + 1; }
 
-  // There are `n` symbols, of which all but the last begin a pair.
+  // Prepares a word of `n` symbols, of which each except the last begins a pair.
   void begin(uint32_t n) {
     ids[0] = ids[n + 1] = 0;
     left = (4u << n) - 1;
     for (uint32_t i = 0; i < kSymbols; i++) pairs[i] = i - 1 < n - 1 ? pair(pairs[i], i) : kNone;
   }
 
-  // The pair that merges next, the leftmost of those with the lowest priority, if it `is_there`.
+  // The pair that merges next, the leftmost one of the lowest priority. Valid only if `is_there`.
   uint32_t best() const {
     uint32_t least = kNone;
     for (const uint32_t pair : pairs) least = pair < least ? pair : least;
     return least;
   }
 
-  // Writes the ids that are left, and returns their number; 0 if they are more than WordBatch::kMaxIds.
+  // Writes the remaining ids and returns their number; 0 if they are more than WordBatch::kMaxIds.
   uint32_t finish(int32_t* out) const {
     uint32_t rest = left & (left - 1);
     const uint32_t n = static_cast<uint32_t>(__builtin_popcount(rest)) - 1;
@@ -59,14 +58,14 @@ struct MergingWord {
 inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingWord* words, size_t n) {
   struct Step {
     MergingWord* word;
-    uint32_t pair;   // that merges
-    uint32_t at[2];  // where the new pairs begin
+    uint32_t pair;   // the pair that merges
+    uint32_t at[2];  // the indices where the two new pairs begin
     PairTable::Search searches[2];
   };
-  constexpr size_t kFew = 4;  // words with which a wait for the filter takes longer than needless memory
-  Step steps[kWordsAtOnce + 1];  // the last is written only
+  constexpr size_t kFilterMinWords = 4;  // with fewer words, waiting for the filter costs more than a useless prefetch
+  Step steps[kWordsAtOnce + 1];          // the last one is written but never read
   size_t active = 0;
-  const auto go_on = [&](MergingWord* word) {
+  const auto advance = [&](MergingWord* word) {
     const uint32_t pair = word->best();
     steps[active].word = word;
     steps[active].pair = pair;
@@ -77,7 +76,7 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
     prefetch(&merged[priority & (uint32_t{priority == kNone} - 1)]);
     step.word->pairs[step.at[k]] = MergingWord::pair(priority, step.at[k]);
   };
-  for (size_t i = 0; i < n; i++) go_on(&words[i]);
+  for (size_t i = 0; i < n; i++) advance(&words[i]);
   while (active > 0) {
     for (size_t i = 0; i < active; i++) {
       Step& step = steps[i];
@@ -95,14 +94,14 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
     }
     for (size_t i = 0; i < active; i++)
       for (const PairTable::Search& search : steps[i].searches)
-        active < kFew ? pairs.approach_at_once(search) : pairs.approach(search);
+        active < kFilterMinWords ? pairs.prefetch_slot_unfiltered(search) : pairs.prefetch_slot(search);
     const size_t merging = active;
     active = 0;
     for (size_t i = 0; i < merging; i++) {
       const Step& step = steps[i];
       find(step, 0);
       find(step, 1);
-      go_on(step.word);
+      advance(step.word);
     }
   }
 }

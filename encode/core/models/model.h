@@ -1,4 +1,4 @@
-// What every model does: it turns one piece of text into ids.
+// The interface of models: a piece of text to ids.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,28 @@
 
 #include "base/id_buffer.h"
 #include "base/radix_heap.h"
-#include "encoder/word_table.h"
-#include "models/byte_cuts.h"
+#include "vocabulary/word_table.h"
+#include "cuts/byte_cuts.h"
 #include "models/premerged_chars.h"
-#include "models/split_points.h"
+#include "cuts/split_points.h"
 #include "base/span.h"
 
 namespace tokenweir {
 
-// The best way from the beginning of a text to one place of it, for a model that sums scores.
+// The best path from the start of a text to one place, for a model that sums scores.
 template <class Score>
 struct BestPath {
   Score score;
-  uint32_t id, start;  // of its last piece
+  uint32_t id, start;  // of the last piece of the path
 };
 
-// Symbols while they merge.
+// The state of `merge_at_once`.
 struct MergeWindow {
   std::vector<uint32_t> ids, priorities, next, previous;
   RadixHeap heap;
 };
 
-// A symbol that merging has left, and where it ends.
+// A symbol of the result of merging, and its end.
 struct MergedSymbol {
   uint32_t id, end;
 };
@@ -38,7 +38,7 @@ struct MergedSymbol {
 // Buffers that a model reuses from piece to piece.
 struct ModelScratch {
   std::vector<uint32_t> ids;      // the symbols of a piece
-  std::vector<uint32_t> lengths;  // how much text each stands for, where they do not tell
+  std::vector<uint32_t> lengths;  // bytes of each symbol, for models whose symbols do not imply them
   MergeWindow window;
   std::vector<MergedSymbol> merged;
   std::tuple<std::vector<BestPath<float>>, std::vector<BestPath<double>>> lattices;  // by place in the piece
@@ -49,7 +49,7 @@ struct ModelScratch {
   }
 };
 
-// As many words as a model encodes at once.
+// The most words that a model encodes at once.
 constexpr size_t kWordsAtOnce = 16;
 
 // A piece of at most WordKey::kMaxBytes.
@@ -62,47 +62,46 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Whether guarded and plain encoding can differ at all.
+  // Whether guarded and unguarded encoding can differ.
   virtual bool guards() const = 0;
 
-  // Appends the ids of one piece of text, `n` > 0 bytes; with `guarded`, no id of a control token. With `spans`, also
-  // the bytes of the piece that each id stands for (of a character's bytes, one id may have them all, the others none).
-  // An id of a piece depends on nothing outside it.
+  // Appends the ids of one piece of `n` > 0 bytes; with `guarded`, never the id of a control token. Unless `spans` is
+  // null, also appends the span of each id in the piece. (If several ids share a character, one may have all of it, and
+  // the others empty spans.) The ids of a piece depend on nothing outside it.
   virtual void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& scratch, IdBuffer& out,
                       std::vector<Span>* spans) const = 0;
 
-  // The id that goes by the text it stands for instead of a name, in HuggingFace's Unigram that of unknown text.
+  // The id that is named by its text instead of its content: unknown text in HuggingFace's Unigram.
   virtual std::optional<uint32_t> nameless() const { return std::nullopt; }
 
-  // For models whose pieces are bytes that merge: the tokens as they are found by their bytes, and where a piece may be cut
-  // if its parts are then merged, not looked up, and the ids of parts that are one character. Null: the model has none.
-  // `takes_tokens_whole`: a piece that is a token is that token, whatever merging makes of it.
+  // For byte-level BPE, else null: the table of tokens by bytes; the cuts inside a piece, whose parts are then merged;
+  // and the ids of single characters. `ignores_merges`: a piece that is a token becomes that token without merging.
   virtual const WordTable* words() const { return nullptr; }
-  virtual const ByteCuts* parts() const { return nullptr; }
+  virtual const ByteCuts* byte_cuts() const { return nullptr; }
   virtual const PremergedChars* characters() const { return nullptr; }
-  virtual bool takes_tokens_whole() const { return false; }
+  virtual bool ignores_merges() const { return false; }
 
-  // Whether merging a token's bytes gives that token.
+  // Whether merging a token's bytes yields that token.
   virtual bool merges_to(uint32_t) const { return false; }
 
-  // The token that a piece is, or kNone.
+  // The token that equals a piece, or kNone.
   virtual uint32_t token(const uint8_t*, size_t) const { return kNone; }
 
-  // Appends the ids of a part of a piece, by merging alone.
+  // Appends the ids of a part of a piece, by merging only.
   virtual void encode_part(const uint8_t*, size_t, ModelScratch&, IdBuffer&) const {}
 
-  // Whether it can do the following.
+  // Whether the model implements `encode_words`.
   virtual bool encodes_words() const { return words() != nullptr; }
 
-  // The same for at most kWordsAtOnce words at once. Of each that becomes at most WordBatch::kMaxIds ids it writes these to
-  // `out` and their number to `counts`, else 0.
+  // Encodes at most kWordsAtOnce words at once. Writes the ids of each word to `out` and their number to `counts`; the
+  // number is 0 if they are more than WordBatch::kMaxIds.
   virtual void encode_words(const Word*, size_t, int32_t (*)[WordBatch::kMaxIds], uint32_t*) const {}
 
-  // The bytes of the longest piece that is worth keeping with its ids.
-  virtual size_t longest_kept() const { return 127; }
+  // The length of the longest piece that is worth caching, in bytes.
+  virtual size_t max_cached_bytes() const { return 127; }
 
-  // Where pieces may be cut further without a change to their ids; null if nothing is known.
-  virtual const SplitPoints* cuts() const { return nullptr; }
+  // The places where a piece may be cut without changing its ids; null if none are known.
+  virtual const SplitPoints* split_points() const { return nullptr; }
 };
 
 }  // namespace tokenweir

@@ -1,14 +1,14 @@
 // Characters whose bytes always merge first, so that merging may begin with the whole character.
 //
-// A piece of Chinese has three bytes a character, and most of its merges only put characters together. A character may
-// be taken whole at once where that provably changes nothing. Let its bytes, merged alone, become one token T, by
-// merges of priority at most R. If every pair that joins the character to a neighbour, at any stage from its bare bytes
-// to T, has a priority above R, then
-// - while the character is unfinished, a merge inside it always comes before one across its edge;
-// - a merge that takes in T comes after every merge elsewhere of priority R or less, as it does when T appears late.
-// So merging gives the same result whether T is there from the start or not. Whether a pair across an edge exists
-// depends on the neighbour; it is judged apart for ASCII and other neighbours, and a piece's edge is always safe.
-// Load time is one pass over the pairs and 64k small merges (2 to 5 ms); most Chinese characters qualify.
+// A Chinese piece has three bytes a character, and most of its merges only assemble characters. A character may be an
+// initial symbol where this provably changes nothing. Let its bytes, merged alone, become one token T, by merges of
+// priority at most R. If every pair that joins the character to a neighbour, at any stage from its bytes to T, has a
+// priority above R, then
+// - while the character is incomplete, a merge inside it always precedes one across its edge;
+// - a merge that uses T follows every merge elsewhere of priority R or less, as it does if T is made late. So merging
+//   has the same result whether T is there from the start or not. Pairs across an edge depend on the neighbour; they
+//   are checked separately for ASCII and other neighbours, and the edge of a piece is always safe. Building takes one
+//   pass over the pairs and 64k small merges; most Chinese characters qualify.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,12 @@ class PremergedChars {
 
   PremergedChars(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
                   const TokenList& tokens)
-      : tokens_(CharacterTokens::kCharacters, kNone), alone_(CharacterTokens::kCharacters, 0) {
-    for (uint32_t c = 0; c < 0x80; c++) alone_[c] = packed(&byte_ids[c], 1);
-    // The lowest priority of any pair that has a token on its left or right, by kind of the other half's edge. Only tokens
-    // that may be a part of a character have a place here: they are few, and the others need no memory that is far.
-    std::vector<uint32_t> places(tokens.size(), 0);  // 0: it has none
+      : tokens_(CharacterTokens::kCharacters, kNone), lone_ids_(CharacterTokens::kCharacters, 0) {
+    for (uint32_t c = 0; c < 0x80; c++) lone_ids_[c] = pack(&byte_ids[c], 1);
+    // For each token that may be a part of a character: the lowest priority of any pair with it on the left or right,
+    // by the kind of the other side's edge. Only those tokens have an entry: they are few, so the table stays in the
+    // cache.
+    std::vector<uint32_t> places(tokens.size(), 0);  // index of the entry; 0 without one
     uint32_t parts = 0;
     for (uint32_t id = 0; id < tokens.size(); id++) {
       const std::string_view token = tokens[id];
@@ -71,7 +72,7 @@ class PremergedChars {
         if (at + 2 < n) ids[at + 1] = ids[at + 2];
         n--;
       }
-      alone_[c] = packed(ids, n);
+      lone_ids_[c] = pack(ids, n);
       if (n > 1) continue;
       uint32_t flags = 0;
       for (int side = 0; side < 2; side++)
@@ -83,22 +84,21 @@ class PremergedChars {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, alone_);
+    visit(tokens_, lone_ids_);
   }
 
   CharacterTokens table() const { return {tokens_.data()}; }
 
-  // What the bytes of a character become by themselves, one to three ids, in one word; 0 for characters from
-  // U+10000 on.
-  uint64_t alone(uint32_t character) const { return character < alone_.size() ? alone_[character] : 0; }
+  // The one to three ids of a character's bytes merged alone, packed into one word; 0 for characters from U+10000 on.
+  uint64_t lone(uint32_t character) const { return character < lone_ids_.size() ? lone_ids_[character] : 0; }
 
-  // Writes three ids, of which as many hold as it returns.
+  // Writes three ids and returns how many of them are valid.
   static size_t unpack(uint64_t ids, int32_t* out) {
     for (int i = 0; i < 3; i++) out[i] = static_cast<int32_t>(ids >> kIdBits * i & ((1u << kIdBits) - 1));
     return ids >> 3 * kIdBits;
   }
 
-  // The token of the character at p[i] of a piece of n bytes, or kNone if it must begin as bytes.
+  // Returns the token of the character at p[i] of a piece of n bytes, or kNone if it must begin as bytes.
   uint32_t token(const uint8_t* p, size_t i, size_t n) const { return table().token(p, i, n); }
 
  private:
@@ -109,14 +109,14 @@ class PremergedChars {
 
   static constexpr int kIdBits = 20;  // as in the table of pairs
 
-  static uint64_t packed(const uint32_t* ids, size_t n) {
+  static uint64_t pack(const uint32_t* ids, size_t n) {
     uint64_t word = uint64_t{n} << 3 * kIdBits;
     for (size_t i = 0; i < n; i++) word |= uint64_t{ids[i]} << kIdBits * i;
     return word;
   }
 
   SharedArray<uint32_t> tokens_;
-  SharedArray<uint64_t> alone_;
+  SharedArray<uint64_t> lone_ids_;
 };
 
 }  // namespace tokenweir

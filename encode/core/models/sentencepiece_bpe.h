@@ -1,16 +1,16 @@
 // Byte-pair encoding by scores, as SentencePiece 0.2.3 does it (bpe_model.cc), on text that is already normalized.
 //
-// 1. The text is divided into symbols: user-defined pieces, from left to right the longest that fits, and the
+// 1. The text is divided into symbols: user-defined pieces, matched longest first from left to right, and the
 //    characters between them. A user-defined piece never merges.
-// 2. Two neighbouring symbols whose joined text is a piece merge into it. The piece with the highest score goes first;
+// 2. Two adjacent symbols whose joined text is a piece merge into it. The piece with the highest score merges first;
 //    of equal scores, the leftmost.
-// 3. A symbol that is a piece of type UNUSED is taken apart again, into a pair of symbols with the same joined text. Of
-//    several such pairs the library takes the one that it met last, anywhere in the text.
-// 4. A character that is no piece is unknown. It becomes its bytes' pieces; without byte fallback, neighbouring unknown
+// 3. A symbol that is a piece of type UNUSED is split again, into a pair of symbols with the same joined text. Of
+//    several such pairs the library takes the one that it saw last, anywhere in the text.
+// 4. A character that is not a piece is unknown. It becomes byte pieces; without byte fallback, adjacent unknown
 //    characters become one unknown piece.
 //
-// SentencePiece looks up the joined text of two neighbours. Here a table of pairs holds every way to cut a piece into
-// two symbols. A character that is no piece but part of one is a symbol too, with an id behind those of the pieces.
+// SentencePiece looks up the joined text of two symbols. Here a table of pairs has every split of a piece into two
+// symbols. A character that is not a piece, but part of one, is a symbol too, with an id after those of the pieces.
 // Loading costs two look-ups for each character of the vocabulary; encoding hashes no text.
 #pragma once
 
@@ -36,8 +36,8 @@ namespace tokenweir {
 
 class SentencePieceBpe : public Model {
  public:
-  // `types`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte. Ids of `control` are never produced by
-  // guarded text, but for the unknown piece.
+  // `types`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte. Guarded text never yields an id of
+  // `control`, except the unknown piece.
   SentencePieceBpe(const std::vector<std::string>& pieces, const std::vector<float>& scores,
                    std::string_view types, uint32_t unknown, bool byte_fallback, const std::vector<uint32_t>& control)
       : n_pieces_(pieces.size()), types_(types), unknown_(unknown), byte_fallback_(byte_fallback) {
@@ -52,13 +52,13 @@ class SentencePieceBpe : public Model {
     rank(scores);
     find_pairs(pieces);
     find_user_defined(pieces);
-    find_cuts(pieces);
+    find_split_points(pieces);
   }
 
   bool guards() const override { return guards_; }
-  const SplitPoints* cuts() const override { return cuts_.get(); }
+  const SplitPoints* split_points() const override { return split_points_.get(); }
 
-  // What kernels need. A pair that two pieces of equal score make has the priority of the first of these.
+  // Tables that kernels use too. Pairs that make pieces of equal score have the priority of the first of these pieces.
   const PairTable& pairs() const { return *pairs_; }
   const std::vector<uint32_t>& merged() const { return merged_; }
   const std::vector<uint32_t>* ranks() const { return ties_ ? &ranks_ : nullptr; }
@@ -67,9 +67,9 @@ class SentencePieceBpe : public Model {
     return ties_ && found != kNone ? ranks_[found] : found;
   }
   bool is_control(uint32_t id) const { return control_[id]; }
-  uint32_t character(uint32_t c) const { return characters_.find(c); }  // kNone if it is no piece
+  uint32_t character(uint32_t c) const { return characters_.find(c); }  // kNone if it is not a piece
   uint32_t byte(uint8_t byte) const { return bytes_[byte]; }
-  // Whether there are pieces of type UNUSED that are looked up, or symbols that are no pieces.
+  // Whether merging can make pieces of type UNUSED, or there are symbols that are not pieces.
   bool has_other_symbols() const { return has_other_symbols_; }
 
   void encode(const uint8_t* p, size_t n, bool guarded, ModelScratch& s, IdBuffer& out,
@@ -88,10 +88,10 @@ class SentencePieceBpe : public Model {
  private:
   enum Type : char { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-  // A symbol is the id of a piece; or n_pieces_ and more, for a character that is no piece but part of one; or kFrozen
-  // and more, for a user-defined piece; or kNone, for a character that is part of no piece. The last two never merge.
+  // A symbol is the id of a piece; from n_pieces_ on, a character that is only part of pieces; from kFrozen on, a
+  // user-defined piece; or kNone, a character in no piece. The last two kinds never merge.
   static constexpr uint32_t kFrozen = PairTable::kMaxId + 1;
-  static constexpr size_t kMaxBytes = 1024;  // the parts of a piece take time in the square of its length
+  static constexpr size_t kMaxBytes = 1024;  // of a piece: finding its splits takes time in the square of its length
 
   // The id of a piece of type UNUSED -> the last pair of symbols whose joined text was that piece.
   using Splits = std::unordered_map<uint32_t, std::array<uint32_t, 2>>;
@@ -154,7 +154,7 @@ class SentencePieceBpe : public Model {
     }
   }
 
-  // What symbols become, from left to right.
+  // Converts the final symbols to ids, from left to right.
   struct Output {
     const SentencePieceBpe& bpe;
     const bool guarded;
@@ -184,7 +184,7 @@ class SentencePieceBpe : public Model {
       after_unknown = false;
     }
 
-    // Gives an unknown character. Of its bytes' pieces only the last one has a span, as in the library.
+    // Emits an unknown character. Of its byte pieces only the last one has a span, as in the library.
     void unknown() {
       const size_t begin = at, length = utf8_length(text[at]);
       at += length;
@@ -251,7 +251,7 @@ class SentencePieceBpe : public Model {
       if (bytes_[byte] == kNone) throw FileError("byte_fallback without a piece for byte " + std::to_string(byte));
   }
 
-  // A score as an integer of the same order, in which zero is higher than minus zero.
+  // Maps a score to an integer in the same order, with zero above minus zero.
   static uint32_t height(float score) {
     uint32_t bits;
     std::memcpy(&bits, &score, sizeof bits);
@@ -272,7 +272,7 @@ class SentencePieceBpe : public Model {
   }
 
   void find_pairs(const std::vector<std::string>& pieces) {
-    std::vector<std::string> parts = pieces;  // and, from n_pieces_ on, characters
+    std::vector<std::string> parts = pieces;  // characters from n_pieces_ on
     for (const uint32_t id : merged_)
       if (const uint32_t character = only_character(pieces[id]); character != kNone) characters_.insert(character, id);
     for (const uint32_t id : merged_)
@@ -334,31 +334,31 @@ class SentencePieceBpe : public Model {
     user_defined_ = Trie(keys);
   }
 
-  // Finds where a text may be cut and its parts encoded by themselves. That is nowhere if a piece of type UNUSED can
-  // be taken apart in several ways, since the text elsewhere decides which. Beside an unknown character a cut is safe
-  // only if that becomes bytes, since without them neighbouring unknown characters become one piece.
-  void find_cuts(const std::vector<std::string>& pieces) {
+  // Builds the split points. There are none if a piece of type UNUSED has several splits, because the text elsewhere
+  // decides between them. A cut beside an unknown character is safe only with byte fallback; without it, adjacent
+  // unknown characters become one piece.
+  void find_split_points(const std::vector<std::string>& pieces) {
     if (whole_text_) return;
-    cuts_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
+    split_points_ = std::make_unique<SplitPoints>(n_pieces_, byte_fallback_);
     for (const uint32_t id : merged_)
       if (const uint32_t character = only_character(pieces[id]);
           character != kNone && types_[id] == kNormal && !control_[id])
-        cuts_->know(character);
+        split_points_->add_known(character);
     for (uint32_t id = 0; id < n_pieces_; id++)
-      if (merges(id) || types_[id] == kUserDefined) cuts_->join(pieces[id]);
-    for (uint32_t c = 0x80; c < AloneCharacters::kCharacters; c++) find_alone(c);
+      if (merges(id) || types_[id] == kUserDefined) split_points_->add_token(pieces[id]);
+    for (uint32_t c = 0x80; c < LoneCharacters::kCharacters; c++) find_lone_character(c);
   }
 
-  // Finds what a character beyond ASCII becomes where nothing joins it.
-  void find_alone(uint32_t c) {
+  // Sets the ids of a non-ASCII character that no token joins to a neighbour.
+  void find_lone_character(uint32_t c) {
     const uint32_t id = characters_.find(c);
-    if (id < n_pieces_ && types_[id] == kNormal && !control_[id]) return cuts_->set_alone(c, &id, 1);
+    if (id < n_pieces_ && types_[id] == kNormal && !control_[id]) return split_points_->set_lone(c, &id, 1);
     if (id != kNone || !byte_fallback_) return;
     uint8_t bytes[3];
     uint32_t ids[3];
     const uint32_t n = utf8_encode_basic(c, bytes);
     for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
-    if (!begins_user_defined_[bytes[0]]) cuts_->set_alone(c, ids, n);
+    if (!begins_user_defined_[bytes[0]]) split_points_->set_lone(c, ids, n);
   }
 
   size_t n_pieces_;
@@ -375,11 +375,11 @@ class SentencePieceBpe : public Model {
   bool ties_ = false;
   bool has_other_symbols_ = false;
   bool has_unused_ = false;  // merging can make a piece of type UNUSED
-  bool whole_text_ = false;  // and it can be taken apart in several ways, so that the whole text decides
+  bool whole_text_ = false;  // such a piece has several splits, so that the whole text decides
   Trie user_defined_;
   bool begins_user_defined_[256] = {};
   bool guards_ = false;
-  std::unique_ptr<SplitPoints> cuts_;
+  std::unique_ptr<SplitPoints> split_points_;
 };
 
 }  // namespace tokenweir

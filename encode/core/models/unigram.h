@@ -1,17 +1,17 @@
-// Unigram: of all ways to cut a text into pieces, the one of the greatest sum of scores (Kudo, "Subword
-// Regularization", 2018), by the Viterbi algorithm over a trie of the pieces.
+// Unigram: the segmentation of a text into pieces with the greatest sum of scores (Kudo, "Subword
+// Regularization", 2018), found by the Viterbi algorithm over a trie of the pieces.
 //
-// A character that is no piece by itself is also offered as an unknown one. Its score is the worst score less ten, and
-// it competes with longer pieces. Of equal sums, the path wins whose last piece begins earlier.
+// A character that is not a piece by itself is also offered as an unknown piece. Its score is the worst score minus
+// ten, and it competes with longer pieces. Of equal sums, the path whose last piece begins earlier wins.
 //
-// Sums are rounded from left to right. So rounding decides between cuts that are mathematically equal ("...." as "."
-// "..." or "..." "."), and the type of the sum says whose model this is: Unigram<double> is HuggingFace's `Unigram`
-// (tokenizers 0.23.3); Unigram<float> is SentencePiece's (0.2.3), which begins again from zero where the sum is beyond
+// Sums are rounded from left to right, so rounding decides between mathematically equal segmentations ("...." as "."
+// "..." or "..." "."). The type of the sum identifies the library: Unigram<double> is HuggingFace's `Unigram`
+// (tokenizers 0.23.3), Unigram<float> is SentencePiece's (0.2.3), which restarts from zero when the sum is beyond
 // 100,000. For the same reason a document is never split into words that are looked up.
 //
-// Where no piece crosses a place, every path goes through it: there the best one is traced back and the lattice begins
-// anew, with the sum so far. So the lattice is as long as a word or two, unless the text is one letter over and over.
-// Time is that of a walk in the trie for each character, at most as long as the longest piece.
+// Where no piece crosses a place, every path goes through it. The best path to it is traced back, and the lattice
+// restarts there with the sum so far. So the lattice is as long as a word or two, unless the text repeats one letter.
+// Time is one walk of the trie per character, at most as long as the longest piece.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ class Unigram : public Model {
  public:
   using Pieces = std::vector<std::string_view>;
 
-  // HuggingFace: every piece can be found in text, `unk_id`'s own too, the last of equal ones. Without an `unk_id`,
-  // unknown text is an error. `control` are the ids that `encode` with `guarded` never yields.
+  // Makes HuggingFace's model: every piece can match text, also that of `unk_id`; of equal pieces the last wins.
+  // Without an `unk_id`, unknown text is an error. `encode` with `guarded` never yields an id of `control`.
   static Unigram huggingface(const Pieces& pieces, const std::vector<Score>& scores, std::optional<size_t> unk_id,
                              bool byte_fallback, const std::vector<uint32_t>& control) {
     static_assert(std::is_same_v<Score, double>);
@@ -63,8 +63,8 @@ class Unigram : public Model {
     return model;
   }
 
-  // SentencePiece: text can be normal and user-defined pieces, the latter for 0.1 a byte after the first. `types` are
-  // those of the model's file.
+  // Makes SentencePiece's model: normal and user-defined pieces match text; the score of the latter is 0.1 per byte
+  // after the first. `types` are those of the model file.
   static Unigram sentencepiece(const Pieces& pieces, std::vector<Score> scores, std::string_view types, size_t unk_id,
                                bool byte_fallback, const std::vector<uint32_t>& control) {
     static_assert(std::is_same_v<Score, float>);
@@ -112,18 +112,18 @@ class Unigram : public Model {
 
   size_t trie_bytes() const { return trie_.bytes(); }
 
-  // What kernels need.
+  // Tables that kernels use too.
   const Trie& trie() const { return trie_; }
   const std::vector<Score>& scores() const { return scores_; }
   Score unknown_score() const { return unknown_score_; }
-  uint32_t unknown() const { return unk_id_; }                                // kNone: none
+  uint32_t unknown() const { return unk_id_; }                               // kNone without one
   const std::array<uint32_t, 256>& byte_ids() const { return byte_ids_; }    // kNone: no fallback
   bool is_control(uint32_t id) const { return control_[id]; }
 
  private:
   static constexpr char kNormal = 1, kUnknown = 2, kUserDefined = 4, kByte = 6;
   static constexpr Score kUnknownPenalty = 10, kMaxSum = 100000;
-  static constexpr size_t kLongest = 1024;  // where text repeats a piece, each character may cost the piece's length
+  static constexpr size_t kLongest = 1024;  // of a piece, in bytes: each character may cost a walk of this length
   static constexpr size_t kLongestCharacter = 4;
 
   Unigram(const std::vector<Trie::Key>& keys, std::vector<Score> scores, Score lowest, uint32_t unk_id,
@@ -157,7 +157,7 @@ class Unigram : public Model {
     return name;
   }
 
-  // Pieces of the best path, from left to right, become ids. Neighbouring unknown ones are one run.
+  // Converts the pieces of the best path to ids, from left to right. Adjacent unknown pieces are one run.
   template <bool Guarded>
   struct Output {
     const Unigram& model;
@@ -187,8 +187,9 @@ class Unigram : public Model {
       if (spans) spans->push_back({begin, end});
     }
 
-    // HuggingFace looks the whole run up once more, and falls back to its bytes if all are tokens; their place is the
-    // run. SentencePiece expands each character; of its bytes the last one has its place, and all others none.
+    // Emits a run of unknown pieces. HuggingFace looks up the whole run once more, and falls back to its bytes if all
+    // are tokens; each has the span of the run. SentencePiece expands each character; its last byte has the span, the
+    // others empty ones.
     void unknown() {
       const std::string_view whole(reinterpret_cast<const char*>(text + run), run_end - run);
       if constexpr (std::is_same_v<Score, double>) {
@@ -215,8 +216,8 @@ class Unigram : public Model {
   void segment(const uint8_t* p, size_t n, ModelScratch& scratch, IdBuffer& out, std::vector<Span>* spans) const {
     auto& lattice = std::get<std::vector<BestPath<Score>>>(scratch.lattices);
     Output<Guarded> output{*this, p, out, spans};
-    const uint8_t *const end = p + n, *from = p;  // `from`: where the lattice begins
-    size_t reach = 0;                             // the furthest place that a path has come to
+    const uint8_t *const end = p + n, *from = p;  // `from`: start of the lattice
+    size_t reach = 0;                             // the furthest place that a path has reached
     if (lattice.empty()) lattice.resize(1);
     lattice[0].score = 0;
     for (const uint8_t* q = p;;) {
@@ -256,14 +257,14 @@ class Unigram : public Model {
     output.finish_run();
   }
 
-  // Takes the sum at `at` off all that are in use from there on.
+  // Subtracts the sum at `at` from all sums from there on.
   static void rebase(std::vector<BestPath<Score>>& lattice, size_t at, size_t reach) {
     const Score base = lattice[at].score;
     for (size_t i = at; i <= reach; i++) lattice[i].score -= base;
     lattice[at].score = 0;  // also where the sum was infinite
   }
 
-  // Follows the best path back from `end`, turning it round, and then hands out its pieces.
+  // Follows the best path back from `end`, reverses it, and emits its pieces.
   template <class Output>
   static void trace(std::vector<BestPath<Score>>& lattice, uint32_t end, size_t shift, Output& output) {
     uint32_t next = end;
@@ -280,9 +281,9 @@ class Unigram : public Model {
   Trie trie_;
   std::vector<Score> scores_;  // by id
   Score unknown_score_;
-  uint32_t unk_id_;  // kNone: none
+  uint32_t unk_id_;  // kNone without one
   size_t longest_ = 0;
-  std::array<uint32_t, 256> byte_ids_;  // kNone: no fallback
+  std::array<uint32_t, 256> byte_ids_;  // kNone without byte fallback
   std::vector<bool> control_;
   bool guards_ = false;
 };

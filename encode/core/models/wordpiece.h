@@ -1,9 +1,9 @@
 // WordPiece as HuggingFace's `tokenizers` 0.23 does it (models/wordpiece): the longest token first, from left to right.
 //
-// Tokens that do not begin a piece are spelled with a prefix ("##"). A piece that is too long, or at some place begins
-// with no token, is one unknown token whatever was found before. In a trie of the tokens the first walk begins at the
-// root and the others behind the prefix; so a piece takes its length times that of the longest token at worst. Tokens of
-// more characters than a piece may have are never met and are left out.
+// Tokens that do not begin a piece are spelled with a prefix ("##"). A piece that is too long, or that no token
+// continues at some place, is one unknown token, whatever was found before. In a trie of the tokens, the first walk
+// begins at the root and the others at the node of the prefix; so a piece takes at most its length times that of the
+// longest token. Tokens with more characters than a piece may have can never match and are left out.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace tokenweir {
 
 class WordPiece : public Model {
  public:
-  // `tokens`: no two equal; not needed afterwards. `max_chars`: longer pieces are unknown. The ids in
-  // `control` are never yielded with `guarded`, but for that of `unknown`.
+  // `tokens` are distinct, and only used during construction. Pieces of more than `max_chars` characters are unknown.
+  // `encode` with `guarded` never yields an id of `control`, except that of `unknown`.
   WordPiece(const std::vector<Trie::Key>& tokens, std::string_view unknown, std::string_view prefix,
             uint64_t max_chars, const std::vector<uint32_t>& control)
       : unknown_(id_of(tokens, unknown)),
@@ -42,7 +42,7 @@ class WordPiece : public Model {
 
   bool guards() const override { return guards_; }
 
-  // What kernels need.
+  // Tables that kernels use too.
   const Trie& trie() const { return trie_; }
   uint32_t below_prefix() const { return below_prefix_; }
   uint32_t unknown() const { return unknown_; }
@@ -82,7 +82,7 @@ class WordPiece : public Model {
   }
 
  private:
-  // The walk from each place in a piece may take the length of the longest token.
+  // The longest token in bytes: the walk from each place in a piece may be as long.
   static constexpr size_t kMaxToken = 4096;
 
   static uint64_t characters(std::string_view text) {
@@ -101,7 +101,7 @@ class WordPiece : public Model {
     throw FileError("model: unk_token " + quoted(unknown) + " is not in the vocabulary");
   }
 
-  // The tokens of at most `most` characters.
+  // Returns the tokens of at most `limit` characters.
   static std::vector<Trie::Key> within_reach(const std::vector<Trie::Key>& tokens, uint64_t limit) {
     std::vector<Trie::Key> found;
     found.reserve(tokens.size());

@@ -1,9 +1,9 @@
 // Normalizers that look at one character at a time: Lowercase, StripAccents and the steps of BertNormalizer.
 //
 // The tables reproduce HuggingFace's `tokenizers` 0.23, with its versions of Unicode and its errors. A map is a set of
-// rules in a two-level table; a later rule overrides an earlier one. Text is skipped 16 bytes at a time where its lead
-// bytes show that it stays the same. ASCII that becomes other ASCII is copied along and translated in place,
-// so that capitals and line feeds do not break up the copying.
+// rules in a two-level table; a later rule overrides an earlier one. Text is skipped 16 bytes at a time where the lead
+// bytes prove that it stays unchanged. ASCII characters that map to ASCII are copied with the rest and translated in
+// place, so that capitals and line feeds do not interrupt the copying.
 #pragma once
 
 #include <array>
@@ -24,10 +24,10 @@ class CharacterMap : public NormalizerStep {
  public:
   enum class Rule { Lowercase, StripAccents, BertCleanText, BertChineseChars, BertStripAccents };
 
-  // A character follows the last rule that speaks of it.
+  // Applies to each character the last rule that covers it.
   explicit CharacterMap(const std::vector<Rule>& rules) {
     page_.fill(uniform(kKept));
-    for (const Rule rule : rules) lay_down(rule);
+    for (const Rule rule : rules) add_rule(rule);
     const auto stays = [&](uint32_t c) { return value(c) == kKept; };
     kept_ = bytes_of(stays);
     copied_ = kept_;
@@ -40,14 +40,14 @@ class CharacterMap : public NormalizerStep {
     }
   }
 
-  bool parts_in_ascii() const override { return true; }
-  bool parts_at_space() const override { return true; }
+  bool splits_in_ascii() const override { return true; }
+  bool splits_at_space() const override { return true; }
   bool isolates_chinese() const override { return isolates_chinese_; }
 
-  bool keeps(const uint8_t* text, size_t n) const override {
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
     const uint8_t *p = text, *const end = text + n;
     while ((p = kept_.skip(p, end)) < end) {
-      do {  // such characters come in runs
+      do {  // such characters occur in runs
         uint32_t length;
         if (value(utf8_decode(p, length)) != kKept) return false;
         p += length;
@@ -62,7 +62,7 @@ class CharacterMap : public NormalizerStep {
     while (p < end) {
       const uint8_t* const stop = copied_.skip(p, end);
       copy(p, stop, writer);
-      if (origin) stand(p, stop, text, *origin);
+      if (origin) append_identity(p, stop, text, *origin);
       for (p = stop; p < end && !copied_.has(*p);) {
         uint32_t length;
         const uint16_t own = value(utf8_decode(p, length));
@@ -87,14 +87,14 @@ class CharacterMap : public NormalizerStep {
 
  private:
   static constexpr size_t kCharacters = 0x110000, kPage = 256;
-  static constexpr uint16_t kKept = 0, kSpaced = 1;  // values of characters; others are places in `results_`
+  static constexpr uint16_t kKept = 0, kSpaced = 1;  // values of characters; others are indices of `results_`
 
   struct Result {
     char utf8[6];
     uint8_t size, characters;
   };
 
-  void lay_down(Rule rule) {
+  void add_rule(Rule rule) {
     using namespace normalization_tables;
     switch (rule) {
       case Rule::Lowercase:
@@ -133,7 +133,7 @@ class CharacterMap : public NormalizerStep {
       }
   }
 
-  // Pages of one value throughout are shared; one that gets another becomes a page of its own.
+  // Sets the value of a character. Uniform pages are shared, so the first change copies the page.
   void set(uint32_t c, uint16_t value) {
     uint16_t& page = page_[c / kPage];
     const uint16_t first = values_[page * kPage];
@@ -145,14 +145,14 @@ class CharacterMap : public NormalizerStep {
     values_[page * kPage + c % kPage] = value;
   }
 
-  // The shared page that has this value throughout.
+  // Returns the shared page that is filled with this value.
   uint16_t uniform(uint16_t value) {
     const auto [at, added] = uniform_.try_emplace(value, static_cast<uint16_t>(values_.size() / kPage));
     if (added) values_.resize(values_.size() + kPage, value);
     return at->second;
   }
 
-  // The value of what these characters replace.
+  // Returns a value for characters that are replaced by these.
   uint16_t result(std::initializer_list<uint32_t> characters) {
     std::string text;
     for (const uint32_t c : characters) TextWriter(text, 4).append_character(c);
@@ -171,13 +171,13 @@ class CharacterMap : public NormalizerStep {
     for (char *q = writer.last(n), *last = q + n; q < last; q++) *q = translation_[static_cast<uint8_t>(*q)];
   }
 
-  std::vector<Result> results_ = std::vector<Result>(2);  // nothing stands at kKept and kSpaced
+  std::vector<Result> results_ = std::vector<Result>(2);  // kKept and kSpaced have no result
   std::array<uint16_t, kCharacters / kPage> page_;
   std::vector<uint16_t> values_;
-  std::map<uint16_t, uint16_t> uniform_;  // value to its page
-  ByteSet kept_;                       // bytes that lead only characters which stay
-  ByteSet copied_;                     // these, and ASCII characters that become other ones
-  std::array<char, 256> translation_;  // what each of `copied_` becomes
+  std::map<uint16_t, uint16_t> uniform_;  // value to its uniform page
+  ByteSet kept_;                          // bytes that begin only unchanged characters
+  ByteSet copied_;                        // these, and ASCII characters that map to ASCII
+  std::array<char, 256> translation_;     // the result for each of `copied_`
   bool translates_ = false;
   bool isolates_chinese_ = false;
 };

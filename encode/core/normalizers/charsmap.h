@@ -1,12 +1,12 @@
-// SentencePiece's precompiled character map: rules that put one string in place of another.
+// SentencePiece's precompiled character map: rules that replace one string by another.
 //
 // The file format is `size of the trie in bytes (uint32), trie, replacements`, little-endian (sentencepiece 0.2.3,
 // normalizer.cc; HuggingFace's spm_precompiled 0.1.4 reads the same). The trie is a Darts double array of 32-bit units:
-// from a node with base b, byte c leads to unit b ^ c if that unit's label is c. The value of a key is where its
-// replacement begins, which ends at the next NUL.
+// from a node with base b, byte c leads to unit b ^ c if that unit's label is c. The value of a key is the offset of
+// its replacement, which ends at the next NUL.
 //
-// A map is checked whole when it is loaded, in time linear in its size: every reachable base lies in the array, no
-// node leads back to itself, every replacement is text. So matching needs no checks, and no text makes it slow.
+// A map is validated completely when it is loaded, in linear time: every reachable base is inside the array, there is
+// no cycle, and every replacement is UTF-8. So matching needs no checks, and no text makes it slow.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace tokenweir {
 class Charsmap {
  public:
   struct Rule {
-    size_t length = 0;  // of what it replaces, in bytes; 0: there is none
+    size_t length = 0;  // of the replaced text, in bytes; 0 if no rule matches
     std::string_view replacement;
   };
 
@@ -55,20 +55,21 @@ class Charsmap {
     }
   }
 
-  // How many times as long a text may become.
+  // An upper bound for the factor by which a text grows.
   double growth() const { return static_cast<double>(std::max<size_t>(longest_replacement_, 1)); }
 
   // Whether a rule begins with this byte.
   bool starts(uint8_t byte) const { return starts_[byte]; }
 
-  // Whether a rule begins with this byte that can match where only ASCII follows. (Letters begin rules with the marks
-  // that they take, which are above ASCII.)
+  // Whether a rule that begins with this byte can match where only ASCII follows. (Most rules of ASCII letters need a
+  // non-ASCII mark after them.)
   bool starts_in_ascii(uint8_t byte) const { return starts_in_ascii_[byte]; }
 
   // Whether a rule begins with two ASCII characters, neither of them a carriage return.
   bool joins_ascii() const { return joins_ascii_; }
 
-  // The rule that sentencepiece applies: the longest that `text` begins with, of the 32 shortest.
+  // Returns the rule that sentencepiece applies: the longest that matches at the start of `text`, among the 32
+  // shortest.
   Rule longest(const uint8_t* text, size_t n) const {
     Rule found;
     size_t hits = 0, value = 0;
@@ -81,7 +82,7 @@ class Charsmap {
     return found;
   }
 
-  // The rule that HuggingFace applies: the shortest that `text` begins with.
+  // Returns the rule that HuggingFace applies: the shortest that matches at the start of `text`.
   Rule shortest(const uint8_t* text, size_t n) const {
     Rule found;
     match(text, n, [&](size_t length, size_t at) {
@@ -91,16 +92,16 @@ class Charsmap {
     return found;
   }
 
-  // Calls `use(c)` for each character that stands behind another one in what a rule replaces; for some more than once.
+  // Calls `use(c)` for each character that is not the first of a rule's key; for some more than once.
   template <class Use>
   void for_each_later_character(Use&& use) const {
     struct Visit {
       uint32_t node;
-      uint32_t c, missing;  // of a character that is not complete: its bits so far, and its bytes that are missing
+      uint32_t c, missing;  // of an incomplete character: its bits so far, and the number of missing bytes
       bool is_later;
     };
     std::vector<Visit> open{{0, 0, 0, false}};
-    std::vector<bool> seen(units_.size());  // behind whole characters
+    std::vector<bool> seen(units_.size());  // nodes after complete characters
     size_t steps = 0;
     while (!open.empty() && !units_.empty()) {
       const auto [node, bits, missing, is_later] = open.back();
@@ -127,16 +128,16 @@ class Charsmap {
  private:
   static constexpr size_t kMaxHits = 32;
   static constexpr uint32_t kMaxBytes = 1 << 24;  // the largest known has 0.3 MB
-  static constexpr uint32_t kLongest = 1024;  // of a rule, in bytes: so many may be looked at from each place of a text
+  static constexpr uint32_t kLongest = 1024;  // of a key, in bytes: the cost of a match at each place of a text
   static constexpr size_t kLongestReplacement = 128;  // the longest known has 33
   static constexpr uint32_t kUnused = 0x80000000, kNone = 0xFFFFFFFF;
 
   static bool has_value(uint32_t unit) { return unit >> 8 & 1; }
-  static uint32_t label(uint32_t unit) { return unit & 0x800000FF; }  // of a value: no byte
+  static uint32_t label(uint32_t unit) { return unit & 0x800000FF; }  // that of a value unit equals no byte
   static uint32_t value(uint32_t unit) { return unit & 0x7FFFFFFF; }
   uint32_t base(uint32_t node) const { return node ^ (units_[node] >> 10) << ((units_[node] & 0x200) >> 6); }
 
-  // Calls `hit(length, value)` for each key that `text` begins with, short ones first, until it returns false.
+  // Calls `hit(length, value)` for each key that is a prefix of `text`, the shortest first, until it returns false.
   template <class Hit>
   void match(const uint8_t* text, size_t n, Hit&& hit) const {
     if (n == 0 || !starts_[text[0]]) return;
@@ -154,7 +155,7 @@ class Charsmap {
     return rest.substr(0, rest.find('\0'));
   }
 
-  // Walks the trie, whose branches may join again (it is a DAWG), and visits each node once.
+  // Validates the trie. Branches may share nodes (it is a DAWG), so each node is visited once.
   void check() {
     const uint32_t n = static_cast<uint32_t>(units_.size());
     std::vector<uint32_t> first(n, kNone), next(n, kNone);  // the units that a base leads to
@@ -166,7 +167,7 @@ class Charsmap {
     struct Visit {
       uint32_t node, child;
     };
-    std::vector<uint32_t> height(n);  // of the trie below a node; kNone: we are there just now
+    std::vector<uint32_t> height(n);  // of the trie below a node; kNone while the node is on the path
     std::vector<bool> done(n);
     std::vector<Visit> path;
     const auto enter = [&](uint32_t node) {
@@ -214,7 +215,7 @@ class Charsmap {
     longest_replacement_ = std::max(longest_replacement_, length);
   }
 
-  std::vector<uint32_t> units_;  // whole blocks of 256, since a base in a block leads only to units of that block
+  std::vector<uint32_t> units_;  // padded to blocks of 256, because a base leads only to units of its own block
   std::string replacements_;
   size_t longest_replacement_ = 0;
   bool starts_[256] = {}, starts_in_ascii_[256] = {}, joins_ascii_ = false;

@@ -1,8 +1,8 @@
 // Extended grapheme clusters (UAX #29) as Rust's unicode-segmentation inside HuggingFace's `tokenizers` 0.23 finds
 // them, with the tables of Unicode 17.
 //
-// The only use of clusters there is Precompiled, to which a cluster of six bytes or more is its characters. Regional
-// indicators have four bytes each, so whether two of them belong together is not asked.
+// Only Precompiled uses clusters, and it treats a cluster of six bytes or more as its characters. Regional indicators
+// have four bytes each, so pairs of them need not be recognized.
 #pragma once
 
 #include <stdint.h>
@@ -17,22 +17,22 @@ namespace tokenweir {
 namespace graphemes {
 
 using namespace grapheme_tables;
-// kControl: nothing belongs to it, but a line feed to a carriage return. kPrepend: belongs to what follows.
-// kPictographic: emoji, that a joiner may link. kConsonant: that a linker may link. kL to kLVT: Hangul, by type.
-// From kSpacingMark on, all belong to what they follow. kConjunctExtend and kLinker extend, and a conjunct as well.
+// kControl: always a cluster by itself, except CR LF. kPrepend: joins the character after it. kPictographic: emoji,
+// which a joiner may link. kConsonant: linked by a linker. kL to kLVT: Hangul syllable types. From kSpacingMark on, all
+// join the character before them. kConjunctExtend and kLinker extend a cluster, and a conjunct as well.
 
 inline Class class_of(uint32_t c) {
   const uint32_t block = c / 64;
   return block < std::size(kBlockOf) ? static_cast<Class>(kClasses[kBlockOf[block] * 64u + c % 64]) : kOther;
 }
 
-// What the characters so far say about the next one.
+// The state of a cluster, which decides whether the next character joins it.
 struct Cluster {
   Class last;
-  bool consonant = false;     // it ends in a consonant and what extends a conjunct ...
-  bool linker = false;        // ... with a linker among it
-  bool pictographic = false;  // it ends in emoji and what extends it ...
-  bool joiner = false;        // ... or in that and one joiner
+  bool consonant = false;     // ends in a consonant and characters that extend a conjunct ...
+  bool linker = false;        // ... with a linker among them
+  bool pictographic = false;  // ends in an emoji and characters that extend it ...
+  bool joiner = false;        // ... and one joiner
 
   explicit Cluster(Class first) { take(first); }
 
@@ -63,7 +63,7 @@ struct Cluster {
 
 }  // namespace graphemes
 
-// Where the cluster that begins at `p` ends; p < end.
+// Returns the end of the cluster that begins at `p`; p < end.
 inline const uint8_t* grapheme_end(const uint8_t* p, const uint8_t* end) {
   using namespace graphemes;
   uint32_t length;

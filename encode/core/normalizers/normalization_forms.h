@@ -1,11 +1,11 @@
 // Unicode's normalization forms C, D, KC and KD as HuggingFace's `tokenizers` 0.23 performs them, offsets included.
 //
-// Most text is in its form already, so what counts is to find that out quickly. A character is *inert* if it does not
-// change and changes no neighbour. Where the lead bytes alone say that characters are inert, 16 bytes are skipped at a
-// time. A *segment* is an inert character with those after it that are not: marks, Hangul jamo, characters that
+// Most text is normalized already, so the fast path is the check. A character is *inert* if it does not change and
+// affects no neighbour. Where the lead bytes prove that characters are inert, 16 bytes are skipped at a time. A
+// *segment* is an inert character with the following characters that are not inert: marks, Hangul jamo, characters that
 // change. No composition and no reordering crosses a segment's edge. A segment that may change is decomposed, ordered
-// and, for C and KC, composed again. Time is linear in the text, but for the stable sort of a run of marks. Memory is
-// that of the longest run of marks or jamo. The text is valid UTF-8.
+// and, for C and KC, composed again. Time is linear in the text, except for the stable sort of a run of marks. Memory
+// is that of the longest run of marks or jamo. The text must be valid UTF-8.
 #pragma once
 
 #include <stddef.h>
@@ -26,24 +26,24 @@ namespace tokenweir {
 
 namespace normalization {
 
-// A character's properties, for the canonical forms or the compatibility forms: the rank of its combining class, which
-// is 0 for a starter, and one of three states or none. A character of the state kDecomposes is its own composition
-// again in form C (or KC); its decomposition begins with a starter that composes with no character before it.
-constexpr uint8_t kRank = 0x3F;  // ranks have the order of the classes
+// The properties of a character, for the canonical or the compatibility forms: the rank of its combining class, which
+// is 0 for a starter, and at most one of three states. A character of the state kDecomposes composes to itself again in
+// form C (or KC); its decomposition begins with a starter that composes with no character before it.
+constexpr uint8_t kRank = 0x3F;  // ranks are ordered like the classes
 constexpr uint8_t kState = 0xC0;
 constexpr uint8_t kComposes = 0x40;    // is the second part of a composition
 constexpr uint8_t kDecomposes = 0x80;  // has a decomposition
-constexpr uint8_t kChanges = 0xC0;     // has one, and does not occur in form C (or KC)
+constexpr uint8_t kChanges = 0xC0;     // has a decomposition, and does not occur in form C (or KC)
 
 constexpr uint32_t kHangulSyllables = 0xAC00, kNSyllables = 11172;
 constexpr uint32_t kHangulL = 0x1100, kHangulV = 0x1161, kHangulT = 0x11A7, kNL = 19, kNV = 21, kNT = 28;
 
-// A character on its way to its normal form.
+// A character during normalization.
 struct Element {
   uint32_t c;
   uint8_t rank;    // of its combining class
-  uint8_t inputs;  // how many characters of the text it stands for: only the first of a decomposition counts one
-  Span from{};     // the bytes of the text that it comes from, if the caller wants them
+  uint8_t inputs;  // characters of the text that it counts for: 1 for the first of a decomposition, 0 for the others
+  Span from{};     // its source in the text, if the caller asks for it
 };
 
 // The properties and decompositions of the canonical or of the compatibility forms.
@@ -77,7 +77,7 @@ struct Tables {
   }
 
  private:
-  // Appends the decomposition that the table has for `c`; false if it has none.
+  // Appends the decomposition of `c` in the table; returns false if it is not there.
   template <size_t N>
   static bool spell(const normalization_tables::Decompositions (&table)[N], uint32_t c, std::vector<Element>& elements) {
     const auto* after = std::upper_bound(
@@ -93,14 +93,14 @@ struct Tables {
   }
 };
 
-// The primary composite of a pair, or 0.
+// Returns the primary composite of a pair, or 0.
 inline uint32_t composite(uint32_t first, uint32_t second) {
   if ((Tables<false>::properties(second) & kState) != kComposes) return 0;
   if (const uint32_t vowel = second - kHangulV; vowel < kNV) {
     const uint32_t lead = first - kHangulL;
     return lead < kNL ? kHangulSyllables + (lead * kNV + vowel) * kNT : 0;
   }
-  if (const uint32_t tail = second - kHangulT; tail < kNT) {  // tail is not 0: that character does not compose
+  if (const uint32_t tail = second - kHangulT; tail < kNT) {  // tail is not 0, because that character does not compose
     const uint32_t syllable = first - kHangulSyllables;
     return syllable < kNSyllables && syllable % kNT == 0 ? first + tail : 0;
   }
@@ -125,7 +125,7 @@ inline void order_marks(std::vector<Element>& elements) {
   }
 }
 
-// Composes each starter with what follows it, unless a mark of the same or a higher class stands between.
+// Composes each starter with the following characters, unless a mark of the same or a higher class is between.
 inline void compose(std::vector<Element>& elements) {
   size_t kept = 0, starter = SIZE_MAX;
   for (const Element element : elements) {
@@ -145,12 +145,12 @@ inline void compose(std::vector<Element>& elements) {
 
 // -- the output -------------------------------------------------------------------------------------------------------
 
-// Hands out the characters of a text in order, as spans.
+// Iterates over the characters of a text, as spans.
 class Cursor {
  public:
   explicit Cursor(const uint8_t* text) : text_(text) {}
 
-  // Passes `n` characters and returns the first of them; for none, the last one passed.
+  // Advances by `n` characters and returns the first of them; for n = 0, returns the last character of the step before.
   Span pass(size_t n) {
     if (n == 0) return last_;
     const Span first = step();
@@ -174,20 +174,20 @@ class Cursor {
 
 }  // namespace normalization
 
-// A form. The spans are HuggingFace's, which counts characters instead of following them: the first result takes as
-// many characters of the text as it stands for, the next one those after them, and so on. A result's span is the first
-// character that it takes, or the last one taken if it takes none. So a composed character covers its base alone, and
-// a mark that was moved may have the span of another. In text that is in its form, each character has its own span.
+// A normalization form. Spans are HuggingFace's, which counts characters instead of tracking them: each result consumes
+// as many characters of the text as it counts for, in order. Its span is the first character that it consumes, or the
+// last one consumed before if it consumes none. So a composed character covers its base only, and a reordered mark may
+// have the span of another. In normalized text each character has its own span.
 template <bool Composed, bool Compatibility>
 class NormalForm : public NormalizerStep {
  public:
   NormalForm() : plain_(bytes_of([](uint32_t c) { return is_inert(Tables::properties(c)); })) {}
 
-  bool parts_in_ascii() const override { return true; }
-  bool parts_at_space() const override { return true; }
+  bool splits_in_ascii() const override { return true; }
+  bool splits_at_space() const override { return true; }
 
-  bool keeps(const uint8_t* text, size_t n) const override {
-    const Segment segment = next_unsettled(text, text + n);
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
+    const Segment segment = next_unnormalized(text, text + n);
     return segment.begin == segment.end;
   }
 
@@ -209,7 +209,7 @@ class NormalForm : public NormalizerStep {
       elements.clear();
     };
     for (const uint8_t* p = text;;) {
-      const Segment segment = next_unsettled(p, end);
+      const Segment segment = next_unnormalized(p, end);
       writer.append(p, static_cast<size_t>(segment.begin - p));
       if (origin) cursor.pass_until(static_cast<size_t>(segment.begin - text), *origin);
       if (segment.begin == segment.end) return;
@@ -219,7 +219,7 @@ class NormalForm : public NormalizerStep {
         Tables::decompose(utf8_decode(p, length), elements);
         for (size_t i = first; kind == Origin::kAll && i < elements.size(); i++)
           elements[i].from = {static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length};
-        if (first < kMany || Tables::properties(elements[first].c) & (kRank | kComposes)) continue;
+        if (first < kMaxElements || Tables::properties(elements[first].c) & (kRank | kComposes)) continue;
         next.assign(elements.begin() + static_cast<ptrdiff_t>(first), elements.end());
         elements.resize(first);
         finish();
@@ -232,7 +232,7 @@ class NormalForm : public NormalizerStep {
  private:
   using Tables = normalization::Tables<Compatibility>;
 
-  static constexpr size_t kMany = 256;  // a segment of more elements is cut where one neither moves nor composes
+  static constexpr size_t kMaxElements = 256;  // longer segments are cut at an element that neither moves nor composes
 
   struct Segment {
     const uint8_t *begin, *end;
@@ -243,10 +243,10 @@ class NormalForm : public NormalizerStep {
     return (own & (kRank | (Composed ? kComposes : kDecomposes))) == 0;
   }
 
-  // The first character of [p, end) that is not inert, or `end`.
+  // Returns the first character of [p, end) that is not inert, or `end`.
   const uint8_t* skip_inert(const uint8_t* p, const uint8_t* end) const {
     while ((p = plain_.skip(p, end)) < end) {
-      do {  // such characters come in runs
+      do {  // such characters occur in runs
         uint32_t length;
         if (!is_inert(Tables::properties(utf8_decode(p, length)))) return p;
         p += length;
@@ -255,8 +255,9 @@ class NormalForm : public NormalizerStep {
     return end;
   }
 
-  // The first segment of [p, end) that may not be in this form, or an empty one at `end`. A segment begins at `p`.
-  Segment next_unsettled(const uint8_t* p, const uint8_t* end) const {
+  // Returns the first segment of [p, end) that may not be normalized, or an empty one at `end`. A segment begins at
+  // `p`.
+  Segment next_unnormalized(const uint8_t* p, const uint8_t* end) const {
     for (;;) {
       Segment segment;
       segment.end = skip_inert(p, end);
@@ -267,16 +268,16 @@ class NormalForm : public NormalizerStep {
         while (utf8_continues(*segment.begin));
       for (uint32_t length; segment.end < end; segment.end += length)
         if (is_inert(Tables::properties(utf8_decode(segment.end, length)))) break;
-      if (!is_settled(segment.begin, segment.end)) return segment;
+      if (!is_normalized(segment.begin, segment.end)) return segment;
       p = segment.end;
     }
   }
 
-  // Whether a segment is certainly in this form. The answer is no for a mark that composes after a character that
-  // decomposes, since the mark may come between that character's parts; such text is rare.
-  static bool is_settled(const uint8_t* p, const uint8_t* end) {
+  // Whether a segment is known to be normalized. Returns false for a mark that composes after a character that
+  // decomposes, because the mark may belong between the parts of that character; such text is rare.
+  static bool is_normalized(const uint8_t* p, const uint8_t* end) {
     using namespace normalization;
-    uint32_t starter = 0;  // the last one; U+0000 composes with nothing
+    uint32_t starter = 0;  // the last starter; U+0000 composes with nothing
     uint8_t starter_properties = 0, rank = 0;  // rank: of the character before
     for (uint32_t length; p < end; p += length) {
       const uint32_t c = utf8_decode(p, length);

@@ -1,4 +1,4 @@
-// The normalizer: steps, one after the other.
+// The normalizer: a sequence of steps.
 #pragma once
 
 #include <algorithm>
@@ -13,42 +13,42 @@
 
 namespace tokenweir {
 
-// What a step says of where a character comes from.
+// The kind of origin that a step reports for each character.
 enum class Origin {
-  kLibrary,  // the bytes of the one character of the text at which HuggingFace's alignment has it stand, or {0, 0} for one
-             // inserted before all others (SentencePiece's own normalizer aligns differently: with several, or with none)
-  kAll,      // the bytes of every character of the text that it may have been made from, and perhaps of neighbours;
-             // an empty span for one that is inserted
+  kLibrary,  // the single source character of HuggingFace's alignment, or {0, 0} for one inserted before all others
+             // (SentencePiece's own normalizer aligns differently: with several characters, or with none)
+  kAll,      // all characters that it may have been made from, and perhaps neighbours; empty for an inserted one
 };
 
 class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
 
-  // True only if `text` certainly stays as it is; false where this is not known. It changes nothing.
-  virtual bool keeps(const uint8_t* text, size_t n) const = 0;
+  // Whether `text` is known to stay unchanged. May return false for text that stays unchanged.
+  virtual bool is_unchanged(const uint8_t* text, size_t n) const = 0;
 
-  // Appends what becomes of `text` (valid UTF-8, perhaps empty) to `out`, also valid UTF-8, and, unless `origin` is
-  // null, one span of `text` to it for each *character* appended, of the kind that is asked for.
+  // Appends the normalized form of `text` (valid UTF-8, perhaps empty) to `out`. Unless `origin` is null, also appends
+  // one span of `text`, of the requested kind, for each *character* appended.
   virtual void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
                      Origin kind = Origin::kLibrary) const = 0;
 
-  // Whether text may be parted between two ASCII characters, none of them a carriage return, and the parts changed by
-  // themselves.
-  virtual bool parts_in_ascii() const { return false; }
+  // Whether text may be split between two ASCII characters, except carriage returns, and the parts normalized
+  // separately.
+  virtual bool splits_in_ascii() const { return false; }
 
-  // The same between a space and any other character.
-  virtual bool parts_at_space() const { return false; }
+  // Whether text may be split beside a space, likewise.
+  virtual bool splits_at_space() const { return false; }
 
-  // Whether each character that `is_bert_chinese` tells gets a space on both sides, whatever stands beside it.
+  // Whether each character of `is_bert_chinese` gets a space on both sides, in any context.
   virtual bool isolates_chinese() const { return false; }
 
-  // How many times as long a text may become by what a file says. (By Unicode's tables it is 11 at most.)
+  // An upper bound for the factor by which a file's rules let a text grow. (Unicode's tables add a factor of at most
+  // 11.)
   virtual double growth() const { return 1; }
 };
 
-// Appends the span of each character of [p, end), which are bytes of `text` that stay as they are.
-inline void stand(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
+// Appends the span of each character of [p, end), which are unchanged bytes of `text`.
+inline void append_identity(const uint8_t* p, const uint8_t* end, const uint8_t* text, std::vector<Span>& origin) {
   for (uint32_t length; p < end; p += length) {
     length = utf8_length(*p);
     origin.push_back({static_cast<size_t>(p - text), static_cast<size_t>(p - text) + length});
@@ -65,18 +65,18 @@ class Normalizer {
                         " times as long");
   }
 
-  bool parts_in_ascii() const {
-    return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->parts_in_ascii(); });
+  bool splits_in_ascii() const {
+    return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->splits_in_ascii(); });
   }
 
-  // Whether text may be parted before and behind each character that `is_bert_chinese` tells.
-  bool parts_at_chinese() const {
+  // Whether text may be split before and after each character of `is_bert_chinese`.
+  bool splits_at_chinese() const {
     return !steps_.empty() && steps_[0]->isolates_chinese() &&
-           std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->parts_at_space(); });
+           std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->splits_at_space(); });
   }
 
-  // The ASCII character that an ASCII character becomes in every step by itself, or '\0' if in one it becomes another or
-  // several.
+  // Returns the ASCII character that an ASCII character alone becomes, or '\0' if some step makes a non-ASCII character
+  // or several characters of it.
   char ascii(char c) const {
     for (const auto& step : steps_) {
       std::string out;
@@ -87,40 +87,40 @@ class Normalizer {
     return c;
   }
 
-  bool keeps(const uint8_t* text, size_t n) const {
+  bool is_unchanged(const uint8_t* text, size_t n) const {
     for (const auto& step : steps_)
-      if (!step->keeps(text, n)) return false;
+      if (!step->is_unchanged(text, n)) return false;
     return true;
   }
 
-  // Appends to `out` and `origin` as a step does; `out` and `origin` are empty.
+  // Appends to `out` and `origin`, which must be empty, as a step does.
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin,
              Origin kind = Origin::kLibrary) const {
     std::string next;
     std::vector<Span> from;
-    const uint8_t* p = text;  // what it is by now
+    const uint8_t* p = text;  // the result of the steps so far
     size_t size = n;
-    bool as_it_was = true;
+    bool unchanged = true;
     for (const auto& step : steps_) {
-      if (step->keeps(p, size)) continue;
+      if (step->is_unchanged(p, size)) continue;
       next.clear();
       from.clear();
       step->apply(p, size, next, origin ? &from : nullptr, kind);
-      if (origin && !as_it_was) follow(out, from, *origin, kind);
+      if (origin && !unchanged) compose_origins(out, from, *origin, kind);
       if (origin) origin->swap(from);
       out.swap(next);
       p = reinterpret_cast<const uint8_t*>(out.data());
       size = out.size();
-      as_it_was = false;
+      unchanged = false;
     }
-    if (!as_it_was) return;
+    if (!unchanged) return;
     out.assign(reinterpret_cast<const char*>(text), n);
-    if (origin) stand(text, text + n, text, *origin);
+    if (origin) append_identity(text, text + n, text, *origin);
   }
 
  private:
-  // From spans of `text`, whose characters have the spans `origin`, to spans of what `text` was made from.
-  static void follow(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
+  // Composes two alignments: maps the spans `from`, in `text`, to the text of which `origin` has the spans.
+  static void compose_origins(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
     std::vector<size_t> character(text.size());
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;
@@ -139,7 +139,7 @@ class Normalizer {
     }
   }
 
-  static constexpr int kMaxGrowth = 128;  // real ones have 33: SentencePiece's rules of NFKC
+  static constexpr int kMaxGrowth = 128;  // real normalizers have at most 33, by SentencePiece's NFKC rules
 
   std::vector<std::shared_ptr<const NormalizerStep>> steps_;
 };

@@ -1,12 +1,14 @@
 // HuggingFace's normalizer `Precompiled` (tokenizers 0.23, spm_precompiled 0.1.4): a SentencePiece character map,
 // applied by other rules than SentencePiece's own.
 //
-// It walks grapheme clusters. One of less than six bytes that begins with a rule's key is replaced as a whole, the
-// shortest such key deciding; so marks vanish with their base. Any other cluster is treated so character by character.
+// It iterates over grapheme clusters. A cluster of less than six bytes that begins with a rule's key is replaced as a
+// whole, by the rule of the shortest such key; so marks vanish with their base. In any other cluster, this is done per
+// character.
 //
-// Alignment: characters and their replacements stand for each other one by one. A character too many stands where the
-// one before it does, unless something is removed next, whose place it then takes. What is removed before all others is
-// not counted, so that all others stand too early. (The library keeps a difference in length with each character.)
+// Alignment: characters and their replacements correspond one to one. A surplus character has the place of the one
+// before it, unless characters are removed next; then it takes the place of those. Characters that are removed at the
+// start are not counted, so all others are shifted to the left. (The library stores a difference of lengths with each
+// character.)
 #pragma once
 
 #include <string>
@@ -30,16 +32,16 @@ class Precompiled : public NormalizerStep {
       if (!charsmap_.starts_in_ascii(c)) plain_.add(c);
   }
 
-  bool keeps(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
-  bool parts_in_ascii() const override { return !charsmap_.joins_ascii(); }
+  bool is_unchanged(const uint8_t* text, size_t n) const override { return plain_.skip(text, text + n) == text + n; }
+  bool splits_in_ascii() const override { return !charsmap_.joins_ascii(); }
   double growth() const override { return charsmap_.growth(); }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     const uint8_t* const end = text + n;
     TextWriter writer(out, n);
     Alignment alignment{normalization::Cursor(text), kind == Origin::kAll ? nullptr : origin};
-    size_t done = writer.size();  // what lies before it has its origin
-    const auto made_of = [&](const uint8_t* b, const uint8_t* e) {
+    size_t done = writer.size();  // origins are complete up to here
+    const auto set_origin = [&](const uint8_t* b, const uint8_t* e) {
       if (!origin || kind != Origin::kAll) return;
       const size_t made = writer.size() - done;
       origin->insert(origin->end(), count(writer.last(made), made),
@@ -48,18 +50,18 @@ class Precompiled : public NormalizerStep {
     };
     for (const uint8_t* p = text; p < end;) {
       const uint8_t* plain = plain_.skip(p, end);
-      if (plain < end && plain > p && *plain >= 0x80) plain--;  // what follows may belong to the last character
+      if (plain < end && plain > p && *plain >= 0x80) plain--;  // the last character may begin a cluster
       if (plain > p) {
         writer.append(p, static_cast<size_t>(plain - p));
         alignment.put(static_cast<size_t>(plain - p), static_cast<size_t>(plain - p));
-        if (origin && kind == Origin::kAll) stand(p, plain, text, *origin);
+        if (origin && kind == Origin::kAll) append_identity(p, plain, text, *origin);
         done = writer.size();
         p = plain;
       }
       if (p == end) break;
       const uint8_t* const next = stands_alone(p, end) ? p + 1 : grapheme_end(p, end);
-      if (next - p < kWhole && replace(p, next, writer, alignment)) {
-        made_of(p, next);
+      if (next - p < kMaxCluster && replace(p, next, writer, alignment)) {
+        set_origin(p, next);
         p = next;
         continue;
       }
@@ -68,16 +70,15 @@ class Precompiled : public NormalizerStep {
           writer.append(p, utf8_length(*p));
           alignment.put(1, 1);
         }
-        made_of(p, p + utf8_length(*p));
+        set_origin(p, p + utf8_length(*p));
       }
     }
   }
 
  private:
-  static constexpr int kWhole = 6;  // a cluster of fewer bytes may be replaced as a whole
+  static constexpr int kMaxCluster = 6;  // only clusters of fewer bytes are replaced as a whole
 
-  // Whether the character at `p` certainly is a cluster by itself: two ASCII characters are one only as a carriage return
-  // and a line feed.
+  // Whether the character at `p` is known to be a cluster by itself. The only cluster of two ASCII characters is CR LF.
   static bool stands_alone(const uint8_t* p, const uint8_t* end) {
     return *p < 0x80 && *p != '\r' && (p + 1 == end || p[1] < 0x80);
   }
@@ -85,10 +86,10 @@ class Precompiled : public NormalizerStep {
   struct Alignment {
     normalization::Cursor cursor;
     std::vector<Span>* origin;
-    bool begun = false;     // something has been put
-    bool too_many = false;  // the last character put stands for none of the text
+    bool begun = false;     // a character has been emitted
+    bool too_many = false;  // the last character emitted is a surplus one
 
-    // `before` characters became `after`.
+    // Records that `before` characters became `after`.
     void put(size_t before, size_t after) {
       if (!origin || (!begun && after == 0)) return;
       begun = true;
@@ -119,7 +120,7 @@ class Precompiled : public NormalizerStep {
   }
 
   Charsmap charsmap_;
-  ByteSet plain_;  // ASCII characters that stay as they are if no character above ASCII follows
+  ByteSet plain_;  // ASCII characters that stay unchanged if no non-ASCII character follows
 };
 
 }  // namespace tokenweir

@@ -1,8 +1,8 @@
-// Replace: other text in place of what a string or a pattern matches, from left to right, as HuggingFace's `tokenizers`
-// 0.23 does it. The library has what is put in stand at the last character of the match.
+// Replace: substitutes the matches of a string or a pattern, from left to right, as HuggingFace's `tokenizers` 0.23
+// does. The library aligns the replacement to the last character of the match.
 //
-// The search for a string is that of Knuth, Morris and Pratt (1977), linear whatever a file says; its first byte is
-// looked for 16 bytes at a time. That for a pattern is linear as far as its automaton's walk is (see encode/pattern).
+// Strings are searched for by the algorithm of Knuth, Morris and Pratt (1977), which is linear for any input; the first
+// byte is found 16 bytes at a time. The search for a pattern is as linear as its automaton's walk (see encode/pattern).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace tokenweir {
 
-// The occurrences of a string.
+// Finds the occurrences of a string.
 class StringSearch {
  public:
   explicit StringSearch(std::string text) : text_(std::move(text)), border_(text_.size() + 1) {
@@ -35,12 +35,12 @@ class StringSearch {
 
   size_t shortest() const { return text_.size(); }
 
-  // Calls `match(begin, end)` for each occurrence in [p, end) that overlaps none before it, until it returns false.
+  // Calls `match(begin, end)` for each nonoverlapping occurrence in [p, end), until it returns false.
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
     const auto* text = reinterpret_cast<const uint8_t*>(text_.data());
     const size_t size = text_.size();
-    for (size_t k = 0; p < end;) {  // the `k` bytes before `p` are the string's first
+    for (size_t k = 0; p < end;) {  // the `k` bytes before `p` are the first ones of the string
       if (*p != text[k]) {
         if (k > 0)
           k = border_[k];
@@ -57,15 +57,15 @@ class StringSearch {
 
  private:
   std::string text_;
-  ByteSet others_;              // all bytes but the first
-  std::vector<size_t> border_;  // of the first n bytes: the longest proper end that is also their beginning
+  ByteSet others_;              // all bytes except the string's first
+  std::vector<size_t> border_;  // of the first n bytes: their longest border, a proper prefix that is also a suffix
 };
 
-// The matches of a compiled pattern.
+// Finds the matches of a compiled pattern.
 class PatternSearch {
  public:
   explicit PatternSearch(std::shared_ptr<const CompiledPattern> pattern)
-      : pattern_(std::move(pattern)), barren_(bytes_of([&](uint32_t c) { return pattern_->is_barren(c); })) {}
+      : pattern_(std::move(pattern)), skippable_(bytes_of([&](uint32_t c) { return pattern_->cannot_start_match(c); })) {}
 
   size_t shortest() const { return 1; }
 
@@ -73,7 +73,7 @@ class PatternSearch {
   template <class Match>
   void each(const uint8_t* p, const uint8_t* end, Match&& match) const {
     pattern_->walk(p, end, [&](auto&& walk) {
-      while ((p = barren_.skip(p, end)) < end) {
+      while ((p = skippable_.skip(p, end)) < end) {
         bool gap;
         const uint8_t* next = walk(p, gap);
         if (!gap && !match(p, next)) return;
@@ -84,7 +84,7 @@ class PatternSearch {
 
  private:
   std::shared_ptr<const CompiledPattern> pattern_;
-  ByteSet barren_;
+  ByteSet skippable_;
 };
 
 template <class Search>
@@ -94,7 +94,7 @@ class Replace : public NormalizerStep {
     for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
   }
 
-  bool keeps(const uint8_t* text, size_t n) const override {
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
     bool found = false;
     search_.each(text, text + n, [&](const uint8_t*, const uint8_t*) {
       found = true;
@@ -112,7 +112,7 @@ class Replace : public NormalizerStep {
     TextWriter writer(out, n);
     const auto copy = [&](const uint8_t* until) {
       writer.append(done, static_cast<size_t>(until - done));
-      if (origin) stand(done, until, text, *origin);
+      if (origin) append_identity(done, until, text, *origin);
     };
     search_.each(text, text + n, [&](const uint8_t* begin, const uint8_t* end) {
       copy(begin);

@@ -1,12 +1,12 @@
 // SentencePiece's own normalizer (sentencepiece 0.2.3, normalizer.cc): user-defined pieces, the character map, spaces.
 //
-// At every place of the text, the longest user-defined piece is taken as it is, else the longest rule of the character
-// map is applied, else one character stays. The results are strung together under the rules for spaces. Most bytes
-// begin neither piece nor rule; runs of those are copied at once.
+// At each place of the text, the longest user-defined piece is copied; else the longest rule of the character map is
+// applied; else one character is copied. The results are concatenated under the rules for spaces. Most bytes begin
+// neither a piece nor a rule; runs of those are copied at once.
 //
-// Alignment: each resulting character reaches from where the text that it came from begins to where the next one's
-// does. So what vanishes counts to the character before it, and of the several characters that a rule yields, all but
-// the last are empty, as an inserted space is.
+// Alignment: the span of a result begins at its source and ends at the source of the next result. So removed text
+// belongs to the character before it. If a rule yields several characters, all except the last have empty spans, as an
+// inserted space has.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct SentencePieceRules {
 
 class SentencePieceText : public NormalizerStep {
  public:
-  // The pieces are not empty.
+  // `user_defined` pieces must not be empty.
   SentencePieceText(Charsmap charsmap, std::vector<std::string> user_defined, SentencePieceRules rules)
       : charsmap_(std::move(charsmap)), user_defined_(std::move(user_defined)), rules_(rules) {
     std::sort(user_defined_.begin(), user_defined_.end());
@@ -46,8 +46,8 @@ class SentencePieceText : public NormalizerStep {
     }
   }
 
-  bool keeps(const uint8_t*, size_t) const override { return false; }
-  double growth() const override { return charsmap_.growth(); }  // and spaces become three bytes
+  bool is_unchanged(const uint8_t*, size_t) const override { return false; }
+  double growth() const override { return charsmap_.growth(); }  // spaces may also become three bytes
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
     TextWriter writer(out, n + n / 2);
@@ -89,18 +89,18 @@ class SentencePieceText : public NormalizerStep {
   }
 
  private:
-  // What the beginning of a text becomes, and how many bytes of it.
+  // The replacement of a text's first bytes, and their number.
   struct Step {
     std::string_view text;
     size_t length;
   };
 
-  // Where the result goes, with the place that each character came from.
+  // Collects the result, and the origin of each character.
   struct Output {
     TextWriter& out;
     std::vector<Span>* origin;
-    std::string_view mark;  // what a space becomes
-    size_t begin, first;    // where `out` and `origin` begin
+    std::string_view mark;  // the replacement of a space
+    size_t begin, first;    // initial sizes of `out` and `origin`
 
     void from(size_t at) {
       if (!origin) return;
@@ -128,7 +128,7 @@ class SentencePieceText : public NormalizerStep {
       out.append(text + b, e - b);
       for (; origin && b < e; b += utf8_length(text[b])) from(b);
     }
-    // Takes the spaces at the end away; returns where the first of them came from, or `at`.
+    // Removes the spaces at the end; returns the origin of the first of them, or `at`.
     size_t strip(size_t at) {
       while (out.size() - begin >= mark.size() && std::string_view(out.last(mark.size()), mark.size()) == mark) {
         out.drop_last(mark.size());
@@ -140,7 +140,7 @@ class SentencePieceText : public NormalizerStep {
     }
   };
 
-  // The end of the characters from `at` on, other than spaces, that certainly stay as they are.
+  // Returns the end of the characters from `at` on, except spaces, that are known to stay unchanged.
   size_t plain_end(const uint8_t* text, size_t at, size_t n) const {
     if (utf8_continues(text[at])) return at;
     const ByteSet& plain = text[at] < 0x80 ? plain_ascii_ : plain_others_;
@@ -148,7 +148,7 @@ class SentencePieceText : public NormalizerStep {
     return at < end && text[end - 1] < 0x80 && !stands_alone(text, end - 1, n) ? end - 1 : end;
   }
 
-  // Whether a rule that needs more than ASCII cannot match from the ASCII character at `at` on.
+  // Whether no rule with a non-ASCII character can match at the ASCII character at `at`.
   bool stands_alone(const uint8_t* text, size_t at, size_t n) const {
     return at + 1 == n || text[at + 1] < 0x80 || !charsmap_.starts(text[at]);
   }
@@ -158,15 +158,16 @@ class SentencePieceText : public NormalizerStep {
     if (begins_piece_[*text])
       if (const size_t length = longest_piece({p, n})) return {{p, length}, length};
     if (const Charsmap::Rule rule = charsmap_.longest(text, n); rule.length) return {rule.replacement, rule.length};
-    if (utf8_continues(*text)) return {"\uFFFD", 1};  // a rule has taken a part of the character
+    if (utf8_continues(*text)) return {"\uFFFD", 1};  // a rule has consumed a part of the character
     const size_t length = utf8_length(*text);
     return {{p, length}, length};
   }
 
-  // The length of the longest user-defined piece that `text` begins with, of the 64 shortest; 0: none.
+  // Returns the length of the longest user-defined piece at the start of `text`, among the 64 shortest; 0 if there is
+  // none.
   size_t longest_piece(std::string_view text) const {
     size_t found = 0, hits = 0;
-    auto first = user_defined_.begin(), last = user_defined_.end();  // those that begin as `text` does
+    auto first = user_defined_.begin(), last = user_defined_.end();  // pieces that share the first n bytes of `text`
     for (size_t n = 0; n < text.size() && hits < kMaxHits; n++) {
       const auto order = [n](const std::string& piece, char c) {
         return static_cast<uint8_t>(piece[n]) < static_cast<uint8_t>(c);
@@ -177,7 +178,7 @@ class SentencePieceText : public NormalizerStep {
       first = std::lower_bound(first, last, text[n], order);
       last = std::upper_bound(first, last, text[n], above);
       if (first == last) break;
-      if (first->size() != n + 1) continue;  // the one that ends here is before all longer ones
+      if (first->size() != n + 1) continue;  // the piece that ends here is sorted before all longer ones
       found = n + 1;
       hits++;
       if (++first == last) break;
@@ -188,12 +189,12 @@ class SentencePieceText : public NormalizerStep {
   static constexpr size_t kMaxHits = 64;
 
   Charsmap charsmap_;
-  std::vector<std::string> user_defined_;  // sorted by their bytes, none twice
+  std::vector<std::string> user_defined_;  // sorted by bytes, without duplicates
   SentencePieceRules rules_;
-  ByteSet plain_ascii_;          // ASCII characters but the space that stay as they are if none above ASCII follows
-  ByteSet plain_others_;         // bytes that lead a character which stays as it is, and those inside of one
-  bool plain_space_ = false;     // so does the space
-  bool begins_piece_[256] = {};  // bytes that lead a user-defined piece
+  ByteSet plain_ascii_;          // ASCII characters except the space that stay unchanged if no non-ASCII character follows
+  ByteSet plain_others_;         // bytes that begin unchanged characters, and continuation bytes
+  bool plain_space_ = false;     // whether the space stays unchanged likewise
+  bool begins_piece_[256] = {};  // bytes that begin a user-defined piece
 };
 
 }  // namespace tokenweir

@@ -1,4 +1,4 @@
-// Normalizers at the ends of a text: Strip and Prepend, as in HuggingFace's `tokenizers` 0.23.
+// The normalizers Strip and Prepend, as in HuggingFace's `tokenizers` 0.23.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Strip : public NormalizerStep {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
 
-  bool keeps(const uint8_t* text, size_t n) const override {
+  bool is_unchanged(const uint8_t* text, size_t n) const override {
     const Span middle = find(text, n);
     return middle.start == 0 && middle.end == n;
   }
@@ -22,7 +22,7 @@ class Strip : public NormalizerStep {
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin) const override {
     const Span middle = find(text, n);
     out.append(reinterpret_cast<const char*>(text) + middle.start, middle.end - middle.start);
-    if (origin) stand(text + middle.start, text + middle.end, text, *origin);
+    if (origin) append_identity(text + middle.start, text + middle.end, text, *origin);
   }
 
  private:
@@ -43,15 +43,15 @@ class Strip : public NormalizerStep {
   bool left_, right_;
 };
 
-// Puts something before a text that is not empty. It stands at the text's first character; where it is empty itself,
-// that character stands nowhere, {0, 0}.
+// Prepends a string to a nonempty text, aligned to the text's first character. If the string is empty, that first
+// character gets the span {0, 0}.
 class Prepend : public NormalizerStep {
  public:
   explicit Prepend(std::string content) : content_(std::move(content)) {
     for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
   }
 
-  bool keeps(const uint8_t*, size_t n) const override { return n == 0; }
+  bool is_unchanged(const uint8_t*, size_t n) const override { return n == 0; }
   double growth() const override { return 1 + static_cast<double>(content_.size()); }
 
   void apply(const uint8_t* text, size_t n, std::string& out, std::vector<Span>* origin, Origin kind) const override {
@@ -63,10 +63,10 @@ class Prepend : public NormalizerStep {
     const uint32_t first = utf8_length(text[0]);
     if (kind == Origin::kAll) {
       origin->insert(origin->end(), characters_, Span{0, 0});
-      return stand(text, text + n, text, *origin);
+      return append_identity(text, text + n, text, *origin);
     }
     origin->insert(origin->end(), characters_ + 1, content_.empty() ? Span{0, 0} : Span{0, first});
-    stand(text + first, text + n, text, *origin);
+    append_identity(text + first, text + n, text, *origin);
   }
 
  private:

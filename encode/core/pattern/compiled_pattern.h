@@ -1,4 +1,4 @@
-// A pattern's tables (encode/pattern), checked and made ready to be walked.
+// A pattern's tables (encode/pattern), validated and prepared for walks.
 #pragma once
 
 #include <algorithm>
@@ -44,9 +44,9 @@ class CompiledPattern {
     uint64_t run_states = 0;
     for (size_t state = 0; state < n_states && n_states <= Automaton::kMaxRunStates && !context_; state++) {
       runs_.push_back(run(&ascii_[state * 128], state));
-      if (members(runs_.back()) >= kWorthARun) run_states |= uint64_t{1} << state;
+      if (members(runs_.back()) >= kMinRun) run_states |= uint64_t{1} << state;
     }
-    for (size_t c = 0; c < n_classes; c++) starts_none_.push_back(!context_ && ends_at_once(transitions_[c], width));
+    for (size_t c = 0; c < n_classes; c++) cannot_start_.push_back(!context_ && is_always_gap(transitions_[c], width));
     const RescanAnalysis rescans(transitions_, width);
     may_rescan_ = rescans.may_repeat();
     if (may_rescan_ && rescans.n_states() > kMaxFailingStates)
@@ -58,18 +58,18 @@ class CompiledPattern {
   }
   CompiledPattern(const CompiledPattern&) = delete;
 
-  // Whether its walks may read a text again and again, which `walk` avoids by keeping where they failed.
+  // Whether walks may read the same text repeatedly; `walk` then remembers where they failed.
   bool may_rescan() const { return may_rescan_; }
 
-  // For a scanner: the tables of a pattern without a context, and how many pages of classes they have.
+  // The tables of a pattern without a context, for a scanner, and their number of class pages.
   const Automaton& tables() const { return tables_; }
   size_t n_pages() const { return class_pages_.size() / 256; }
 
-  // Whether no match begins with a character, whatever stands around it.
-  bool is_barren(uint32_t c) const { return !context_ && starts_none_[class_of(c)]; }
+  // Whether no match can begin with a character, in any context.
+  bool cannot_start_match(uint32_t c) const { return !context_ && cannot_start_[class_of(c)]; }
 
-  // Calls `use(walk)`; `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time over all of it. It may
-  // give neighbouring gaps as one.
+  // Calls `use(walk)`, where `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time for the whole
+  // text. It may return adjacent gaps as one.
   template <class Use>
   void walk(const uint8_t* p, const uint8_t* end, Use&& use) const {
     if (context_) {
@@ -96,28 +96,28 @@ class CompiledPattern {
   }
 
  private:
-  static constexpr int kWorthARun = 20;  // letters of one case are; newlines are not
+  static constexpr int kMinRun = 20;  // a run with fewer members is not tested; letters of one case have 26
   static constexpr size_t kMaxFailingStates = 256;
 
   uint8_t class_of(uint32_t c) const { return class_pages_[class_index_[c >> 8] * 256u + (c & 0xFF)]; }
 
-  // Whether a walk that begins so can only find that its first character is a gap.
-  bool ends_at_once(uint16_t entry, size_t width) const {
+  // Whether a walk with this first entry can only end in a gap of one character.
+  bool is_always_gap(uint16_t entry, size_t width) const {
     if ((entry & kMatchEnds) || (entry & kStateMask) == kDead) return false;
     const uint16_t* row = &transitions_[(entry & kStateMask) * width];
     return std::all_of(row, row + width, [](uint16_t next) { return next == (kMatchEnds | kGap | kDead); });
   }
 
-  // Past the characters at `p` that no match begins with; they are the rest of a gap.
+  // Skips the characters at `p` with which no match can begin; they continue a gap.
   const uint8_t* skip_gap(const uint8_t* p, const uint8_t* end) const {
     for (uint32_t length; p < end; p += length) {
       const uint32_t c = utf8_decode(p, length);
-      if (!starts_none_[class_of(c)]) break;
+      if (!cannot_start_[class_of(c)]) break;
     }
     return p;
   }
 
-  // The run of a state: of the entries that lead back to it, the one that most ASCII characters have.
+  // Returns the run of a state: of the entries that lead back to it, the one of most ASCII characters.
   static Run run(const uint16_t* entries, size_t state) {
     Run best{};
     for (size_t c = 0; c < 128; c++) {
@@ -139,7 +139,7 @@ class CompiledPattern {
   std::vector<uint16_t> transitions_, class_index_, ascii_;
   std::vector<uint8_t> class_pages_;
   std::vector<Run> runs_;
-  std::vector<bool> starts_none_;  // by class: no match begins with it
+  std::vector<bool> cannot_start_;  // by class: no match begins with it
   bool may_rescan_;
   std::unique_ptr<const Context> context_;
   Automaton tables_;

@@ -1,5 +1,5 @@
-// Conditions on a place that more than the next character decides (encode/pattern/context.py): one pass over the text,
-// from its end to its start, turns the class of each character into the symbol that a walk then reads.
+// Long lookahead and lookbehind (encode/pattern/context.py): one pass over the text, from its end to its start,
+// converts the class of each character to the symbol that a walk then reads.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace tokenweir {
 
 class Context {
  public:
-  // `behind`: the row of the character before, by class, the last for the start of the text. `transitions` and
-  // `symbols`: by state, row and class, whose last is the end of the text.
+  // `behind`: the row for each class of the character before; the last is for the start of the text. `transitions` and
+  // `symbols` are indexed by state, row and class; the last class is the end of the text.
   Context(std::vector<uint8_t> behind, std::vector<uint16_t> transitions, std::vector<uint8_t> symbols,
           size_t n_symbols)
       : behind_(std::move(behind)), transitions_(std::move(transitions)), symbols_(std::move(symbols)) {
@@ -34,12 +34,12 @@ class Context {
 
   size_t n_classes() const { return behind_.size() - 1; }
 
-  // The symbol at each character of [p, end), by its first byte, and at the end.
+  // Returns the symbol of each character of [p, end), at the index of its first byte, and that of the end.
   template <class ClassOf>
   std::vector<uint8_t> read(const uint8_t* p, const uint8_t* end, ClassOf&& class_of) const {
     std::vector<uint8_t> symbols(static_cast<size_t>(end - p) + 1);
     const size_t n = n_classes();
-    size_t state = 0, here = n;  // `here`: the class at `at`
+    size_t state = 0, here = n;  // `here`: the class of the character at `at`
     for (const uint8_t* at = end;;) {
       const uint8_t* before = at;
       if (at > p)
@@ -62,7 +62,7 @@ class Context {
   size_t width_;
 };
 
-// An automaton over the symbols of a text, as `ScanMemo` walks it.
+// An automaton over the symbols of a text, with the interface that `ScanMemo` needs.
 struct SymbolAutomaton {
   const uint16_t* transitions;
   size_t width;

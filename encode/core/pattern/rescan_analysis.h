@@ -1,4 +1,5 @@
-// Whether the walks of an automaton may read the same long text many times. scan_memo.h makes such walks linear.
+// Decides whether the walks of an automaton may read the same long text many times. scan_memo.h makes such walks
+// linear.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +19,16 @@ class RescanAnalysis {
     find_failing();
   }
 
-  // How many states a walk can pass through without end, beyond what it has matched, and then find nothing more.
+  // The number of failing states: those in which a walk can continue without bound beyond its match, and then fail.
   size_t n_states() const {
     size_t n = 0;
     for (const bool failing : failing_) n += failing;
     return n;
   }
 
-  // Whether text that one walk has read in vain may be read in vain by later walks, too. Once more is the rule: for
-  // `\s*\n|\s+`, a run of spaces without a line feed is read twice, since it is a match of its own. The answer is true
-  // where this is not known.
+  // Whether text that one walk has read in vain may be read in vain by many later walks. Reading it once more is
+  // common: with `\s*\n|\s+`, a run of spaces without a line feed is read twice, because it is a match of its own.
+  // Returns true if unknown.
   bool may_repeat() const {
     std::vector<size_t> first, index(n_states_);
     for (size_t state = 0; state < n_states_; state++) {
@@ -35,7 +36,7 @@ class RescanAnalysis {
       if (failing_[state]) first.push_back(state);
     }
     if (first.size() * n_states_ > kMaxPairs) return true;
-    // Pairs: a state of the walk that searches on and fails, and one of a walk that has started since.
+    // Pairs of a state of the walk that fails, and one of a walk that started later.
     const auto each_step = [&](size_t pair, auto&& use) {
       const uint16_t* a = row(first[pair / n_states_]);
       const uint16_t* b = row(pair % n_states_);
@@ -75,7 +76,7 @@ class RescanAnalysis {
       ways[source]++;
     }
 
-    // From which nodes a path need not end.
+    // Returns the nodes that begin an infinite path.
     std::vector<bool> endless() {
       std::vector<bool> found(ways.size(), true);
       std::vector<size_t> queue;
@@ -95,7 +96,7 @@ class RescanAnalysis {
 
   const uint16_t* row(size_t state) const { return &transitions_[state * width_]; }
 
-  // Steps from a state to another without a match.
+  // Calls `use(source, target)` for each step between states without a match.
   template <class Use>
   void each_silent_step(Use&& use) const {
     for (size_t i = 0; i < transitions_.size(); i++)
@@ -105,7 +106,7 @@ class RescanAnalysis {
   void find_failing() {
     Graph silent(n_states_);
     each_silent_step([&](size_t source, size_t target) { silent.add(source, target); });
-    std::vector<bool> may_fail(n_states_);  // from here, a walk can end without a further match
+    std::vector<bool> may_fail(n_states_);  // a walk from here can end without a further match
     std::vector<size_t> queue;
     const auto fails = [&](size_t state) {
       if (!may_fail[state]) queue.push_back(state);
@@ -125,7 +126,7 @@ class RescanAnalysis {
 
   const std::vector<uint16_t>& transitions_;
   size_t width_, n_states_;
-  std::vector<bool> failing_;  // from here, a walk need not end, and may then fail
+  std::vector<bool> failing_;  // a walk from here can continue without bound, and then fail
 };
 
 }  // namespace tokenweir

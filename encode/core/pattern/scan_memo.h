@@ -1,12 +1,11 @@
-// A memo of searches that failed, for automata whose walks may search far, find nothing, and begin again one character
-// later.
+// Memoizes failed searches, for automata whose walks may search far, fail, and restart one character later.
 //
-// Example: with `\s+$` a walk reads a run of spaces to its end. If text follows, the walk settles only the first space,
-// as a gap, and the next walk reads the run again. That takes quadratic time, and regex engines do take it. But the
-// automaton has no memory: if one walk left a place in a state and found nothing more, every later walk that reaches
-// the place in this state finds nothing more either (Reps, "Maximal-munch tokenization in linear time", 1998). The memo
-// keeps the states of long failed searches by place, until the text is past them. It costs two bytes for each byte of
-// such text and each state that reaches it.
+// Example: with `\s+$` a walk reads a run of spaces to its end. If text follows, the walk decides only the first space,
+// as a gap, and the next walk reads the run again. That takes quadratic time, as it does in regex engines. But the
+// automaton has no memory: if one walk passed a place in some state and failed, every later walk that reaches the place
+// in this state fails too (Reps, "Maximal-munch tokenization in linear time", 1998). The memo keeps the states of long
+// failed searches by place, until the walks are past them. It costs two bytes for each byte of such text and each state
+// that reaches it.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +18,21 @@ namespace tokenweir {
 
 class ScanMemo {
  public:
-  // As `Automaton::token_end`. A walk is only watched where an earlier one has failed.
+  // `Automaton::token_end` in linear time. The memo is only consulted where an earlier walk has failed.
   template <class Table>
   const uint8_t* token_end(const Table& automaton, const uint8_t* p, const uint8_t* end, bool& gap) {
     const uint8_t* reached;
     const auto fails = [&](const uint8_t* at, uint32_t state) { return at < until_ && failed(at, state); };
     const uint8_t* const last =
         p < until_ ? walk(automaton, p, end, gap, reached, fails) : automaton.token_end(p, end, gap, reached);
-    if (reached - last > kFar) keep(automaton, p, last, reached);
+    if (reached - last > kMinRemembered) remember(automaton, p, last, reached);
     return last;
   }
 
  private:
-  static constexpr ptrdiff_t kFar = 64;  // reading so much twice is no matter
+  static constexpr ptrdiff_t kMinRemembered = 64;  // shorter failed searches are not worth a memo
 
-  std::vector<std::vector<uint16_t>> layers_;  // each has a state by place, or kDead
+  std::vector<std::vector<uint16_t>> layers_;  // each has one state, or kDead, per place
   const uint8_t *from_ = nullptr, *until_ = nullptr;
 
   bool failed(const uint8_t* at, uint32_t state) const {
@@ -42,9 +41,9 @@ class ScanMemo {
     return false;
   }
 
-  // Walks again from `p`, and keeps the states after `last`; the text ends behind `reached`, or the walk does.
+  // Repeats the walk from `p` up to `reached`, and remembers the states after `last`.
   template <class Table>
-  void keep(const Table& automaton, const uint8_t* p, const uint8_t* last, const uint8_t* reached) {
+  void remember(const Table& automaton, const uint8_t* p, const uint8_t* last, const uint8_t* reached) {
     if (p >= until_) {
       layers_.clear();
       from_ = until_ = p;

@@ -1,8 +1,8 @@
-// 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
+// Converts 64 bytes of text to bit masks, one for each kind of ASCII character: bit i is set if byte i is of the kind.
 //
-// `range` tells which bytes lie between two that are not ASCII, and `write_bits` turns a mask into numbers again. Each
-// instruction set has a class with the same answers; one that `kLooksUp` also tells characters of one page. Which
-// one a scanner takes is chosen when the program runs.
+// `range` finds the bytes between two non-ASCII bytes, and `write_bits` converts a mask to numbers. Each instruction
+// set has a class with the same results; one with `kHasLookup` also classifies the characters of one page. The class is
+// chosen at run time.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 #define TW_AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt")))
 #endif
 
-// For functions that are compiled once for each instruction set: inlined, they get that of their caller.
+// For functions that are compiled once per instruction set: they are inlined, and so get that of their caller.
 #if defined(__GNUC__) || defined(__clang__)
 #define TW_INLINE inline __attribute__((always_inline))
 #else
@@ -28,23 +28,23 @@ namespace tokenweir {
 
 struct ByteMasks {
   uint64_t upper, lower, letter, digit;  // A-Z, a-z, both, 0-9
-  uint64_t space, blank;         // U+0020; other white space that ends no line
+  uint64_t space, blank;         // U+0020; other white space except line ends
   uint64_t newline;              // \n and \r
   uint64_t apostrophe, slash;
   uint64_t high;  // not ASCII
 };
 
-// Eight bytes at a time in a plain 64-bit word; for any little-endian machine.
+// The portable implementation: eight bytes at a time in a 64-bit word, on any little-endian machine.
 struct PortableBytes {
-  static constexpr bool kLooksUp = false;
+  static constexpr bool kHasLookup = false;
   static constexpr uint64_t kOnes = 0x0101010101010101, kTops = kOnes << 7;
 
-  // The top bit of each byte of `word`, all below 128, that is at least `from`; `from` is at most 128.
+  // Sets the top bit of each byte of `word` that is at least `from`. All bytes are below 128, `from` is at most 128.
   static uint64_t at_least(uint64_t word, uint64_t from) { return (word + kOnes * (128 - from)) & kTops; }
 
   static uint64_t between(uint64_t word, uint64_t from, uint64_t to) { return at_least(word, from) & ~at_least(word, to + 1); }
 
-  // The eight top bits side by side.
+  // Packs the top bits of eight bytes into one byte.
   static uint64_t pack(uint64_t tops) { return (tops >> 7) * 0x0102040810204080 >> 56; }
 
   static inline ByteMasks masks(const uint8_t* p) {
@@ -69,9 +69,10 @@ struct PortableBytes {
     return m;
   }
 
-  // Writes the numbers of the bits of `mask`, in order, plus `base`; what it writes behind them, up to 64 in all, is none.
+  // Writes the indices of the set bits of `mask`, in order, plus `base`. May write garbage after them, up to 64 numbers
+  // in all.
   static TW_INLINE void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
-    for (; mask; out += 4)  // four at a time, of which the last may be none
+    for (; mask; out += 4)  // four at a time; the last ones may be garbage
       for (int k = 0; k < 4; k++) {
         out[k] = base + static_cast<uint32_t>(__builtin_ctzll(mask | uint64_t{1} << 63));
         mask &= mask - 1;
@@ -92,7 +93,7 @@ struct PortableBytes {
 #ifdef TW_X86_TARGETS
 
 struct Avx2Bytes {
-  static constexpr bool kLooksUp = false;
+  static constexpr bool kHasLookup = false;
 
   TW_AVX2 static TW_INLINE uint64_t bits(__m256i low, __m256i high) {
     return static_cast<uint32_t>(_mm256_movemask_epi8(low)) |
@@ -133,7 +134,8 @@ struct Avx2Bytes {
   }
 };
 
-// The kinds of each ASCII character, a bit each from the top: newline, space, blank, letter, digit, apostrophe, slash, upper.
+// The kinds of each ASCII character, a bit each, from the top: newline, space, blank, letter, digit, apostrophe, slash,
+// upper.
 struct AsciiKinds {
   alignas(64) uint8_t of[128] = {};
   constexpr AsciiKinds() {
@@ -157,7 +159,7 @@ struct Numbers {
 inline constexpr Numbers kNumbers;
 
 struct Avx512Bytes {
-  static constexpr bool kLooksUp = true;
+  static constexpr bool kHasLookup = true;
   static constexpr uint64_t kAll = ~uint64_t{0};
 
   TW_AVX512 static inline ByteMasks masks(const uint8_t* p) {
@@ -179,14 +181,14 @@ struct Avx512Bytes {
     return m;
   }
 
-  // The top bits of all bytes; the next ones come to the top.
+  // Returns the top bits of all bytes, and shifts the next bits to the top.
   TW_AVX512 static TW_INLINE uint64_t next(__m512i& kinds) {
     const uint64_t mask = _mm512_movepi8_mask(kinds);
     kinds = _mm512_add_epi8(kinds, kinds);
     return mask;
   }
 
-  // Masks that leave nothing out, since GCC warns of the intrinsics without one.
+  // Uses the masked intrinsics with full masks, because GCC warns about the unmasked ones.
   TW_AVX512 static inline void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
     const __m512i packed = _mm512_maskz_compress_epi8(mask, _mm512_load_si512(kNumbers.of));
     const __m512i bases = _mm512_set1_epi32(static_cast<int>(base));
@@ -206,9 +208,9 @@ struct Avx512Bytes {
     return _mm512_cmple_epu8_mask(above, _mm512_set1_epi8(static_cast<char>(last - first)));
   }
 
-  // Which bytes are the last of a character of `kind`, where two bytes tell which of 256 it is: the low two bits of the first
-  // and the low six of the second.
-  TW_AVX512 static inline uint64_t of_kind(const uint8_t* p, const uint8_t* kinds, uint8_t kind) {
+  // Marks the bytes that end a character of `kind`. The page has 256 characters; the low two bits of the byte before,
+  // and the low six bits of the last byte, are the index in `kinds`.
+  TW_AVX512 static inline uint64_t last_bytes_of_kind(const uint8_t* p, const uint8_t* kinds, uint8_t kind) {
     const __m512i last = _mm512_loadu_si512(p);
     const __m512i places = _mm512_add_epi8(_mm512_load_si512(kNumbers.of), _mm512_set1_epi8(-1));
     const __m512i before = _mm512_maskz_slli_epi16(kAll >> 32, _mm512_maskz_permutexvar_epi8(kAll, places, last), 6);
@@ -219,7 +221,7 @@ struct Avx512Bytes {
     return _mm512_cmpeq_epi8_mask(found, _mm512_set1_epi8(static_cast<char>(kind)));
   }
 
-  // The bytes of a table of 128 that have these numbers.
+  // Looks up 64 indices in a table of 128 bytes.
   TW_AVX512 static TW_INLINE __m512i look_up(const uint8_t* table, __m512i numbers) {
     return _mm512_maskz_permutex2var_epi8(kAll, _mm512_loadu_si512(table), numbers, _mm512_loadu_si512(table + 64));
   }
@@ -229,14 +231,14 @@ struct Avx512Bytes {
 
 enum class Instructions : uint8_t { kPortable, kAvx2, kAvx512 };
 
-// The best that this machine has, unless the environment variable TOKENWEIR_SCANNER names lesser ones (avx512, avx2,
-// portable).
+// Returns the best instruction set of this machine. The environment variable TOKENWEIR_SCANNER (avx512, avx2 or
+// portable) caps it.
 inline Instructions best_instructions() {
 #ifdef TW_X86_TARGETS
   const char* asked = std::getenv("TOKENWEIR_SCANNER");
   const auto may_be = [&](const char* one) { return !asked || std::strcmp(asked, one) == 0 || std::strcmp(asked, "avx512") == 0; };
   __builtin_cpu_init();
-  // Processors that have these have LZCNT too, which cannot be asked for everywhere.
+  // Processors with these have LZCNT too, for which not every compiler has a check.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))
     return Instructions::kPortable;
   if (may_be("avx512") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vbmi") &&

@@ -1,28 +1,28 @@
-// What sets the commonest pre-tokenizer patterns apart, for the scanner. Python recognises them (pattern/families.py).
+// The rules of the commonest pre-tokenizer patterns, for the scanner. Python recognises them (pattern/families.py).
 #pragma once
 
 #include <cstdint>
 
 namespace tokenweir {
 
-// How a pattern takes English contractions ('s, 't, 're, 've, 'm, 'll, 'd).
+// The treatment of English contractions ('s, 't, 're, 've, 'm, 'll, 'd).
 enum class Contractions : uint8_t {
   kNone,
-  kLowerCase,  // as a piece, in lower case only
-  kAnyCase,    // as a piece
-  kSuffix,     // with the letters before it
+  kLowerCase,  // a piece, in lower case only
+  kAnyCase,    // a piece
+  kSuffix,     // joined to the letters before
 };
 
-// GPT-2: a space goes with the letters, digits or other characters after it; white space but its last character is one
+// GPT-2: a space joins the letters, digits or other characters after it; white space except its last character is one
 // piece.
 struct Gpt2Rules {
-  static constexpr bool kAnyPrefix = false;  // any character but a newline or digit goes with the letters after it
+  static constexpr bool kAnyPrefix = false;  // any character except a newline or digit joins the letters after it
   static constexpr bool kCases = false;      // an upper-case letter after a lower-case one begins a piece
   static constexpr bool kDigitsTakeSpace = true;
-  static constexpr int kDigits = 0;           // the longest piece of digits; 0: any
-  static constexpr bool kNewlines = false;    // a piece of white space ends with its last newline; other characters take
-                                              // the newlines after them along
-  static constexpr bool kSlashes = false;     // ... and slashes after those
+  static constexpr int kDigits = 0;           // the longest piece of digits; 0: unlimited
+  static constexpr bool kNewlines = false;    // a piece of white space ends with its last newline; newlines join other
+                                              // characters before them
+  static constexpr bool kSlashes = false;     // ... and so do slashes after those newlines
   static constexpr Contractions kContractions = Contractions::kLowerCase;
 };
 
@@ -40,7 +40,7 @@ struct QwenRules : Cl100kRules {
   static constexpr int kDigits = 1;
 };
 
-// o200k and what is made after it.
+// o200k and its derivatives.
 struct O200kRules : Cl100kRules {
   static constexpr bool kCases = true;
   static constexpr bool kSlashes = true;

@@ -1,8 +1,8 @@
-// The starts of pieces in up to 64 bytes of text, all at once, by arithmetic on bit masks.
+// Finds the starts of pieces in up to 64 bytes of text at once, by arithmetic on bit masks.
 //
-// Bit 0 is the start of a piece, so nothing before it matters. A run of equal bits is followed to its end by adding its
-// first bit: the carry comes out behind the run. What depends on text that is not seen is never said to be a start; it is
-// found when the next 64 bytes are looked at, from the last start that is known.
+// Bit 0 is the start of a piece, so nothing before it matters. Adding the first bit of a run of ones carries to the end
+// of the run. A place that depends on text beyond the lookahead is never reported as a start. The next step, which
+// begins at the last known start, finds it.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace tokenweir {
 
-// What kind of character each byte belongs to; bit i is byte i.
+// The kind of character that each byte belongs to; bit i is byte i.
 struct KindMasks {
   uint64_t letter;        // of any case
   uint64_t upper, lower;  // letters of one case only; not filled in where cases do not matter
   uint64_t digit;
   uint64_t space, blank, newline;
-  uint64_t other;         // none of these
-  uint64_t continuation;  // bytes of a character but its first
+  uint64_t other;         // any other kind
+  uint64_t continuation;  // bytes of a character except its first
   uint64_t apostrophe, slash;
 
-  // Forgets all other bytes.
+  // Clears the bits of all other bytes.
   void keep(uint64_t bytes) {
     letter &= bytes;
     upper &= bytes;
@@ -44,7 +44,7 @@ TW_INLINE uint32_t lowest(uint64_t mask) { return static_cast<uint32_t>(__builti
 // The runs of `mask` that begin at the bits `starts`.
 TW_INLINE uint64_t runs_from(uint64_t mask, uint64_t starts) { return mask & ~(mask + starts); }
 
-// The length of the contraction that begins with the apostrophe at p[0], 0 if there is none; `n`: how many bytes are seen.
+// Returns the length of the contraction that begins with the apostrophe at p[0], or 0. `n`: bytes of lookahead.
 template <bool AnyCase>
 TW_INLINE uint32_t contraction(const uint8_t* p, uint32_t n) {
   if (n < 2) return 0;
@@ -55,16 +55,15 @@ TW_INLINE uint32_t contraction(const uint8_t* p, uint32_t n) {
   return (a == 'l' && b == 'l') || ((a == 'v' || a == 'r') && b == 'e') ? 3 : 0;
 }
 
-// Where pieces begin among the first `n` bytes at `p`, bit 0 included. `m` is about these bytes only: bits from `n` on are
-// zero.
+// Returns the starts of pieces among the first `n` bytes at `p`, bit 0 included. Bits of `m` from `n` on are zero.
 template <class Rules>
 TW_INLINE uint64_t piece_starts(const uint8_t* p, KindMasks m, uint32_t n) {
-  // Newlines that other characters take along.
+  // Newlines that join the other characters before them.
   uint64_t taken = 0;
   if constexpr (Rules::kNewlines) {
     taken = runs_from(m.newline, m.newline & m.other << 1);
     if constexpr (Rules::kSlashes) {
-      if (const uint64_t also = m.slash & taken << 1) {  // rare enough for the automaton: see nothing from there on
+      if (const uint64_t also = m.slash & taken << 1) {  // rare: end the lookahead there, and leave it to the automaton
         n = lowest(also);
         const uint64_t seen = below(n);
         m.keep(seen);
@@ -74,19 +73,19 @@ TW_INLINE uint64_t piece_starts(const uint8_t* p, KindMasks m, uint32_t n) {
   }
   const uint64_t last = uint64_t{1} << (n - 1);
 
-  // White space: its run begins a piece, and so does its last character, unless that is a newline that ends one.
+  // White space: a run begins a piece, and so does its last character, unless that is a newline that ends a piece.
   const uint64_t white = m.space | m.blank | m.newline, free_white = white & ~taken;
   const uint64_t inner = Rules::kNewlines ? m.space | m.blank : white;
   uint64_t starts = (free_white & ~(free_white << 1)) | (inner & ~(white >> 1) & ~last);
   if constexpr (Rules::kNewlines) {
     const uint64_t newlines = m.newline & ~taken;
-    for (uint64_t after = inner & newlines << 1; after; after &= after - 1) {  // behind the last newline of a run
+    for (uint64_t after = inner & newlines << 1; after; after &= after - 1) {  // after the last newline of a run
       const uint64_t end = (inner + (after & -after)) & ~inner;                // more than one bit if the carry is lost
       if (end & below(n) & ~m.newline) starts |= after & -after;
     }
   }
 
-  // Characters of no other kind: they take a space along. One that is alone goes with letters behind it.
+  // Other characters: a space joins them. A single one joins the letters after it.
   const uint64_t other_starts = m.other & ~(m.other << 1) & ~(m.space << 1);
   starts |= other_starts;
   uint64_t joined = 0;
@@ -116,16 +115,16 @@ TW_INLINE uint64_t piece_starts(const uint8_t* p, KindMasks m, uint32_t n) {
     for (uint64_t at = other_starts & m.apostrophe & m.letter >> 1; at; at &= at - 1) {
       const uint32_t i = lowest(at), length = contraction<kAnyCase>(p + i, n - i);
       if (length == 0 && i + 2 < n) continue;
-      starts &= ~(uint64_t{2} << i);  // its letters begin no piece, nor do they if it cannot be told
+      starts &= ~(uint64_t{2} << i);  // clear the start bit of its letters, also if the lookahead is cut off
       if (length == 0) continue;
       if (i + length < n) starts |= uint64_t{1} << (i + length);
     }
   }
   if constexpr (Rules::kContractions == Contractions::kSuffix) {
-    uint32_t done = 0;  // a suffix has none itself
+    uint32_t done = 0;  // end of the last suffix: a suffix has no suffix itself
     for (uint64_t at = m.apostrophe & m.letter << 1; at; at &= at - 1) {
       const uint32_t i = lowest(at);
-      if (i + 2 >= n) {  // it cannot be told what follows
+      if (i + 2 >= n) {  // the lookahead is cut off
         starts &= below(i);
         break;
       }

@@ -1,9 +1,9 @@
-// The fast way to split by one of the commonest patterns: 64 bytes at a time (piece_starts.h) where the automaton goes
-// character by character. It has the automaton's pieces exactly.
+// The fast path of splitting by one of the commonest patterns: 64 bytes at a time (piece_starts.h), where the automaton
+// goes character by character. It finds exactly the automaton's pieces.
 //
-// Each step begins at the start of a piece. What the masks leave open (rare characters, pieces of more than 64 bytes, the
-// end of the text) the automaton decides, one piece at a time, and since pieces depend on nothing before them the masks
-// take over again behind it.
+// Each step begins at the start of a piece. Where the masks do not decide (rare characters, pieces of more than 64
+// bytes, the end of the text), the automaton finds one piece. Pieces depend on nothing before them, so the masks
+// continue after it.
 #pragma once
 
 #include <algorithm>
@@ -19,26 +19,26 @@
 
 namespace tokenweir {
 
-// What a class of characters beyond ASCII is to the masks.
-enum class Kind : uint8_t { kOther, kLetter, kUpper, kLower, kHard };  // hard: the automaton decides
+// The kind of a class of non-ASCII characters in the masks. `kDeferred`: left to the automaton.
+enum class Kind : uint8_t { kOther, kLetter, kUpper, kLower, kDeferred };  // hard: the automaton decides
 
 class Scanner {
  public:
-  static constexpr size_t kRoom = 256;  // how many ends one call may write
+  static constexpr size_t kMaxEnds = 256;  // the most ends that one call writes
 
-  // `family`: as pattern/families.py names it. `kinds`: of each class of the automaton, beyond ASCII.
+  // `family`: a name of pattern/families.py. `kinds`: the `Kind` of each class of the automaton, beyond ASCII.
   Scanner(const std::string& family, const std::vector<uint8_t>& kinds, const Automaton& automaton, size_t n_pages)
-      : automaton_(automaton), pages_(n_pages * 256), instructions_(best_instructions()), scan_(way_of(family)) {
+      : automaton_(automaton), pages_(n_pages * 256), instructions_(best_instructions()), scan_(scan_function(family)) {
     for (size_t i = 0; i < pages_.size(); i++) {
       const uint8_t c = automaton.class_pages[i];
-      if (c >= kinds.size() || kinds[c] > static_cast<uint8_t>(Kind::kHard))
+      if (c >= kinds.size() || kinds[c] > static_cast<uint8_t>(Kind::kDeferred))
         throw FileError("a scanner without a kind for class " + std::to_string(c));
       pages_[i] = kinds[c];
     }
     find_letters();
   }
 
-  // Writes where pieces of [p, end) end, counted from p, and returns how many it wrote; at least one if p < end.
+  // Writes the ends of pieces of [p, end), relative to p, and returns their number; at least one if p < end.
   size_t scan(const uint8_t* p, const uint8_t* end, uint32_t* ends) const { return scan_(*this, p, end, ends); }
 
   const char* instructions() const {
@@ -48,21 +48,21 @@ class Scanner {
  private:
   using Scan = size_t (*)(const Scanner&, const uint8_t*, const uint8_t*, uint32_t*);
 
-  static constexpr size_t kShort = 16;  // fewer bytes than that are not worth the masks
-  static constexpr ptrdiff_t kMost = 1 << 30;  // bytes of one call
-  static constexpr int kFewKana = 3;  // fewer than that are not worth looking up at once
+  static constexpr size_t kMinBytes = 16;          // fewer bytes are not worth the masks
+  static constexpr ptrdiff_t kMaxBytes = 1 << 30;  // of one call
+  static constexpr int kMinKana = 3;               // fewer are not worth a vector look-up
 
-  Scan way_of(const std::string& family) const {
-    if (family == "gpt2") return way<Gpt2Rules>();
-    if (family == "cl100k") return way<Cl100kRules>();
-    if (family == "qwen") return way<QwenRules>();
-    if (family == "o200k") return way<O200kRules>();
-    if (family == "tekken") return way<TekkenRules>();
+  Scan scan_function(const std::string& family) const {
+    if (family == "gpt2") return scan_function_of<Gpt2Rules>();
+    if (family == "cl100k") return scan_function_of<Cl100kRules>();
+    if (family == "qwen") return scan_function_of<QwenRules>();
+    if (family == "o200k") return scan_function_of<O200kRules>();
+    if (family == "tekken") return scan_function_of<TekkenRules>();
     throw FileError("there is no scanner for " + family);
   }
 
   template <class Rules>
-  Scan way() const {
+  Scan scan_function_of() const {
 #ifdef TW_X86_TARGETS
     if (instructions_ == Instructions::kAvx512) return &run_avx512<Rules>;
     if (instructions_ == Instructions::kAvx2) return &run_avx2<Rules>;
@@ -70,7 +70,7 @@ class Scanner {
     return &run_portable<Rules>;
   }
 
-  // The same loop for each instruction set.
+  // One loop per instruction set.
 #ifdef TW_X86_TARGETS
   template <class Rules>
   TW_AVX512 static size_t run_avx512(const Scanner& self, const uint8_t* text, const uint8_t* end, uint32_t* ends) {
@@ -90,10 +90,10 @@ class Scanner {
   TW_INLINE size_t run(const uint8_t* const text, const uint8_t* end, uint32_t* ends) const {
     uint32_t* out = ends;
     const uint8_t* p = text;
-    const uint32_t* const full = ends + kRoom - 68;
-    while (p < end && out <= full && p - text < kMost) {
+    const uint32_t* const full = ends + kMaxEnds - 68;
+    while (p < end && out <= full && p - text < kMaxBytes) {
       uint64_t starts = 1;
-      if (static_cast<size_t>(end - p) >= kShort) starts = starts_at<Rules, Bytes>(p, end);
+      if (static_cast<size_t>(end - p) >= kMinBytes) starts = starts_at<Rules, Bytes>(p, end);
       if (starts == 1) {
         p = piece_end(p, end);
         *out++ = static_cast<uint32_t>(p - text);
@@ -135,10 +135,10 @@ class Scanner {
     m.slash = bytes.slash;
     m.other = ~(m.letter | m.digit | m.space | m.blank | m.newline | bytes.high);
     if (bytes.high) {
-      KindMasks all = m;  // a copy, so that `m` need not lie in memory
+      KindMasks all = m;  // a copy, so that `m` stays in registers
       uint64_t high = bytes.high & ~add_letters<Bytes>(from, all);
-      if constexpr (Bytes::kLooksUp) high &= ~add_kana<Bytes>(from, all);
-      n = add_high<Rules::kCases>(p, high, all, n);
+      if constexpr (Bytes::kHasLookup) high &= ~add_kana<Bytes>(from, all);
+      n = add_non_ascii<Rules::kCases>(p, high, all, n);
       m = all;
     }
     if (n < 64) {
@@ -148,8 +148,8 @@ class Scanner {
     return piece_starts<Rules>(p, m, n);
   }
 
-  // Puts the characters of the range of letters into the masks, all at once, and returns their bytes: of 64 bytes, of which
-  // the last character may be cut off.
+  // Adds the characters of the letter range (Chinese) to the masks at once, and returns their bytes. The last character
+  // of the 64 bytes may be cut off.
   template <class Bytes>
   TW_INLINE uint64_t add_letters(const uint8_t* p, KindMasks& m) const {
     const uint64_t first = Bytes::range(p, first_lead_, first_lead_) & Bytes::range(p, first_second_, 0xBF) >> 1;
@@ -160,15 +160,15 @@ class Scanner {
     return leads | rest;
   }
 
-  // The same for whole characters from U+3000 to U+30FF that are letters or of no other kind: kana, and the punctuation of
-  // Chinese and Japanese.
+  // Adds the whole characters from U+3000 to U+30FF that are letters or of the kind `kOther`: kana, and Chinese and
+  // Japanese punctuation. Returns their bytes.
   template <class Bytes>
   TW_INLINE uint64_t add_kana(const uint8_t* p, KindMasks& m) const {
     const uint64_t leads = Bytes::range(p, 0xE3, 0xE3) & Bytes::range(p, 0x80, 0x83) >> 1 & ~uint64_t{0} >> 2;
-    if (__builtin_popcountll(leads) < kFewKana) return 0;
+    if (__builtin_popcountll(leads) < kMinKana) return 0;
     const uint8_t* const kinds = pages_.data() + automaton_.class_index[0x30] * 256u;
-    const uint64_t letters = Bytes::of_kind(p, kinds, static_cast<uint8_t>(Kind::kLetter)) >> 2 & leads;
-    const uint64_t others = Bytes::of_kind(p, kinds, static_cast<uint8_t>(Kind::kOther)) >> 2 & leads;
+    const uint64_t letters = Bytes::last_bytes_of_kind(p, kinds, static_cast<uint8_t>(Kind::kLetter)) >> 2 & leads;
+    const uint64_t others = Bytes::last_bytes_of_kind(p, kinds, static_cast<uint8_t>(Kind::kOther)) >> 2 & leads;
     const uint64_t rest = (letters | others) << 1 | (letters | others) << 2;
     m.continuation |= rest;
     m.letter |= letters | letters << 1 | letters << 2;
@@ -176,16 +176,16 @@ class Scanner {
     return letters | others | rest;
   }
 
-  // Puts the other characters beyond ASCII into the masks, and returns before which byte the masks are good.
+  // Adds the remaining non-ASCII characters to the masks. Returns how many bytes the masks are valid for.
   template <bool Cases>
-  uint32_t add_high(const uint8_t* p, uint64_t high, KindMasks& m, uint32_t n) const {
+  uint32_t add_non_ascii(const uint8_t* p, uint64_t high, KindMasks& m, uint32_t n) const {
     while (high) {
       const uint32_t i = lowest(high);
       uint32_t length;
       const uint32_t c = utf8_decode_multibyte(p + i, length);
       const uint64_t bytes = below(length) << i;
       const Kind kind = kind_of(c);
-      if (kind == Kind::kHard) {
+      if (kind == Kind::kDeferred) {
         n = std::min(n, i);
         break;
       }
@@ -199,9 +199,9 @@ class Scanner {
       }
       high &= ~bytes;
     }
-    if constexpr (Cases) {  // letters of both cases side with those after them: an upper-case letter there is hard
+    if constexpr (Cases) {  // letters without case join those after them, so an upper-case letter there is deferred
       const uint64_t either = m.letter & ~(m.upper | m.lower);
-      if (const uint64_t hard = m.upper & either << 1) n = std::min(n, lowest(hard));
+      if (const uint64_t deferred = m.upper & either << 1) n = std::min(n, lowest(deferred));
     }
     return n;
   }
@@ -210,8 +210,8 @@ class Scanner {
     return static_cast<Kind>(pages_[automaton_.class_index[c >> 8] * 256u + (c & 0xFF)]);
   }
 
-  // Finds the longest range of characters of three bytes that are letters, of no case or of any. It begins with any 64 that
-  // have two bytes in common and ends with the last character of another first byte. In Unicode so far it is Chinese.
+  // Finds the longest range of three-byte characters that are all letters. It begins at a multiple of 64 characters,
+  // which share two bytes, and ends with the last character of some lead byte. In Unicode it is Chinese.
   void find_letters() {
     uint32_t longest = 0, start = 0x1000;
     for (uint32_t c = start; c <= 0x10000; c += 64) {
@@ -235,8 +235,8 @@ class Scanner {
   }
 
   Automaton automaton_;
-  std::vector<uint8_t> pages_;  // Kind by page and low byte of a code point, as the automaton's classes
-  uint8_t first_lead_ = 0xFD, first_second_ = 0x80, last_lead_ = 0xFF;  // the range of letters; no text has these bytes
+  std::vector<uint8_t> pages_;  // the Kind by page and low byte of a code point, like the automaton's classes
+  uint8_t first_lead_ = 0xFD, first_second_ = 0x80, last_lead_ = 0xFF;  // the letter range; by default one that no text has
   Instructions instructions_;
   Scan scan_;
 };

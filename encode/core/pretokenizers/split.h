@@ -1,4 +1,4 @@
-// A stage that cuts: an automaton finds matches, and a behaviour says what becomes of them and of the gaps between them.
+// The stage that splits: an automaton finds matches, and a behavior decides which matches and gaps become pieces.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,18 @@
 #include <vector>
 
 #include "pattern/compiled_pattern.h"
-#include "pretokenizers/frame.h"
+#include "pretokenizers/aligned_text.h"
 #include "pretokenizers/scanner.h"
 
 namespace tokenweir {
 
-// HuggingFace's SplitDelimiterBehavior. Neighbouring gaps are one; neighbouring matches stay apart.
+// HuggingFace's SplitDelimiterBehavior. Adjacent gaps are joined; adjacent matches are not.
 enum class Behavior : uint8_t { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 class Split : public PreTokenizerStage {
  public:
-  // `inverted`: matches and gaps change places. `scanner`: finds the pieces of `pattern`, all of them matches; or null.
+  // `inverted`: matches and gaps are swapped. `scanner`: the fast path of a pattern whose pieces are all matches, or
+  // null.
   Split(std::shared_ptr<const CompiledPattern> pattern, Behavior behavior, bool inverted,
         std::unique_ptr<const Scanner> scanner)
       : pattern_(std::move(pattern)),
@@ -33,18 +34,18 @@ class Split : public PreTokenizerStage {
   // Calls `piece(begin, end)` for each piece of [p, end), in order.
   template <class Piece>
   void split(const uint8_t* p, const uint8_t* end, Piece&& piece) const {
-    if (!scanner_) return pattern_->walk(p, end, [&](auto&& walk) { behave(p, end, piece, walk); });
+    if (!scanner_) return pattern_->walk(p, end, [&](auto&& walk) { apply_behavior(p, end, piece, walk); });
     scan(p, end, [&](const uint8_t* b, const uint32_t* ends, size_t n) {
       uint32_t begin = 0;
       for (size_t i = 0; i < n; begin = ends[i++]) piece(b + begin, b + ends[i]);
     });
   }
 
-  // The same by the scanner: calls `pieces(begin, ends, n)` for some neighbours at a time, the first of which begins at
-  // `begin`; their ends are counted from there.
+  // Splits by the scanner: calls `pieces(begin, ends, n)` for adjacent pieces. The first begins at `begin`; ends are
+  // relative to it.
   template <class Pieces>
   void scan(const uint8_t* p, const uint8_t* end, Pieces&& pieces) const {
-    uint32_t ends[Scanner::kRoom];
+    uint32_t ends[Scanner::kMaxEnds];
     while (p < end) {
       const size_t n = scanner_->scan(p, end, ends);
       pieces(p, ends, n);
@@ -56,7 +57,7 @@ class Split : public PreTokenizerStage {
 
  private:
   template <class Piece, class Walk>
-  void behave(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
+  void apply_behavior(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
     switch (behavior_) {
       case Behavior::kIsolated:
       case Behavior::kRemoved:
@@ -70,7 +71,7 @@ class Split : public PreTokenizerStage {
     }
   }
 
-  // Matches as they are and gaps joined; one or the other may be left out.
+  // Emits matches and joined gaps; one or the other may be dropped.
   template <class Piece, class Walk>
   void keep(const uint8_t* p, const uint8_t* end, Piece& piece, Walk& walk) const {
     const bool keeps_gaps = keeps_gaps_, keeps_matches = keeps_matches_;
@@ -83,7 +84,7 @@ class Split : public PreTokenizerStage {
       } else {
         if (gap_start && keeps_gaps) piece(gap_start, p);
         gap_start = nullptr;
-        if (next == p) {  // an empty match parts the gap
+        if (next == p) {  // an empty match splits the gap
           gap_start = p;
           next += utf8_length(*p);
         } else if (keeps_matches) {
@@ -110,7 +111,7 @@ class Split : public PreTokenizerStage {
       } else {
         end_gap(p);
         if (next == p) {
-          if (match_end != p) merger.part();  // next to a match, an empty one does not count
+          if (match_end != p) merger.finish();  // an empty match right after a match does not count
           gap_start = p;
           next += utf8_length(*p);
         } else {
@@ -121,32 +122,32 @@ class Split : public PreTokenizerStage {
       p = next;
     }
     end_gap(end);
-    merger.part();
+    merger.finish();
   }
 
-  // What may still grow. `add` takes what is found, in order, and whether it is `marked`, that is, to be merged;
-  // `part` ends all that is open.
+  // The piece that may still grow. `add` takes the next match or gap, and whether it is `marked`, that is, to be
+  // merged; `finish` emits the pending piece.
   template <class Piece>
-  struct Open {
+  struct PendingPiece {
     Piece& piece;
     const uint8_t *begin = nullptr, *end = nullptr;
     bool marked = false;
 
-    void part() {
+    void finish() {
       if (begin) piece(begin, end);
       begin = nullptr;
     }
     void open(const uint8_t* b, const uint8_t* e, bool is_marked) {
-      part();
+      finish();
       begin = b;
       end = e;
       marked = is_marked;
     }
   };
 
-  // Neighbours of one kind are one piece.
+  // Joins neighbours of one kind.
   template <class Piece>
-  struct Contiguous : Open<Piece> {
+  struct Contiguous : PendingPiece<Piece> {
     void add(const uint8_t* b, const uint8_t* e, bool is_marked) {
       if (this->begin && this->marked == is_marked)
         this->end = e;
@@ -155,9 +156,9 @@ class Split : public PreTokenizerStage {
     }
   };
 
-  // What is marked belongs to what is before it, unless that is marked too.
+  // Joins a marked one to its predecessor, unless that is marked too.
   template <class Piece>
-  struct WithPrevious : Open<Piece> {
+  struct WithPrevious : PendingPiece<Piece> {
     void add(const uint8_t* b, const uint8_t* e, bool is_marked) {
       if (this->begin && is_marked && !this->marked) {
         this->end = e;
@@ -168,9 +169,9 @@ class Split : public PreTokenizerStage {
     }
   };
 
-  // What is marked belongs to what is after it, unless that is marked too.
+  // Joins a marked one to its successor, unless that is marked too.
   template <class Piece>
-  struct WithNext : Open<Piece> {
+  struct WithNext : PendingPiece<Piece> {
     void add(const uint8_t* b, const uint8_t* e, bool is_marked) {
       if (this->begin && this->marked && !is_marked) {
         this->end = e;

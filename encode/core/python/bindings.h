@@ -1,4 +1,4 @@
-// What each unit of this folder adds to the module. A class must be bound before those that inherit from it or take it.
+// The binding functions of the units in this folder. A class must be bound before its subclasses and its users.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@ void bind_bpe(nanobind::module_& m);
 void bind_decoding(nanobind::module_& m);
 void bind_decode_batch(nanobind::module_& m);
 void bind_encoder(nanobind::module_& m);
-void bind_usual_calls(nanobind::module_& m);
+void bind_fast_calls(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_gguf(nanobind::module_& m);
 void bind_pack(nanobind::module_& m);

@@ -1,4 +1,4 @@
-// SentencePiece's files and character maps, as Python sees them.
+// Bindings of SentencePiece's files and character maps.
 
 #include "python/bindings.h"
 #include "normalizers/charsmap.h"

@@ -1,4 +1,4 @@
-// What a device's tables are made of, as Python sees it.
+// Bindings of the GPU's tables.
 
 #include "python/bindings.h"
 #include <nanobind/stl/pair.h>
@@ -6,11 +6,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "encoder/added_tokens.h"
-#include "device/device_characters.h"
-#include "device/device_contents.h"
-#include "device/device_nfc.h"
-#include "device/device_tables.h"
-#include "device/device_unigram.h"
+#include "gpu_tables/device_characters.h"
+#include "gpu_tables/device_contents.h"
+#include "gpu_tables/device_nfc.h"
+#include "gpu_tables/device_tables.h"
+#include "gpu_tables/device_unigram.h"
 #include "models/wordpiece.h"
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
@@ -66,20 +66,20 @@ void bind_device(nb::module_& m) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });
 
-  m.def("split_pairs", [](const Model& model) {
-    if (!model.cuts()) throw Unsupported("a model without split points");
-    const SplitPairs pairs = model.cuts()->view();
-    const std::vector<uint64_t> near(pairs.near, pairs.near + SplitPairs::kNear * 3);
-    return nb::make_tuple(to_numpy(near), to_numpy(model.cuts()->others()), pairs.others_shift);
+  m.def("split_point_table", [](const Model& model) {
+    if (!model.split_points()) throw Unsupported("a model without split points");
+    const SplitPointTable table = model.split_points()->view();
+    const std::vector<uint64_t> common(table.common, table.common + SplitPointTable::kCommon * 3);
+    return nb::make_tuple(to_numpy(common), to_numpy(model.split_points()->others()), table.others_shift);
   }, "model"_a);
 
-  m.def("byte_pairs", [](const Bpe& model) -> nb::object {
-    if (!model.parts()) return nb::none();
-    if (model.takes_tokens_whole())
+  m.def("byte_cut_table", [](const Bpe& model) -> nb::object {
+    if (!model.byte_cuts()) return nb::none();
+    if (model.ignores_merges())
       for (uint32_t id = 0; id < model.tokens().size(); id++)
-        if (model.takes_whole(id) && !model.merges_to(id)) return nb::none();
-    const ByteCuts& cuts = *model.parts();
-    return nb::make_tuple(to_numpy(cuts.ends()), to_numpy(cuts.begins()), to_numpy(cuts.joined()), cuts.view().width,
+        if (model.is_reachable(id) && !model.merges_to(id)) return nb::none();
+    const ByteCuts& cuts = *model.byte_cuts();
+    return nb::make_tuple(to_numpy(cuts.left_classes()), to_numpy(cuts.right_classes()), to_numpy(cuts.joined()), cuts.view().n_right_classes,
                           to_numpy(cuts.pairs()), cuts.view().pairs_shift);
   }, "model"_a);
 

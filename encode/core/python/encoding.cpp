@@ -1,4 +1,4 @@
-// The parts of an encoder, and Encoder, as Python sees them.
+// Bindings of Encoder and its parts.
 
 #include "python/bindings.h"
 #include "encoder/batch.h"
@@ -11,7 +11,7 @@ namespace tokenweir {
 
 namespace {
 
-// The offsets of one text, or of each of several.
+// Converts the guarded offsets of one text, or of each of several.
 template <class Offsets>
 Offsets guarded_of(nb::handle given) {
   Offsets found;
@@ -19,7 +19,7 @@ Offsets guarded_of(nb::handle given) {
   return found;
 }
 
-// A call as its keywords have it.
+// Makes a call from the arguments of a method.
 PyEncoder::Call call_of(const PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded) {
   if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr()))
     throw nb::type_error("text must be one str, not several: encode_batch() takes those");
@@ -52,7 +52,7 @@ void bind_parts(nb::module_& m) {
             std::vector<std::vector<int32_t>> parts;
             const auto *p = reinterpret_cast<const uint8_t*>(text.data()), *end = p + text.size();
             for (const uint8_t* cut; p < end; p = cut) {
-              cut = self.cuts() ? self.cuts()->next(p, end) : end;
+              cut = self.split_points() ? self.split_points()->next(p, end) : end;
               IdBuffer ids;
               self.encode(p, cut - p, guarded, scratch, ids, nullptr);
               parts.emplace_back(ids.data(), ids.data() + ids.size());
@@ -97,7 +97,7 @@ void bind_encoder(nb::module_& m) {
           "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a,
           "by_characters"_a = false)
       .def(
-          "set_usual",
+          "set_affixes",
           [](PyEncoder& self, PyEncoder::Affix prefix, PyEncoder::Affix suffix) {
             self.prefix = std::move(prefix);
             self.suffix = std::move(suffix);

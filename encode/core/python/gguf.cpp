@@ -1,4 +1,4 @@
-// Arrays of strings in a GGUF file as Python sees them.
+// Bindings of string arrays in GGUF files.
 
 #include "python/bindings.h"
 #include "vocabulary/gguf_strings.h"

@@ -1,4 +1,4 @@
-// Between Python's objects and the core's: texts, ids, arrays, errors.
+// Conversions between Python objects and the core: texts, ids, arrays, errors.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -37,7 +37,7 @@ inline nb::object error_class(const char* name) { return nb::module_::import_("t
   throw nb::python_error();
 }
 
-// The UTF-8 form of a str, which owns it. `where` names the text in errors.
+// Returns the UTF-8 form of a str, which owns it. `where` names the text in errors.
 inline std::string_view utf8(nb::handle text, const std::string& where = "text") {
   if (!PyUnicode_Check(text.ptr()))
     throw nb::type_error((where + " must be str, not " + nb::type_name(text.type()).c_str()).c_str());
@@ -58,7 +58,7 @@ inline nb::object text_object(std::string_view text) {
   return nb::steal(object);
 }
 
-// Byte offsets of ascending character offsets.
+// Converts ascending character offsets to byte offsets.
 inline std::vector<size_t> byte_offsets(std::string_view text, const std::vector<size_t>& characters) {
   std::vector<size_t> bytes;
   const auto* p = reinterpret_cast<const uint8_t*>(text.data());
@@ -72,7 +72,7 @@ inline std::vector<size_t> byte_offsets(std::string_view text, const std::vector
   return bytes;
 }
 
-// Runs `work` without the GIL if the text is long enough to pay for the switch.
+// Runs `work` without the GIL if the text is long enough to be worth releasing it.
 template <class Work>
 void unlocked(size_t bytes, Work&& work) {
   if (bytes < 4096) return work();
@@ -97,7 +97,7 @@ auto to_numpy(const Values& values) {
   return to_numpy(std::move(copy), {values.size()});
 }
 
-// Structs as rows of words.
+// Copies structs to an array with one row of words per struct.
 template <class Word, class T>
 auto rows(const std::vector<T>& structs) {
   constexpr size_t width = sizeof(T) / sizeof(Word);
@@ -112,8 +112,8 @@ inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {
   return to_numpy(std::move(copy), {n});
 }
 
-// Python objects by id, made when first asked for: a list of ids then costs a reference each, not an object. Places that
-// nobody has asked for cost no memory: the system gives pages of zeros when they are written.
+// A cache of Python objects by id, made on demand: a list of ids then costs a reference per id, not an object. Unused
+// entries cost no memory, because the system allocates zeroed pages at the first write.
 class ObjectCache {
  public:
   explicit ObjectCache(size_t size)
@@ -130,7 +130,7 @@ class ObjectCache {
     if (PyObject* object = objects_[id]) __builtin_prefetch(object, 1);
   }
 
-  // A new reference; `make` is called once an id.
+  // Returns a new reference; `make` is called once per id.
   template <class Make>
   PyObject* get(size_t id, Make&& make) {
     PyObject*& object = objects_[id];
@@ -144,7 +144,7 @@ class ObjectCache {
   const size_t size_;
 };
 
-// An int of Python; nothing if it needs more than 64 bits.
+// Converts a Python int; returns nullopt if it needs more than 64 bits.
 inline std::optional<int64_t> integer(nb::handle value) {
   int overflow;
   const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
@@ -157,7 +157,7 @@ inline std::optional<int64_t> integer(nb::handle value) {
   throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
 }
 
-// Called for every id of a list, so errors are left to a function of their own.
+// Converts an id. Called for every id of a list, so errors have a function of their own.
 inline int64_t token_id(nb::handle value) {
   int overflow;
   const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
@@ -167,7 +167,7 @@ inline int64_t token_id(nb::handle value) {
   return -1;
 }
 
-// A Python sequence of ids; the items of an array are only made of those that are asked for.
+// A Python sequence of ids; objects are only made for the items that are read.
 class Ids {
  public:
   explicit Ids(nb::handle ids)
@@ -203,7 +203,7 @@ std::vector<T> values(const Array& array) {
   return std::vector<T>(array.data(), array.data() + array.size());
 }
 
-// Character offsets of spans; a byte inside a character counts to the whole of it.
+// Converts byte spans to character offsets; a byte inside a character extends to the whole character.
 inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, const std::vector<Span>& spans) {
   if (text.size() >= UINT32_MAX) throw Unsupported("offsets in a text of 4 GiB or more");
   std::vector<uint32_t> character(text.size() + 1);  // of the byte there
@@ -221,7 +221,7 @@ inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, 
 
 using ScoreArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Pieces as views of Python's strings, which a list of them keeps alive.
+// Returns views of a list of str, which keeps them alive.
 inline std::vector<std::string_view> piece_views(nb::list pieces) {
   std::vector<std::string_view> views;
   for (nb::handle piece : pieces) views.push_back(utf8(piece, "piece " + std::to_string(views.size())));

@@ -1,4 +1,4 @@
-// The compiled module: bindings and nothing else. encode/_core.pyi documents what is here.
+// The compiled module: bindings only. encode/_core.pyi documents them.
 
 #include "python/bindings.h"
 #include "python/arrays/id_array.h"
@@ -7,7 +7,7 @@
 using namespace tokenweir;
 
 NB_MODULE(_core, m) {
-  nb::set_leak_warnings(false);  // objects alive when the interpreter ends are not leaks
+  nb::set_leak_warnings(false);  // objects that are alive at interpreter exit are not leaks
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     const auto set = [](const char* name, const std::exception& error) {
       PyErr_SetString(error_class(name).ptr(), error.what());
@@ -37,7 +37,7 @@ NB_MODULE(_core, m) {
   bind_decoding(m);
   bind_decode_batch(m);
   bind_encoder(m);
-  bind_usual_calls(m);
+  bind_fast_calls(m);
   bind_device(m);
   bind_gguf(m);
   bind_pack(m);

@@ -1,4 +1,4 @@
-// The normalizer and its steps as Python sees them.
+// Bindings of the normalizer and its steps.
 
 #include "python/bindings.h"
 #include <nanobind/stl/shared_ptr.h>

@@ -1,7 +1,7 @@
-// Documents, as Python sees them.
+// Binding of Documents.
 
 #include "python/bindings.h"
-#include "device/pack.h"
+#include "base/documents.h"
 #include "python/interop.h"
 #include "python/arrays/texts.h"
 

@@ -1,4 +1,4 @@
-// Compiled patterns, which cut and replace, as Python makes them.
+// Binding of compiled patterns.
 
 #include "python/bindings.h"
 #include <nanobind/stl/optional.h>

@@ -1,4 +1,4 @@
-// The pre-tokenizer and its stages as Python sees them.
+// Bindings of the pre-tokenizer and its stages.
 
 #include "python/bindings.h"
 #include <nanobind/stl/shared_ptr.h>
@@ -69,8 +69,8 @@ void bind_pretokenizer(nb::module_& m) {
            [](const PreTokenizer& self, nb::handle source) {
              struct Spans {
                std::vector<Span> found;
-               void operator()(const uint8_t* b, const uint8_t* e, const Frame& frame) {
-                 found.push_back(frame.original(b, e));
+               void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& source) {
+                 found.push_back(source.original(b, e));
                }
                void flush() {}
              } spans;
@@ -79,9 +79,9 @@ void bind_pretokenizer(nb::module_& m) {
            })
       .def("pieces", [](const PreTokenizer& self, nb::handle source) {
         struct Pieces {
-          std::vector<std::pair<const uint8_t*, const uint8_t*>> waiting;  // as in an encoder, until their text must go
+          std::vector<std::pair<const uint8_t*, const uint8_t*>> waiting;  // valid until `flush`, as in an encoder
           nb::list found;
-          void operator()(const uint8_t* b, const uint8_t* e, const Frame&) { waiting.push_back({b, e}); }
+          void operator()(const uint8_t* b, const uint8_t* e, const AlignedText&) { waiting.push_back({b, e}); }
           void flush() {
             for (const auto& [b, e] : waiting) found.append(nb::bytes(b, static_cast<size_t>(e - b)));
             waiting.clear();

@@ -1,4 +1,4 @@
-// An encoder as Python has it, and one call of it.
+// The encoder that Python holds, and one call of it.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ struct PyEncoder {
 
   Encoder encoder;
   ObjectCache ints;
-  Affix prefix = {}, suffix = {};  // of every text, if no option says otherwise
+  Affix prefix = {}, suffix = {};  // of every text, unless an option says otherwise
 
-  // A text on its way to ids, in a workspace from the pool.
+  // One call: a text and its options, with a workspace from the pool.
   struct Call {
     const PyEncoder& self;
     std::string_view text;
@@ -43,7 +43,7 @@ struct PyEncoder {
     }
   };
 
-  // Some ids ahead, the objects are asked for from memory, where they are spread.
+  // Makes a list of cached int objects. Prefetches them some ids ahead, because they are scattered in memory.
   nb::list to_list(const IdBuffer& ids) {
     constexpr size_t kAhead = 16;
     const size_t n = ids.size();

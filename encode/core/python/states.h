@@ -1,4 +1,4 @@
-// The state of an object as Python's bytes, and back.
+// Conversions between the state of an object and Python's bytes.
 #pragma once
 
 #include "base/saving.h"
@@ -6,7 +6,7 @@
 
 namespace tokenweir {
 
-// `save(to)` writes it.
+// Returns the state that `save(to)` writes.
 template <class Save>
 nb::bytes saved(Save&& save) {
   Saver to;
@@ -14,7 +14,7 @@ nb::bytes saved(Save&& save) {
   return nb::bytes(to.bytes().data(), to.bytes().size());
 }
 
-// `load(from)` reads it, and makes an object of it.
+// Returns the object that `load(from)` reads from a state.
 template <class Load>
 auto loaded(const nb::bytes& state, Load&& load) {
   Loader from({state.c_str(), state.size()});

@@ -1,4 +1,4 @@
-// A tokenizer's tables as a block that can be kept in a file (base/table_file.h), as Python sees them.
+// Bindings of a tokenizer's tables as a block for a file (base/table_file.h).
 
 #include "python/bindings.h"
 #include <optional>
@@ -18,7 +18,7 @@ namespace {
 
 enum class Kind : uint8_t { kMerges, kRanks, kCharacters };
 
-// The merges that a model can tell.
+// Counts the merges in a model's tables.
 template <class Model>
 size_t count_merges(const Model& model) {
   size_t n = model.omitted().size();
@@ -47,7 +47,7 @@ class KeptTables {
     if (static_cast<Kind>(kind_) == Kind::kRanks) return {};
     if (lists_merges_) return merges_;
     const auto later = [this](const auto& model) {
-      return Merges::later([pairs = model.pairs(), omitted = model.omitted(), names = ids_.names()] {
+      return Merges::lazy([pairs = model.pairs(), omitted = model.omitted(), names = ids_.names()] {
         return listed_merges(pairs, omitted, names);
       });
     };
@@ -75,9 +75,9 @@ class KeptTables {
   TableReader reader_;
   uint8_t kind_ = 0;
   TokenIds ids_;
-  bool lists_merges_ = false;  // the table of pairs does not tell them all
+  bool lists_merges_ = false;  // the block has the merge list, because the pair table has not all merges
   Merges merges_;
-  std::shared_ptr<Bpe> bpe_;  // or
+  std::shared_ptr<Bpe> bpe_;  // either this or `characters_`
   std::shared_ptr<CharacterBpe> characters_;
 };
 

@@ -1,4 +1,4 @@
-// Vocabularies as Python sees them.
+// Bindings of vocabularies.
 
 #include "python/bindings.h"
 #include <algorithm>
@@ -17,7 +17,7 @@ int64_t vocabulary_id(nb::handle value) {
 
 namespace {
 
-// From a mapping of names to ids.
+// Makes token ids from a mapping of names to ids.
 TokenIds token_ids(nb::handle tokens) {
   if (nb::isinstance<TokenIds>(tokens)) return nb::cast<TokenIds>(tokens);
   nb::dict ids;
@@ -34,7 +34,7 @@ struct TextNames {
     Py_ssize_t size;
     const char* text = PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
     if (text) return std::string_view(text, static_cast<size_t>(size));
-    PyErr_Clear();  // what is no text is no token
+    PyErr_Clear();  // a str without a UTF-8 form is not a token
     return {};
   }
   static nb::object object(std::string_view name) { return text_object(name); }
@@ -73,7 +73,7 @@ nb::dict dict_of(const TokenIds& ids) {
   return dict;
 }
 
-// What a mapping has, of a class that is one or has one of its own.
+// Adds the methods of a mapping to a class.
 template <class Names, class Class>
 void bind_mapping(nb::class_<Class>& mapping) {
   mapping

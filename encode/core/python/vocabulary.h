@@ -1,4 +1,4 @@
-// Token ids as files and callers give them.
+// Conversion of token ids from files and callers.
 #pragma once
 
 #include "python/interop.h"
@@ -6,7 +6,7 @@
 
 namespace tokenweir {
 
-// An id of a vocabulary that is being made; whether it is in range is for the vocabulary to say.
+// Converts an id for a vocabulary, whose constructor checks the range.
 int64_t vocabulary_id(nb::handle value);
 
 // Ids of tokens that Python has as bytes.

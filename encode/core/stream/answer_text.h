@@ -157,7 +157,10 @@ class AnswerText {
   // No text follows: the ids that are left are done.
   void finish() { pending_.finish(); }
 
-  // Whether all text has come back.
+  // How many bytes of text have yet to come back; those that have passed among them.
+  size_t awaited() const { return pending_.end() - back_ + ahead_; }
+
+  // Whether all text has come back or passed.
   bool is_back() const { return back_ == pending_.end(); }
 
   bool searches() const { return search_; }
@@ -192,6 +195,9 @@ class AnswerText {
     thinking_ = from.number(pending_.passed());
     thinks_ = from.flag();
     since_ = pending_.passed();
+    check_state(count_ == pending_.passed() + pending_.open(), "it counts other ids than it has");
+    check_state(stops_->matched() != nullptr || pending_.sent() + stops_->held().size() == back_,
+                "other text is held than what has come back");
   }
 
  private:

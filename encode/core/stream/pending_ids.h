@@ -53,6 +53,10 @@ class PendingIds {
   // The position up to which the next text goes out with whose last byte ids go; `most` if none do before.
   size_t next_end(size_t most) const { return done_ < waiting_.size() && waiting_[done_].end < most ? waiting_[done_].end : most; }
 
+  // How many have not been taken, and of how many of these the text has neither gone out nor been dropped.
+  size_t kept() const { return waiting_.size() - first_; }
+  size_t open() const { return waiting_.size() - done_; }
+
   // How many are ready.
   size_t ready() const { return ready_ - first_; }
 
@@ -85,7 +89,10 @@ class PendingIds {
     check_state(pending.ready_ <= pending.done_, "ids are ready that are not done");
     for (size_t at = 0; at < waiting; at++) {
       const size_t number = from.number(ids - 1);
-      pending.waiting_.push_back({id(number), from.number(pending.end_ + 1)});
+      const size_t end = from.number(pending.end_ + 1);
+      check_state(at == 0 || end >= pending.waiting_.back().end, "an id ends before the one that came before it");
+      check_state(at < pending.done_ || end > pending.sent_, "the text of an id has gone out without it");
+      pending.waiting_.push_back({id(number), end});
     }
     return pending;
   }

@@ -1,4 +1,4 @@
-// Character to id: what the symbols of a piece begin as.
+// A map of characters to ids: the initial symbols of a piece.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tokenweir {
 
 class CharacterIds {
  public:
-  // The first id of a character holds.
+  // Inserts a character. The first of its ids wins.
   void insert(uint32_t character, uint32_t id) {
     if (character >= kPlane) {
       others_.emplace(character, id);
@@ -23,7 +23,7 @@ class CharacterIds {
     if (ids_[character] == kNone) ids_[character] = id;
   }
 
-  // The character's id, or kNone.
+  // Returns the id of a character, or kNone.
   uint32_t find(uint32_t character) const {
     if (character < ids_.size()) return ids_[character];
     const auto found = others_.find(character);
@@ -42,7 +42,7 @@ class CharacterIds {
   std::unordered_map<uint32_t, uint32_t> others_;
 };
 
-// Calls `use(character, at, length)` for every character of `text`, which is valid UTF-8.
+// Calls `use(character, at, length)` for each character of `text`, which must be valid UTF-8.
 template <class Use>
 void for_each_character(std::string_view text, Use&& use) {
   const auto* p = reinterpret_cast<const uint8_t*>(text.data());
@@ -54,7 +54,7 @@ void for_each_character(std::string_view text, Use&& use) {
   }
 }
 
-// The character that `text` is, or kNone if it is another number of them.
+// Returns the character of a text that has exactly one, else kNone.
 inline uint32_t only_character(std::string_view text) {
   if (text.empty() || text.size() != utf8_length(static_cast<uint8_t>(text[0]))) return kNone;
   uint32_t length;

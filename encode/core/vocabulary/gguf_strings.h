@@ -1,7 +1,7 @@
-// The strings of a GGUF array: for each a length of 64 bits (little-endian) and its bytes.
+// Reads the strings of a GGUF array: for each a 64-bit length (little-endian) and its bytes.
 //
-// In the core because a vocabulary and its merges are half a million of them: a loop in Python takes longer than all
-// the rest of loading a tokenizer. No length is trusted.
+// This is in the core because a vocabulary and its merges have half a million strings: a loop in Python takes longer
+// than the rest of loading a tokenizer. Lengths are not trusted.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class GgufStrings {
 
   uint64_t offset() const { return at_; }
 
-  // Throws the error for the string that `next` gave last, which turned out not to be UTF-8.
+  // Throws the error for the last string of `next`, if it turned out not to be UTF-8.
   [[noreturn]] void not_utf8(std::string_view string) const {
     const auto begin = static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(string.data()) - data_) - 8;
     throw FileError("string " + std::to_string(index_ - 1) + " at byte " + std::to_string(begin) + " is not UTF-8");

@@ -1,6 +1,6 @@
 // The two look-up tables of byte-pair encoding: token bytes -> id, and pair of ids -> priority of its merge.
 //
-// Both are open addressing with linear probing, built once and only read afterwards.
+// Both use open addressing with linear probing, and are only read after they are built.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +27,14 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
     return h ^ h >> 32;
   };
   uint64_t h = n, last = 0;
-  if (n > 64) {  // in lanes, none of which waits for another
+  if (n > 64) {  // in independent lanes, to hide the latency
     uint64_t lanes[4] = {h, 1, 2, 3};
     for (; n > 32; p += 32, n -= 32)
       for (int i = 0; i < 4; i++) lanes[i] = join(lanes[i], word(p + 8 * i));
     h = join(join(lanes[0], lanes[1]), join(lanes[2], lanes[3]));
   }
   if (n >= 8) {
-    last = word(p + n - 8);  // some of it twice, so that no loop goes byte by byte
+    last = word(p + n - 8);  // overlaps the words before, to avoid a loop over bytes
     for (; n > 8; p += 8, n -= 8) h = join(h, word(p));
   } else if (n >= 4) {
     uint32_t first, second;
@@ -56,23 +56,24 @@ inline void prefetch(const void* p) {
 #endif
 }
 
-// How many bits the number of a slot has: for at least so many slots, and for a table that `entries` fill by half at most.
+// The bits of a slot index, for at least `slots` slots.
 inline int bits_of(size_t slots) {
   int bits = 4;
   while ((size_t{1} << bits) < slots) bits++;
   return bits;
 }
+// The bits of a slot index in a table that is at most half full.
 inline int slot_bits(size_t entries) { return bits_of(entries * 2); }
 
-// A set of hashes that may have more than was put in: a bit field that answers "no" from a core's own cache, where the
-// table that it stands before is several megabytes and a look-up in it ten times as dear.
+// A Bloom filter with one hash function. It answers most misses from the CPU's cache, where a look-up in the table
+// behind it, of several megabytes, would miss the cache.
 class Filter {
  public:
-  // `bits`: the number of the hash's top bits that choose a bit.
+  // `bits`: how many top bits of the hash select a bit.
   explicit Filter(int bits = 0) : shift_(64 - std::max(bits, 6)), words_(size_t{1} << (std::max(bits, 6) - 6), 0) {}
 
   void insert(uint64_t hash) { words_[hash >> shift_ >> 6] |= uint64_t{1} << (hash >> shift_ & 63); }
-  void approach(uint64_t hash) const { prefetch(&words_[hash >> shift_ >> 6]); }
+  void prefetch_bit(uint64_t hash) const { prefetch(&words_[hash >> shift_ >> 6]); }
   bool may_have(uint64_t hash) const { return words_[hash >> shift_ >> 6] >> (hash >> shift_ & 63) & 1; }
 
   const SharedArray<uint64_t>& words() const { return words_; }
@@ -88,8 +89,8 @@ class Filter {
   SharedArray<uint64_t> words_;
 };
 
-// Token bytes to id. A slot has the id and half of the hash; a look-up that fails, as most do for words that are not in
-// the vocabulary, touches no token.
+// Token bytes to id. A slot has the id and half of the hash, so a look-up of a word that is not a token reads no token
+// bytes.
 class TokenTable {
  public:
   TokenTable() = default;
@@ -99,7 +100,7 @@ class TokenTable {
         slots_(size_t{1} << (64 - shift_), Slot()),
         filter_(slot_bits(tokens.size()) + 2) {}
 
-  // The first of equal tokens holds; returns whether it is this one.
+  // Inserts a token. The first of equal tokens wins; returns whether it is this one.
   bool insert(uint32_t id) {
     const std::string_view token = tokens_[id];
     const uint64_t h = hash(token);
@@ -117,8 +118,8 @@ class TokenTable {
     return filter_.may_have(h) ? slots_[slot_of(token, h)].id : kNone;
   }
 
-  // `find` in three steps, for many tokens that are likely to be there: each step fetches the memory that the next
-  // one reads.
+  // `find` in three steps (search, prefetch_token, finish), for many tokens that are likely to be there. Each step
+  // prefetches the memory that the next one reads.
   struct Search {
     std::string_view token;
     uint64_t hash;
@@ -130,7 +131,7 @@ class TokenTable {
     return {token, h};
   }
 
-  // The same, unless the filter turns the token away: then there is no such token, nor is memory asked for that is not near.
+  // Begins a search, unless the filter rejects the token; then returns false, and prefetches nothing.
   bool search(std::string_view token, Search& search) const {
     search = {token, hash(token)};
     if (!filter_.may_have(search.hash)) return false;
@@ -138,7 +139,7 @@ class TokenTable {
     return true;
   }
 
-  void approach(const Search& search) const {
+  void prefetch_token(const Search& search) const {
     const Slot& slot = slots_[search.hash >> shift_];
     if (slot.id != kNone) prefetch(tokens_[slot.id].data());
   }
@@ -160,7 +161,7 @@ class TokenTable {
     return hash_bytes(reinterpret_cast<const uint8_t*>(token.data()), token.size());
   }
 
-  // Where `token` is, or the empty slot where it would be.
+  // Returns the slot of `token`, or the empty slot where it would be.
   size_t slot_of(std::string_view token, uint64_t hash) const {
     for (size_t i = hash >> shift_;; i = (i + 1) & (slots_.size() - 1)) {
       const Slot& slot = slots_[i];
@@ -177,8 +178,8 @@ class TokenTable {
 
 // Pair of ids to the priority of its merge (lower first), 8 bytes a slot: 20 bits each id, 24 bits priority.
 //
-// Merging asks mostly for pairs that do not merge; the filter, at least 8 bits a pair, turns nine in ten of them away. So
-// the slots may be two thirds full: few searches go on to where none is, and half of the memory is worth more.
+// Most pairs that merging looks up do not merge; the filter, with at least 8 bits per pair, rejects most of these. So
+// the table may be two thirds full: few look-ups probe to an empty slot, and halving the memory is worth more.
 class PairTable {
  public:
   static constexpr uint32_t kMaxId = (1u << 20) - 2;
@@ -190,7 +191,7 @@ class PairTable {
         slots_(size_t{1} << (64 - shift_), kEmpty),
         filter_(slot_bits(capacity) + 2) {}
 
-  // A pair that is there already gets the new priority; returns whether it is new.
+  // Inserts a pair, or replaces its priority; returns whether the pair is new.
   bool insert(uint32_t left, uint32_t right, uint32_t priority) {
     const uint64_t key = pair_key(left, right), h = mix(key);
     filter_.insert(h);
@@ -203,40 +204,41 @@ class PairTable {
     }
   }
 
-  // Asks for the memory that `insert` writes.
-  void expect(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
+  // Prefetches the memory that `insert` writes.
+  void prefetch_insert(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
 
-  // The pair's priority, or kNone.
+  // Returns the priority of a pair, or kNone.
   uint32_t find(uint32_t left, uint32_t right) const {
     const uint64_t key = pair_key(left, right);
     return filter_.may_have(mix(key)) ? finish({key}) : kNone;
   }
 
-  // `find` in three steps, for several pairs: each asks for the memory that the next one reads.
+  // `find` in three steps (search, prefetch_slot, finish), for several pairs. Each step prefetches the memory that the
+  // next one reads.
   struct Search {
     uint64_t key;
   };
 
-  // Unless `is_pair` there is nothing to find, nor is memory asked for that is not near.
+  // Begins a search. If `is_pair` is false, the search finds nothing and prefetches nothing.
   Search search(uint32_t left, uint32_t right, bool is_pair = true) const {
     const uint64_t key = pair_key(left, right) | (uint64_t{is_pair} - 1);
-    filter_.approach(mix(key));
+    filter_.prefetch_bit(mix(key));
     return {key};
   }
 
-  void approach(Search search) const { prefetch(&slots_[slot_of(mix(search.key))]); }
+  void prefetch_slot(Search search) const { prefetch(&slots_[slot_of(mix(search.key))]); }
 
-  // The same without a wait for the filter: the memory that is asked for may be needless.
-  void approach_at_once(Search search) const { prefetch(&slots_[mix(search.key) >> shift_]); }
+  // Prefetches the slot without waiting for the filter; the prefetch may be useless.
+  void prefetch_slot_unfiltered(Search search) const { prefetch(&slots_[mix(search.key) >> shift_]); }
 
-  // Two slots are looked at without a branch on what they have, since none could be foretold.
+  // Returns the priority, or kNone. Reads two slots without a branch on their content, which would be mispredicted.
   uint32_t finish(Search search) const {
     const uint64_t h = mix(search.key), i = slot_of(h);
     const uint64_t first = slots_[i], second = slots_[(i + 1) & (slots_.size() - 1)];
     const uint32_t in_first = 0u - (first >> 24 == search.key), in_second = 0u - (second >> 24 == search.key);
     const uint32_t found = (first & in_first) | (second & in_second), nowhere = ~(in_first | in_second);
     const unsigned both_full = unsigned{first != kEmpty} & unsigned{second != kEmpty};
-    if (__builtin_expect(nowhere & both_full & filter_.may_have(h), 0)) return find_behind(search.key, i + 1);
+    if (__builtin_expect(nowhere & both_full & filter_.may_have(h), 0)) return probe_from(search.key, i + 1);
     return (found & 0xFFFFFF) | nowhere;
   }
 
@@ -254,7 +256,7 @@ class PairTable {
     for (const uint64_t* block = slots_.begin(); block < slots_.end(); block += kBlock) {
       uint64_t full[kBlock];
       size_t n = 0;
-      for (size_t i = 0; i < kBlock; i++) {  // without a branch, since none could be foretold
+      for (size_t i = 0; i < kBlock; i++) {  // branch-free compaction
         full[n] = block[i];
         n += block[i] != kEmpty;
       }
@@ -267,11 +269,11 @@ class PairTable {
  private:
   static constexpr uint64_t kEmpty = ~uint64_t{0};
 
-  // Where a pair with that hash is to be looked for first; 0 if the filter turns it away.
+  // Returns the first slot to probe for a hash; 0 if the filter rejects it.
   size_t slot_of(uint64_t h) const { return (h >> shift_) & (0 - uint64_t{filter_.may_have(h)}); }
 
-  // Looks for a pair behind the slot `i`.
-  uint32_t find_behind(uint64_t key, size_t i) const {
+  // Continues probing after the slot `i`.
+  uint32_t probe_from(uint64_t key, size_t i) const {
     for (;;) {
       const uint64_t slot = slots_[++i & (slots_.size() - 1)];
       if (slot >> 24 == key) return slot & 0xFFFFFF;

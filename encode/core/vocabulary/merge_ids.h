@@ -1,4 +1,4 @@
-// A list of merges, tokens to ids, as HuggingFace's `tokenizers` 0.23 reads it; and back.
+// Converts a merge list from tokens to ids, as HuggingFace's `tokenizers` 0.23 does, and back.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace tokenweir {
 
-// (left, right, merged) for each merge. `names` has the vocabulary's tokens as the file spells them. `prefix`: the
-// length of continuing_subword_prefix; the right token of a pair loses so many bytes, even if they are others.
+// Returns (left, right, merged) for each merge. `names` has the vocabulary's tokens as the file spells them. `prefix`
+// is the length of continuing_subword_prefix: the right token loses that many bytes, even if they are not the prefix.
 inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, const TokenTable& names, size_t prefix = 0) {
-  constexpr size_t kBlock = 64;  // look-ups whose memory is fetched at once: waiting for it is what takes the time
+  constexpr size_t kBlock = 64;  // look-ups whose cache misses overlap
   std::vector<std::array<uint32_t, 3>> ids(merges.size());
   std::array<std::string, kBlock> joined;
   std::array<TokenTable::Search, 3 * kBlock> searches;
@@ -37,7 +37,7 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
       searches[3 * i + 1] = names.search(pair.right);
       searches[3 * i + 2] = names.search(whole);
     }
-    for (size_t i = 0; i < 3 * n; i++) names.approach(searches[i]);
+    for (size_t i = 0; i < 3 * n; i++) names.prefetch_token(searches[i]);
     for (size_t i = 0; i < 3 * n; i++) {
       const uint32_t id = names.finish(searches[i]);
       if (id == kNone)
@@ -49,12 +49,13 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
   return ids;
 }
 
-// A merge that a table of pairs lacks.
+// A merge that was omitted from a table of pairs.
 struct OmittedMerge {
   uint32_t left, right, priority;
 };
 
-// The list that `pairs` was made from, if these and `omitted` have a pair for each merge; `names` as above, by id.
+// Restores the merge list from which `pairs` was made; `pairs` and `omitted` must have a pair for each merge. `names`,
+// by id, as above.
 inline Merges listed_merges(const PairTable& pairs, const SharedArray<OmittedMerge>& omitted, const TokenList& names) {
   std::vector<std::pair<uint32_t, uint32_t>> ids;
   const auto list = [&](uint32_t left, uint32_t right, uint32_t priority) {
@@ -65,7 +66,7 @@ inline Merges listed_merges(const PairTable& pairs, const SharedArray<OmittedMer
   for (const auto& [left, right, priority] : omitted) list(left, right, priority);
   Merges::Builder merges;
   for (const auto& [left, right] : ids) merges.add(names[left], names[right]);
-  return std::move(merges).made();
+  return std::move(merges).build();
 }
 
 }  // namespace tokenweir

@@ -1,5 +1,5 @@
-// A list of merges as text: pairs of tokens in order of priority, one after the other in memory. A list that can be made
-// again, as from the tables that a model was made with, is made when it is first asked for.
+// A merge list as text: pairs of tokens in order of priority, contiguous in memory. A list that can be restored from a
+// model's tables is lazy: it is built at first use.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Merges {
   struct Pair {
     std::string_view left, right;
 
-    // Both, which stand together.
+    // The joined text; both are contiguous.
     std::string_view joined() const { return {left.data(), left.size() + right.size()}; }
   };
 
@@ -32,15 +32,15 @@ class Merges {
 
   Merges() = default;
 
-  // Those that `make` gives.
-  static Merges later(std::function<Merges()> make) {
+  // Makes a lazy list, which calls `make` at first use.
+  static Merges lazy(std::function<Merges()> make) {
     Merges merges;
-    merges.later_ = std::make_shared<Later>();
-    merges.later_->make = std::move(make);
+    merges.lazy_ = std::make_shared<Lazy>();
+    merges.lazy_->make = std::move(make);
     return merges;
   }
 
-  // A tokenizer.json's list of "left right" or ["left", "right"]; nothing if anything else is in it.
+  // Parses a tokenizer.json's list of "left right" or ["left", "right"]; returns nullopt for anything else.
   static std::optional<Merges> from_json(std::string_view json);
 
   size_t size() const { return lists().ends.size(); }
@@ -64,28 +64,28 @@ class Merges {
 
   struct Lists {
     SharedArray<char> text;
-    SharedArray<Ends> ends;  // in `text`, of each pair's tokens
+    SharedArray<Ends> ends;  // the ends in `text` of each pair's tokens
   };
 
-  struct Later {
+  struct Lazy {
     std::once_flag once;
     std::function<Merges()> make;
     Lists lists;
   };
 
   const Lists& lists() const {
-    if (!later_) return lists_;
-    std::call_once(later_->once, [this] { later_->lists = std::exchange(later_->make, nullptr)().lists_; });
-    return later_->lists;
+    if (!lazy_) return lists_;
+    std::call_once(lazy_->once, [this] { lazy_->lists = std::exchange(lazy_->make, nullptr)().lists_; });
+    return lazy_->lists;
   }
 
   Lists lists_;
-  std::shared_ptr<Later> later_;
+  std::shared_ptr<Lazy> lazy_;
 };
 
 class Merges::Builder {
  public:
-  // "left right"; a line that begins as the first one of GPT-2's merges.txt is none
+  // Adds "left right". Skips `#version` comment lines.
   void add(std::string_view merge) {
     if (is_version(merge)) return;
     const size_t space = only_space(merge);
@@ -101,7 +101,7 @@ class Merges::Builder {
     end_pair(middle);
   }
 
-  // All merges of a list in JSON; false if anything else is in it.
+  // Adds all merges of a JSON list; returns false if it contains anything else.
   bool read_all(std::string_view json) {
     text_.reserve(json.size());
     JsonText text(json);
@@ -115,7 +115,7 @@ class Merges::Builder {
 
   size_t size() const { return ends_.size(); }
 
-  Merges made() && {
+  Merges build() && {
     Merges merges;
     text_.shrink_to_fit();
     const auto text = std::make_shared<std::string>(std::move(text_));
@@ -165,7 +165,7 @@ class Merges::Builder {
 
 inline std::optional<Merges> Merges::from_json(std::string_view json) {
   Builder builder;
-  return builder.read_all(json) ? std::optional(std::move(builder).made()) : std::nullopt;
+  return builder.read_all(json) ? std::optional(std::move(builder).build()) : std::nullopt;
 }
 
 }  // namespace tokenweir

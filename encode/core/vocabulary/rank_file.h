@@ -1,4 +1,4 @@
-// tiktoken's rank files: a line a token, its bytes in base64 and its rank.
+// Reads tiktoken's rank files: one line per token, with its bytes in base64 and its rank.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ class RankFile {
 
   bool ended() const { return at_ == data_.size(); }
 
-  // Takes a line and appends its token to `tokens`; false if it is not written as every known file has it, which does not
-  // mean that it is wrong.
+  // Takes a line and appends its token to `tokens`. Returns false if the line is not written as in all known files; it
+  // may still be valid.
   bool line(std::string& tokens, int64_t& rank) {
     const size_t before = tokens.size();
     rank = 0;

@@ -1,8 +1,8 @@
-// The pieces of a SentencePiece model file, which is a protobuf message (sentencepiece_model.proto) with up to hundreds
-// of thousands of them. formats/sentencepiece.py reads the few other fields.
+// Reads the pieces of a SentencePiece model file, a protobuf message (sentencepiece_model.proto) with up to hundreds of
+// thousands of them. formats/sentencepiece.py reads the few other fields.
 //
-// Nothing in the file is trusted: a length that leads out of the message that it stands in is an error, unknown fields
-// are skipped, and a known one must have its type.
+// The file is not trusted: a length that exceeds its message is an error, unknown fields are skipped, and a known field
+// must have its type.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ class ProtobufMessage {
     Wire wire;
     size_t start;           // of the tag
     size_t at, end;         // of the value
-    uint64_t varint;        // the value, if it is one
+    uint64_t varint;        // the value of a varint
   };
 
   ProtobufMessage(std::string_view file, size_t at, size_t end) : file_(file), at_(at), end_(end) {}

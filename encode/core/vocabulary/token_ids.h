@@ -23,7 +23,7 @@ class TokenIds {
  public:
   using Named = std::vector<std::pair<std::string_view, int64_t>>;
 
-  // In any order. No id may be there twice; of equal names the first id holds.
+  // Takes tokens in any order. An id must not occur twice; of equal names the first id wins.
   explicit TokenIds(const Named& tokens) {
     std::vector<std::string_view> by_id;
     for (const auto& [name, id] : tokens) {
@@ -43,7 +43,7 @@ class TokenIds {
     index();
   }
 
-  // A tokenizer.json's vocabulary; nothing if it is not an object of different names and whole numbers.
+  // Parses a tokenizer.json's vocabulary; returns nullopt unless it is an object of distinct names and integers.
   static std::optional<TokenIds> from_json(std::string_view json) {
     JsonText text(json);
     TokenList::Builder builder(0);
@@ -57,10 +57,10 @@ class TokenIds {
       ids.push_back(id);
     } while (text.take(','));
     if (!text.take('}') || !text.ended()) return {};
-    return of_different(std::move(builder), ids);
+    return from_unique(std::move(builder), ids);
   }
 
-  // The tokens of a rank file; nothing if it is not written as every known file has it, or one is there twice.
+  // Parses a rank file; returns nullopt if it is not written as all known files are, or a token or rank occurs twice.
   static std::optional<TokenIds> from_ranks(std::string_view data) {
     RankFile file(data);
     TokenList::Builder builder(data.size() / 16);
@@ -77,26 +77,26 @@ class TokenIds {
       seen[at] = true;
     }
     if (ids.empty()) return {};
-    return of_different(std::move(builder), ids);
+    return from_unique(std::move(builder), ids);
   }
 
-  // The token's id, or kNone.
+  // Returns the id of a token, or kNone.
   uint32_t find(std::string_view name) const { return table_->find(name); }
 
-  const TokenList& names() const { return names_; }            // empty where no token is `given`
-  const std::vector<bool>& given() const { return given_; }    // there is such a token
+  const TokenList& names() const { return names_; }          // empty for ids without a token
+  const std::vector<bool>& given() const { return given_; }  // whether an id has a token
   const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the given names
 
   TokenIds() = default;
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(names_, given_, table_, differ_);
+    visit(names_, given_, table_, unique_);
   }
 
  private:
-  // Tokens with the id of each; nothing if two are equal.
-  static std::optional<TokenIds> of_different(TokenList::Builder&& builder, const std::vector<int64_t>& ids) {
+  // Makes a vocabulary of tokens with an id each; returns nullopt if two tokens are equal.
+  static std::optional<TokenIds> from_unique(TokenList::Builder&& builder, const std::vector<int64_t>& ids) {
     const TokenList names(std::move(builder));
     TokenIds made;
     size_t in_order = 0;
@@ -112,20 +112,20 @@ class TokenIds {
       for (size_t i = 0; i < ids.size(); i++) tokens.emplace_back(names[i], ids[i]);
       made = TokenIds(tokens);
     }
-    return made.differ_ ? std::optional(std::move(made)) : std::nullopt;
+    return made.unique_ ? std::optional(std::move(made)) : std::nullopt;
   }
 
   void index() {
     auto table = std::make_shared<TokenTable>(names_);
     for (uint32_t id = 0; id < names_.size(); id++)
-      if (given_[id]) differ_ &= table->insert(id);
+      if (given_[id]) unique_ &= table->insert(id);
     table_ = std::move(table);
   }
 
   TokenList names_;
   std::vector<bool> given_;
   std::shared_ptr<const TokenTable> table_;
-  bool differ_ = true;  // no two names are equal
+  bool unique_ = true;  // no two names are equal
 };
 
 }  // namespace tokenweir

@@ -1,4 +1,4 @@
-// The tokens of a vocabulary by id, one after the other in memory.
+// The tokens of a vocabulary by id, contiguous in memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace tokenweir {
 // Copies share their memory.
 class TokenList {
  public:
-  // An empty string: the id names no token.
+  // Collects tokens in the order of their ids. An id without a token gets an empty string.
   class Builder {
    public:
     explicit Builder(size_t tokens) {
@@ -24,7 +24,7 @@ class TokenList {
       offsets_.push_back(0);
     }
 
-    // What is appended here belongs to the token that `end_token` ends.
+    // The buffer to which the bytes of the next token are appended, before `end_token`.
     std::string& bytes() { return bytes_; }
 
     void end_token() {
@@ -55,7 +55,7 @@ class TokenList {
     return {bytes_.data() + offsets_[id], offsets_[id + 1] - offsets_[id]};
   }
 
-  // How many bytes they have together.
+  // The total size of all tokens in bytes.
   size_t bytes() const { return bytes_.size(); }
 
   template <class Visit>

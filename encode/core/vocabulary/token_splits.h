@@ -1,7 +1,7 @@
-// Every split of a token into two tokens.
+// Finds every split of a token into two tokens.
 //
-// The tokens that a token begins with are the longest of them and what that one begins with in turn; likewise at its end.
-// So only the longest ones are looked for in the table, and most of these are a byte or two shorter than the token.
+// The prefixes of a token that are tokens are the longest one and, recursively, the prefixes of that; likewise for
+// suffixes. So only the longest one is looked up in the table, and it is mostly a byte or two shorter than the token.
 #pragma once
 
 #include <array>
@@ -21,23 +21,23 @@ struct TokenSplit {
 };
 using TokenSplits = std::vector<TokenSplit, TableAllocator<TokenSplit>>;
 
-// The longest shorter token that a token has at one of its ends.
+// The longest proper prefix or suffix of a token that is a token.
 struct LongestPart {
-  uint32_t id = kNone;  // kNone: there is none
+  uint32_t id = kNone;  // kNone if no prefix or suffix is a token
   uint32_t size = 0;
 };
 
-// By token. `part(token, size)` is so much of its end; `table` has the tokens by their bytes.
+// Returns the longest part of each token. `part(token, size)` is its prefix or suffix of `size` bytes.
 template <class Part>
 std::vector<LongestPart> longest_parts(const TokenList& tokens, const TokenTable& table, Part&& part) {
-  constexpr size_t kBlock = 64;  // look-ups whose memory is fetched at once: waiting for it is what takes the time
+  constexpr size_t kBlock = 64;  // look-ups whose cache misses overlap
   struct Open {
     uint32_t id, size;
     TokenTable::Search search;
   };
   std::array<Open, kBlock> open;
   size_t n = 0;
-  // Asks for the longest part that is shorter than `size` and may be a token.
+  // Begins a look-up of the longest part that is shorter than `size` and passes the filter.
   const auto shorten = [&](uint32_t id, uint32_t size) {
     const std::string_view token = tokens[id];
     while (size > 1)
@@ -55,7 +55,7 @@ std::vector<LongestPart> longest_parts(const TokenList& tokens, const TokenTable
       next++;
     }
     if (n == 0) return longest;
-    for (size_t i = 0; i < n; i++) table.approach(open[i].search);
+    for (size_t i = 0; i < n; i++) table.prefetch_token(open[i].search);
     const size_t searched = std::exchange(n, 0);
     for (size_t i = 0; i < searched; i++) {
       const auto [id, size, search] = open[i];
@@ -67,7 +67,7 @@ std::vector<LongestPart> longest_parts(const TokenList& tokens, const TokenTable
   }
 }
 
-// All splits, in the order of the tokens that are split.
+// Returns all splits, in the order of the tokens that are split.
 inline TokenSplits token_splits(const TokenList& tokens, const TokenTable& table) {
   const std::vector<LongestPart> begins =
       longest_parts(tokens, table, [](std::string_view token, size_t size) { return token.substr(0, size); });
@@ -78,7 +78,7 @@ inline TokenSplits token_splits(const TokenList& tokens, const TokenTable& table
   };
   std::vector<End> ends_by_size;
   TokenSplits splits;
-  splits.reserve(tokens.size() * 3);  // real vocabularies have somewhat more than two a token
+  splits.reserve(tokens.size() * 3);  // real vocabularies have a little more than two per token
   for (uint32_t id = 0; id < tokens.size(); id++) {
     const size_t size = tokens[id].size();
     if (size > ends_by_size.size()) ends_by_size.resize(size);

@@ -1,4 +1,4 @@
-// The tokens of a model as bytes, whatever alphabet the file spells them in.
+// The tokens of a model as bytes, independent of the alphabet in which the file spells them.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace tokenweir {
 
-// GPT-2's alphabet: printable characters stand for themselves, the other 68 bytes for U+0100 and on, in order.
+// GPT-2's byte alphabet: a printable byte is the character of the same code, the other 68 are U+0100 and up, in order.
 class ByteAlphabet {
  public:
   ByteAlphabet() {
@@ -28,17 +28,18 @@ class ByteAlphabet {
     }
   }
 
-  // The character that stands for `byte`, as UTF-8.
+  // Returns the character of a byte, as UTF-8.
   std::string letter(uint8_t byte) const {
     const uint32_t c = letter_of_[byte];
     if (c < 0x80) return std::string(1, static_cast<char>(c));
     return {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
   }
 
-  // The byte that a character of the alphabet stands for.
+  // Returns the byte of a character of the alphabet.
   uint8_t byte(uint32_t letter) const { return static_cast<uint8_t>(byte_of_[letter]); }
 
-  // Appends the bytes that `token` spells to `out`; false, and nothing, if a character is not of the alphabet.
+  // Appends the bytes that `token` spells to `out`. Returns false, and appends nothing, if a character is not of the
+  // alphabet.
   bool append(std::string_view token, std::string& out) const {
     const size_t before = out.size();
     const auto* p = reinterpret_cast<const uint8_t*>(token.data());
@@ -58,11 +59,11 @@ class ByteAlphabet {
  private:
   static constexpr uint32_t kSize = 0x144;
   uint16_t letter_of_[256];
-  int16_t byte_of_[kSize];  // by character; -1: not of the alphabet
+  int16_t byte_of_[kSize];  // by character; -1 if it is not of the alphabet
 };
 
-// Appends the bytes of a token's name, as HuggingFace's ByteLevel decoder has them: a name with any character outside
-// the alphabet counts as plain text, whole. Returns whether it has none.
+// Appends the bytes of a token's name as HuggingFace's ByteLevel decoder does: a name with any character outside the
+// alphabet is plain text as a whole. Returns whether the name is spelled in the alphabet.
 inline bool append_alphabet_bytes(std::string_view name, std::string& out) {
   static const ByteAlphabet alphabet;
   if (alphabet.append(name, out)) return true;
@@ -70,16 +71,16 @@ inline bool append_alphabet_bytes(std::string_view name, std::string& out) {
   return false;
 }
 
-// How a file spells its tokens.
+// The spelling of tokens in a file.
 enum class Names : uint8_t {
   kAlphabet,  // in the byte alphabet
-  kPlain,     // as they are
+  kPlain,     // as plain text
 };
 
 struct Vocabulary {
   TokenIds ids;                 // the tokens as the file spells them
-  TokenList bytes;              // what the decoder makes of them; empty where there is no token, or an empty one
-  std::vector<bool> reachable;  // a piece of text can equal the token, which is then not empty
+  TokenList bytes;              // the tokens' bytes; empty for an id without a token, or an empty token
+  std::vector<bool> reachable;  // whether a piece of text can equal the token, which is then not empty
 
   Vocabulary(TokenIds tokens, Names kind)
       : ids(std::move(tokens)), bytes(ids.names()), reachable(ids.given()),
@@ -91,7 +92,7 @@ struct Vocabulary {
 
   size_t size() const { return ids.names().size(); }
 
-  // To find the reachable tokens by their bytes.
+  // Returns a table of the reachable tokens by their bytes.
   std::shared_ptr<const TokenTable> table() const {
     if (!spelled_) return ids.table();
     auto table = std::make_shared<TokenTable>(bytes);
@@ -111,7 +112,7 @@ struct Vocabulary {
     return TokenList(std::move(builder));
   }
 
-  bool spelled_;  // in the byte alphabet
+  bool spelled_;  // the file spells tokens in the byte alphabet
 };
 
 }  // namespace tokenweir

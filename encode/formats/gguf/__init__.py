@@ -4,7 +4,8 @@ The reference is the tokenizer that a file was converted from. Where the file do
 reading of it counts (src/llama-vocab.cpp, 2026-11), or the file is refused; `TokenizerSpec.notes` has what was decided.
 Differences from llama.cpp that follow:
 
-- Normalizers and patterns are the originals' (see pre.py); llama.cpp has no NFC and simpler patterns.
+- Normalizers and patterns are the originals' (see pre.py); llama.cpp has no NFC and simpler patterns. `nfc=False` leaves
+  NFC out.
 - Unknown, control and user-defined tokens are searched for in text, leftmost-longest in one pass; llama.cpp searches
   for one after the other, from the longest on.
 - Of a merge that is listed twice the later place counts, as in HuggingFace's library; llama.cpp keeps the first.
@@ -26,7 +27,7 @@ from tokenweir.encode.formats import huggingface
 from tokenweir.encode.formats.gguf import models, word_piece
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary, read_vocabulary
-from tokenweir.encode.spec import TokenizerSpec
+from tokenweir.encode.spec import NFC, Normalizer, NormalizerSequence, TokenizerSpec
 
 _HUGGINGFACE = "tokenizer.huggingface.json"
 _TEMPLATE, _TEMPLATES = "tokenizer.chat_template", "tokenizer.chat_templates"
@@ -50,39 +51,46 @@ def is_gguf(path: Path) -> bool:
         return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 
 
-def read_file(path: Path, *, pattern: str | None = None) -> TokenizerSpec:
+def read_file(path: Path, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
     """Read a file without its tensors.
 
     Args:
         path: The file.
         pattern: See `read`.
+        nfc: See `read`.
 
     Raises:
         TokenizerFileError: If it cannot be read, is cut short or contradicts itself; says the key and the byte.
         UnsupportedTokenizerError: For a tokenizer that is not reproduced exactly.
 
     """
-    return read(Metadata.from_file(path), pattern=pattern)
+    return read(Metadata.from_file(path), pattern=pattern, nfc=nfc)
 
 
-def read_bytes(data: bytes | mmap.mmap, *, pattern: str | None = None) -> TokenizerSpec:
+def read_bytes(data: bytes | mmap.mmap, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
     """The same from memory."""
-    return read(Metadata(data), pattern=pattern)
+    return read(Metadata(data), pattern=pattern, nfc=nfc)
 
 
-def read(metadata: Metadata, *, pattern: str | None = None) -> TokenizerSpec:
+def read(metadata: Metadata, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
     """Read the tokenizer from the metadata of a file.
 
     Args:
         metadata: The metadata.
         pattern: The pattern by which text is split, as HuggingFace's library reads it: for byte-level BPE whose
             `tokenizer.ggml.pre` is missing or says too little.
+        nfc: Compose text as the original does; if not, leave it as it is, like llama.cpp.
 
     Raises:
         TokenizerFileError: If a value is missing, of the wrong type or contradicts another.
         UnsupportedTokenizerError: For a tokenizer that is not reproduced exactly.
 
     """
+    if not nfc:
+        spec = read(metadata, pattern=pattern)
+        return replace(
+            spec, normalizer=_without_nfc(spec.normalizer), notes=(*spec.notes, "nfc=False: text is not composed")
+        )
     model = metadata.string(GGML + "model")
     embedded = metadata.string(_HUGGINGFACE)
     if pattern is not None and (model != "gpt2" or embedded is not None):
@@ -104,6 +112,13 @@ def read(metadata: Metadata, *, pattern: str | None = None) -> TokenizerSpec:
         vocab_size=len(vocabulary.tokens),
         source=f"GGUF ({model})",
     )
+
+
+def _without_nfc(normalizer: Normalizer | None) -> Normalizer | None:
+    if isinstance(normalizer, NormalizerSequence):
+        kept = tuple(part for part in map(_without_nfc, normalizer.normalizers) if part is not None)
+        return replace(normalizer, normalizers=kept) if kept else None
+    return None if isinstance(normalizer, NFC) else normalizer
 
 
 def chat_templates(metadata: Metadata) -> dict[str, str]:

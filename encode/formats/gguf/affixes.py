@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary
-from tokenweir.encode.spec import SpecialTokenIds, TemplateProcessing, TokenizerSpec
+from tokenweir.encode.spec import TemplateProcessing, TokenizerSpec
 from tokenweir.encode.spec.models import CONTROL, UNKNOWN
 
 
@@ -48,11 +48,12 @@ def with_affixes(
         wanted[name] = token is not None and (default if explicit is None else explicit)
         if wanted[name] and token is not None:
             roles[f"{name}_token"] = token
-    sep = vocabulary.roles.get("sep_token")
-    doubled = wanted["eos"] and sep == vocabulary.roles.get("eos_token")  # RoBERTa's </s> is both
+    bos, eos, sep = (vocabulary.roles[f"{name}_token"] if wanted[name] else None for name in ("bos", "eos", "sep"))
+    before = [i for i in (bos,) if i is not None]
+    after = list(dict.fromkeys(i for i in (sep, eos) if i is not None))  # RoBERTa's </s> is both
     return replace(
         spec,
-        post_processor=template(vocabulary, [], [sep]) if wanted["sep"] and sep is not None and not doubled else None,
+        post_processor=template(vocabulary, before, after) if before or after else None,
         special_roles=roles,
         eos_ids=vocabulary.eos_ids,
         add_bos=wanted["bos"],
@@ -61,11 +62,7 @@ def with_affixes(
 
 
 def template(vocabulary: Vocabulary, before: list[int], after: list[int]) -> TemplateProcessing:
-    """Tokens before and after a text."""
-
-    def items(ids: list[int]) -> list[dict[str, dict[str, str | int]]]:
-        return [{"SpecialToken": {"id": vocabulary.tokens[i], "type_id": 0}} for i in ids]
-
-    special = {vocabulary.tokens[i]: SpecialTokenIds(vocabulary.tokens[i], (i,)) for i in (*before, *after)}
-    sequence: dict[str, dict[str, str | int]] = {"Sequence": {"id": "A", "type_id": 0}}
-    return TemplateProcessing((*items(before), sequence, *items(after)), special_tokens=special)
+    """Return the template that puts tokens before and after a text."""
+    return TemplateProcessing.around(
+        [(vocabulary.tokens[i], i) for i in before], [(vocabulary.tokens[i], i) for i in after]
+    )

@@ -10,7 +10,7 @@
 
 #include "common/characters.cuh"
 #include "common/documents.cuh"
-#include "device/device_nfc.h"
+#include "gpu_tables/device_nfc.h"
 
 namespace tokenweir {
 

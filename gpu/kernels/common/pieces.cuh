@@ -1,7 +1,7 @@
 // Pieces that wait to be merged, and who merges them: a thread up to kShortSymbols, a warp up to kMediumBytes, a block.
 #pragma once
 
-#include "device/device_bpe.h"
+#include "gpu_tables/device_bpe.h"
 
 namespace tokenweir {
 

@@ -21,6 +21,7 @@ from tokenweir.cli.options import (
     tokenizer_option,
 )
 from tokenweir.cli.terminal import styled
+from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.corpus.run import Progress
@@ -130,7 +131,7 @@ def encode_files(
         sys.stdout.write(json.dumps({f"{name}s": number for name, number in made.items()}) + "\n")
     else:
         told = ", ".join(f"{number:,} {name}{'s' * (number != 1)}" for name, number in made.items())
-        click.echo(f"{told} in {output}")
+        click.echo(f"{told} in {visible(str(output))}")
 
 
 class _Bar:

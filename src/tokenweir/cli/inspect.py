@@ -32,7 +32,8 @@ SPELLED_OUT = 32  # entries of a mapping or list of the spec that are printed, n
 def inspect(tokenizer: Path | None, as_json: bool) -> None:
     """Print what a tokenizer is made of and what its files say.
 
-    Padding and truncation are what the files ask for; encoding never applies them.
+    Padding and truncation are what the files ask for; encoding never applies them. Flags are those of the files, too: what is
+    put around a text stands beside them.
     """
     tok = load_tokenizer(tokenizer)
     facts = describe(tok)
@@ -122,6 +123,7 @@ def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
         "automata": [f"{a['states']} states by {a['classes']} classes, {a['dialect']}" for a in facts["patterns"]],
         "patterns": [a["pattern"] for a in facts["patterns"]],
         "post-processor": _parts(tokenizer.spec.post_processor),
+        "flags": [f"{name} {str(flag).lower()}" for name, flag in _flags(tokenizer) if flag is not None],
         "puts around": [f"{token_id} {tokenizer.id_to_token(token_id)}" for token_id in facts["around"]],
         "decoder": _parts(tokenizer.spec.decoder),
         "added tokens": added,
@@ -139,6 +141,11 @@ def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
         for label, entry in zip_longest([name], entries or ["none"], fillvalue="")
     )
     return "".join(lines)
+
+
+def _flags(tokenizer: Tokenizer) -> list[tuple[str, bool | None]]:
+    """Return the flags of the files by their names there."""
+    return [("add_bos_token", tokenizer.spec.add_bos), ("add_eos_token", tokenizer.spec.add_eos)]
 
 
 def _parts(component: Struct | None) -> list[str]:

@@ -12,6 +12,7 @@ import click
 
 from tokenweir.cli.options import load_template, load_tokenizer
 from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -213,5 +214,5 @@ def _told(url: str, path: str | None) -> Path:
 
 def note(line: str) -> None:
     """Tell the person about something that takes a while."""
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{visible(line)}\n")
     sys.stderr.flush()

@@ -18,6 +18,7 @@ from tokenweir.encode.errors import (
     TokenweirError,
     UnsupportedTokenizerError,
 )
+from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -141,7 +142,7 @@ def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: 
     for argument in arguments:
         if os.path.isfile(argument):  # False for a text that cannot be a name, where a Path would raise
             told = f"{argument} is taken as text; to read the file of that name write -f {shlex.quote(argument)}"
-            click.echo(told, err=True)
+            click.echo(visible(told), err=True)
         yield argument
     if arguments:
         return

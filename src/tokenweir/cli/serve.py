@@ -196,11 +196,12 @@ def serve(
                 timer.daemon = True
                 timer.start()
 
-            about = f"{visible(' and '.join(engines))} served at {url_of(host, server.port)}\n"
+            about = f"{' and '.join(engines)} served at {url_of(host, server.port)}\n"
             if engine is None:
                 about += f"{served.about}\n"
             if not api_key and host not in LOOPBACK:
                 about += "Anyone who reaches this address can use it: no --api-key is set.\n"
+            about = visible(about)
             if given is not None:
                 given.begin(about, end)
             else:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from functools import cache
-from typing import Any, ClassVar, Protocol, Self
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tokenweir.encode import _core
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
@@ -60,6 +60,15 @@ MAX_AT_ONCE = 1 << 12
 
 MAX_HEADER = 1024
 """Characters that a name may have, or other text that is looked at again with each part until its end has come."""
+
+ShortText = Annotated[str, Meta(max_length=2 * MAX_HEADER)]
+"""A saved text that is looked at again: a name, a header, a reason, the beginning of markup. No honest one is longer."""
+
+MAX_COUNT = 1 << 48
+"""More calls, ids or characters than any answer has, so that a number of a saved state can still be counted on."""
+
+Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
+CallNumber = Annotated[int, Meta(ge=-1, le=MAX_COUNT)]
 
 CUT_SHORT = "the answer ends inside a tool call"
 
@@ -191,7 +200,8 @@ class Saved:
     """Gives a class `state`, `restore` and `copy`, by its table of the attributes that change.
 
     An attribute is either of a type that `msgspec` reads and writes, or an object that has these three methods itself,
-    such as a `JsonValue`, a `HeldText` or another of this kind. A class with more to save extends the methods.
+    such as a `JsonValue`, a `HeldText` or another of this kind. A class with more to save extends the methods. A state is
+    not trusted: types bound texts and numbers (`ShortText`, `Count`), and `check` refuses values that contradict each other.
     """
 
     __slots__ = ()
@@ -219,6 +229,15 @@ class Saved:
                 getattr(self, name).restore(value)
             else:
                 setattr(self, name, msgspec.convert(value, kind))
+        self.check()
+
+    def check(self) -> None:
+        """Check what was restored, as far as later steps rely on it.
+
+        Raises:
+            ValueError: No text leads to such a state.
+
+        """
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -235,6 +254,17 @@ def in_parts(text: str) -> Iterator[str]:
     return (text[place : place + MAX_AT_ONCE] for place in range(0, len(text), MAX_AT_ONCE))
 
 
+def check_restored(holds: bool, what: str) -> None:
+    """Refuse a restored state unless something holds of it.
+
+    Raises:
+        ValueError: It does not.
+
+    """
+    if not holds:
+        raise ValueError(f"no text leads to such a state: {what}")
+
+
 def check_channel(channel: Channel) -> None:
     """Refuse a state in which text outside of calls is on the calls' channel.
 
@@ -242,8 +272,7 @@ def check_channel(channel: Channel) -> None:
         ValueError: It is.
 
     """
-    if channel is TOOL_CALL:
-        raise ValueError("the state has text of a tool call where there is none")
+    check_restored(channel is not TOOL_CALL, "text of a tool call where there is none")
 
 
 def plain(text: str, channel: Channel) -> Piece:
@@ -285,17 +314,18 @@ def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
         Where it is, or may be if it is cut off at the end of the text, or that end; and which one it is, or an empty text.
 
     """
-    search = first_of(marks)
-    while (begin := search(text, place)) is not None:
-        place = begin.start()
-        mark, partial = mark_at(text, place, marks)
-        if mark or partial:
-            return place, mark
-        place += 1
-    return len(text), ""
+    found = first_of(marks)(text, place)
+    return (len(text), "") if found is None else (found.start(), mark_at(text, found.start(), marks)[0])
 
 
-@cache
+@lru_cache(maxsize=1024)  # some marks have names in them that a model has written
 def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
-    """Make a search for the characters that some texts begin with."""
-    return re.compile("[" + "".join(re.escape(char) for char in {mark[0] for mark in marks}) + "]").search
+    """Make a search for the first of some texts, or for the beginning of one that the end of the text cuts off."""
+    return re.compile("|".join(map(_whole_or_cut, marks)) or "(?!)").search
+
+
+def _whole_or_cut(mark: str) -> str:
+    pattern = ""
+    for char in reversed(mark):
+        pattern = re.escape(char) + (pattern and rf"(?:\Z|{pattern})")
+    return pattern

@@ -12,7 +12,15 @@ from typing import Any, Self
 
 import msgspec
 
-from tokenweir.stream.decode.parsers.base import ANSWER, MAX_AT_ONCE, TOOL_CALL, Passage, Piece, in_parts
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    MAX_AT_ONCE,
+    TOOL_CALL,
+    Passage,
+    Piece,
+    check_restored,
+    in_parts,
+)
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
@@ -103,6 +111,9 @@ class ThinkingAndTools:
         thinking, calls = msgspec.convert(state, tuple[Any, Any])
         self._reasoning.restore(thinking)
         self._tools.restore(calls)
+        tools, thinking_apart = self._tools, self._reasoning.channel is ANSWER
+        check_restored(thinking_apart or not (tools.in_block or tools.held), "thinking goes on within a call")
+        check_restored(not (tools.in_block and self._reasoning.held), "what is held in a call may be a tag of thinking")
         self._look()
 
     def _look(self) -> None:

@@ -25,8 +25,10 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
     REASONING,
     TOOL_CALL,
+    CallNumber,
     Passage,
     Piece,
+    ShortText,
     first_match,
     markup,
     plain,
@@ -69,13 +71,13 @@ class Harmony(MessageParser):
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "spaced", "body", "call", "arguments", "called", "after", "broken"],
-        "_header": str,
-        "_held": str,
-        "_ahead": str,
+        "_header": ShortText,
+        "_held": ShortText,
+        "_ahead": ShortText,
         "_channel": Channel,
-        "_recipient": str,
-        "_reason": str,
-        "_call": int,
+        "_recipient": ShortText,
+        "_reason": ShortText,
+        "_call": CallNumber,
         "_value": JsonValue,
     }
 
@@ -200,7 +202,7 @@ class Harmony(MessageParser):
         """Read the header, which is whole."""
         header = _HEADER.fullmatch(self._header)
         if header is None:
-            self._break(f"{self._header!r} is no header of a message", out)
+            self._break(f"{self._header!r:.80} is no header of a message", out)
             return
         self._channel = self._bodies[header["channel"]]
         recipient = header["first"] or header["second"]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, TOOL_CALL, Passage, Piece, markup, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, TOOL_CALL, Passage, Piece, ShortText, markup, plain
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
@@ -44,8 +44,8 @@ class Inkling(CallingMessages):
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call"],
-        "_held": str,
-        "_ahead": str,
+        "_held": ShortText,
+        "_ahead": ShortText,
         "_channel": Channel,
         "_tools": ToolParser,
     }

@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, Piece, Saved, check_channel, mark_at
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    MAX_HEADER,
+    Piece,
+    Saved,
+    check_channel,
+    check_restored,
+    first_of,
+    mark_at,
+)
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
@@ -23,7 +32,7 @@ class MessageParser(Saved, ABC):
     __slots__ = ("_ahead", "_channel", "_held", "_reason", "_state")
 
     MARKS: ClassVar[tuple[str, ...]]
-    """Texts that begin with `<`; one that is the beginning of another comes after it."""
+    """Texts, none of which is the beginning of another."""
 
     def __init__(self) -> None:
         self._ahead = ""  # not looked at yet: the beginning of what may become a mark
@@ -61,10 +70,12 @@ class MessageParser(Saved, ABC):
         self._end(out)
         return out
 
-    def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
-        super().restore(state)
+    def check(self) -> None:
+        """Check what was restored."""
         check_channel(self._channel)
+        may_be_mark = any(mark.startswith(self._ahead) for mark in self.MARKS)
+        check_restored(may_be_mark, "text is held that begins no mark")
+        check_restored(self._state in ("header", "call") or not self._held, "text is held outside of a header")
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """Give as answer what was held, and all that follows up to the next markup."""
@@ -99,6 +110,11 @@ class CallingMessages(MessageParser):
         """What the next text belongs to."""
         return self._tools.channel if self._state == "call" else self._channel
 
+    def check(self) -> None:
+        """Check what was restored."""
+        super().check()
+        check_restored(self._state == "call" or not self._tools.held, "a call goes on outside of its message")
+
     @property
     def held(self) -> str:
         """The text of a header or of a call, or what may be the beginning of markup."""
@@ -109,28 +125,27 @@ def refused_header(header: str, beginning: re.Pattern[str]) -> str | None:
     """Why what has come of a header begins none, by the form of those that may; None if it may."""
     found = beginning.match(header)
     end = min(found.end() if found else 0, MAX_HEADER)
-    return f"{header[: end + 1]!r} is no header of a message" if end < len(header) else None
+    return f"{header[: end + 1]!r:.80} is no header of a message" if end < len(header) else None
 
 
-def parts_by_marks(text: str, marks: Iterable[str]) -> tuple[list[tuple[str, bool]], str]:
-    """Divide a text at some texts, all of which begin with `<`; one that is the beginning of another must come after it.
+def parts_by_marks(text: str, marks: tuple[str, ...]) -> tuple[list[tuple[str, bool]], str]:
+    """Divide a text at some texts, none of which is the beginning of another.
 
     Returns:
         The parts, each with whether it is a mark, and what is left at the end because it may become one.
 
     """
     parts: list[tuple[str, bool]] = []
-    place = 0
-    while place < len(text):
-        end = text.find("<", place)
-        end = len(text) if end < 0 else end
-        if end > place:
-            parts.append((text[place:end], False))
-        else:
-            mark, partial = mark_at(text, place, marks)
-            if partial:
-                return parts, text[place:]
-            end = place + (len(mark) or 1)
-            parts.append((text[place:end], bool(mark)))
-        place = end
+    search, place = first_of(marks), 0
+    while (found := search(text, place)) is not None:
+        begin = found.start()
+        if begin > place:
+            parts.append((text[place:begin], False))
+        mark, _ = mark_at(text, begin, marks)
+        if not mark:
+            return parts, text[begin:]
+        parts.append((mark, True))
+        place = begin + len(mark)
+    if place < len(text):
+        parts.append((text[place:], False))
     return parts, ""

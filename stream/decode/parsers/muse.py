@@ -20,6 +20,7 @@ from tokenweir.stream.decode.parsers.base import (
     REASONING,
     Passage,
     Piece,
+    ShortText,
     first_match,
     markup,
     plain,
@@ -56,11 +57,11 @@ class Muse(CallingMessages):
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call", "after", "broken"],
-        "_header": str,
-        "_held": str,
-        "_ahead": str,
+        "_header": ShortText,
+        "_held": ShortText,
+        "_ahead": ShortText,
         "_channel": Channel,
-        "_reason": str,
+        "_reason": ShortText,
         "_tools": ToolParser,
     }
 
@@ -141,7 +142,7 @@ class Muse(CallingMessages):
         """Read the header, which is whole."""
         header = _HEADER.fullmatch(self._header)
         if header is None:
-            self._break(f"{self._header!r} is no header of a message", out)
+            self._break(f"{self._header!r:.80} is no header of a message", out)
             return
         channel = self._bodies.get(header["recipient"])
         if channel is None:
@@ -164,7 +165,7 @@ class Muse(CallingMessages):
             out.append(markup(self._held))
             self._held = ""
             return piece
-        space = piece.source[: MAX_HEADER - len(self._held)]
+        space = piece.source[: max(0, MAX_HEADER - len(self._held))]
         if space and not space.strip():
             self._held += space
             piece = plain(piece.source[len(space) :], ANSWER)

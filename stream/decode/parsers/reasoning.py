@@ -19,7 +19,9 @@ from tokenweir.stream.decode.parsers.base import (
     Passage,
     Piece,
     Saved,
+    ShortText,
     check_channel,
+    check_restored,
     first_of,
     markup,
     plain,
@@ -81,9 +83,9 @@ class ReasoningParser(Saved):
 
     SAVED: ClassVar[dict[str, Any]] = {
         "channel": Channel,
-        "_held": str,
-        "_trim": str,
-        "_label": str,
+        "_held": ShortText,
+        "_trim": ShortText,
+        "_label": ShortText,
         "_bare_start": bool,
         "_bare_line": bool,
         "_unclosed": bool,
@@ -239,10 +241,14 @@ class ReasoningParser(Saved):
         elif "\n" in text:
             self._bare_line = True
 
-    def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
-        super().restore(state)
+    def check(self) -> None:
+        """Check what was restored."""
         check_channel(self.channel)
+        check_restored(self._trim in ("", *self._trimmed.values()), "other characters than the style's are cut out")
+        check_restored(self._label in ("", *self._labels.values()), "another label than the style's is cut out")
+        held = self._held
+        may_be_tag = (found := self._begins[self.channel](held, 0)) is not None and found.start() == 0
+        check_restored(not held or may_be_tag or self._label.startswith(held), "text is held that begins no tag")
 
     def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
         """Find the tag that counts at `place`, or whether the text ends before that can be said."""

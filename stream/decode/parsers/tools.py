@@ -23,9 +23,12 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_AT_ONCE,
     TOOL_CALL,
     Block,
+    CallNumber,
     Passage,
     Piece,
     Saved,
+    ShortText,
+    check_restored,
     first_of,
     in_parts,
     mark_at,
@@ -70,7 +73,7 @@ class ToolParser(Saved):
         "in_block",
     )
 
-    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": str, "_call": int}
+    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": ShortText, "_call": CallNumber}
 
     def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = (), *, opener: str = "") -> None:
         """Start at the beginning of an answer.
@@ -182,6 +185,8 @@ class ToolParser(Saved):
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self.in_block = block is not None
+        may_open = not self.in_block and any(opener.startswith(self._ahead) for opener in self._style.opens)
+        check_restored(not self._ahead or may_open, "text is held that opens no block")
         if self.in_block:
             self._block.begin("", self._call)
             self._block.restore(block)

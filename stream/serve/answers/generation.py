@@ -214,6 +214,7 @@ class Generation(Generic[T]):
         finally:
             _abandoned.discard(task)
             self._end(failure)
+            failure = None  # whose traceback has this frame
 
     async def _move(self, deltas: Deltas, batch: Batch) -> None:
         self._batch, runner, broadcast = batch, deltas.runner, self._broadcast
@@ -253,6 +254,8 @@ class Generation(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
         told = None if failure is None else explain(failure, self.id)
+        if told is not None:  # its frames, and those of what caused it, hold the conversation and this answer
+            told.__traceback__ = told.__context__ = told.__cause__ = None
         if self._batch is not None and not self.dropped:
             self._give(self._batch.rest())
         self._broadcast.seal()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
-import anyio
 from anyio import to_thread
 from msgspec import field, to_builtins
 
@@ -20,6 +18,8 @@ from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.serve.answers.render_cost import render_cost
+from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.metrics import Meter
 from tokenweir.stream.serve.wire.chat import ChatRequest
@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 MANY = 1000
 """Ids that are worked on in a thread."""
+ID_COST = 8
+"""The cost of working on an id, in bytes of text; see `render_cost`."""
 
 
 class Job(AnswerRequest, frozen=True, kw_only=True):
@@ -124,7 +126,7 @@ class Engines:
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt.
         encoder: What turns prompts into ids in place of the tokenizer.
-        limits: `max_output_tokens`, `max_renders`, `max_waiting` and `queue_timeout`.
+        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
 
     """
 
@@ -142,8 +144,12 @@ class Engines:
         self._engines = engines
         self._encoder = encoder
         self._limits = limits
-        self._renders = anyio.Semaphore(limits.max_renders)
-        self._waiting = 0
+        self._queue = FairQueue(
+            limits.max_renders,
+            max_waiting=limits.max_waiting,
+            max_waiting_cost=limits.max_waiting_bytes,
+            timeout=limits.queue_timeout,
+        )
 
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
@@ -160,13 +166,10 @@ class Engines:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
         meter.start(len(prompt_ids))
-        async with answer(
-            prompt_ids,
-            plan.decoder_options | {"alignment": job.alignment},
-            engine=engine if job.generate else _Silent(),
-            tokenizer=self.tokenizer,
-            sampling=sampling,
-        ) as deltas:
+        options = plan.decoder_options | {"alignment": job.alignment}
+        engine = engine if job.generate else _Silent()
+        del job, plan  # their messages may be a megabyte, and are the prompt now
+        async with answer(prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling) as deltas:
             yield deltas
 
     def plan(self, job: Job) -> AnswerPlan:
@@ -203,7 +206,7 @@ class Engines:
         return sampling
 
     async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
-        """Render and encode a plan's prompt, a few prompts at a time.
+        """Render and encode a plan's prompt, when its turn has come; see `FairQueue`.
 
         Raises:
             RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
@@ -217,10 +220,11 @@ class Engines:
                     f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
                 )
             return plan.prompt
-        async with self._turn():
-            if isinstance(plan.prompt, str):
-                encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
+        if isinstance(plan.prompt, str):
+            encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
+            async with self._queue.place(len(plan.prompt)):
                 return await to_thread.run_sync(encode)
+        async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
             ids = await encode_plan(plan, self.tokenizer, self._encoder)
             try:
                 plan.check_prompt(self.tokenizer, ids)
@@ -232,32 +236,8 @@ class Engines:
         """Do something with so many ids, in a thread if they would keep the event loop for too long; raises as `prompt_ids`."""
         if ids <= MANY:
             return work()
-        async with self._turn():
+        async with self._queue.place(ids * ID_COST):
             return await to_thread.run_sync(work)
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        try:
-            self._renders.acquire_nowait()
-        except anyio.WouldBlock:
-            await self._wait_for_turn()
-        try:
-            yield
-        finally:
-            self._renders.release()
-
-    async def _wait_for_turn(self) -> None:
-        if self._waiting >= self._limits.max_waiting:
-            raise _overloaded(f"{self._waiting} requests wait for text to be encoded or decoded, which is the limit")
-        self._waiting += 1
-        seconds = self._limits.queue_timeout
-        try:
-            async with asyncio.timeout(seconds):
-                await self._renders.acquire()
-        except TimeoutError:
-            raise _overloaded(f"for {seconds:g} s there was no place to encode or decode text") from None
-        finally:
-            self._waiting -= 1
 
     def context_size(self, model: str) -> int | None:
         """The most ids that prompt and answer may have together, if the engine tells."""
@@ -268,10 +248,6 @@ class Engines:
         """Whether the engine is ready; one that does not tell is."""
         ready = getattr(self._engines[model], "ready", True)
         return bool(ready() if callable(ready) else ready)
-
-
-def _overloaded(message: str) -> RequestError:
-    return RequestError(message, code="server_overloaded", status=503, retry_after=1)
 
 
 def _refused_choice(error: TemplateError) -> RequestError:

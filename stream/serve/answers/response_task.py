@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.chat.broadcast import Subscription
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.events.merge import merge
+from tokenweir.stream.serve.answers.conversations import EMPTY, decoded, encoded
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.errors import RequestError
@@ -29,16 +31,24 @@ class ResponseTask:
     Attributes:
         stream: The response as events.
         model: What answers.
-        messages: The conversation that it answers, without `instructions`.
         background: Whether it outlives its connection.
+        client: Who asked for it.
         generation: The engine and the readers.
 
     """
 
-    __slots__ = ("_service", "_store", "background", "client", "generation", "messages", "model", "stream")
+    __slots__ = ("_conversations", "_kept", "_private", "background", "client", "generation", "model", "stream")
 
     def __init__(
-        self, service: Service, request: ResponseCreate, *, model: str, conversation: list[ChatMessage], client: str
+        self,
+        service: Service,
+        request: ResponseCreate,
+        *,
+        model: str,
+        conversation: Sequence[ChatMessage],
+        data: bytes,
+        client: str,
+        kept: bool,
     ) -> None:
         limits = service.limits
         self.stream = ResponseStream(
@@ -50,29 +60,37 @@ class ResponseTask:
             prompt_ids=lambda: generation.prompt_ids,
         )
         self.model = model
-        self.messages = conversation
         self.background = bool(request.background)
         self.client = client
-        self._service = service
-        self._store = request.store is not False
+        self._conversations = service.conversations
+        self._private = request.store is False
+        self._kept = kept
         self.generation = generation = service.generate(
             self.stream.id,
-            response_job(request, model, conversation),
+            response_job(request, model, list(conversation)),
             client,
             replay=ReplayBuffer(limits.max_replay_bytes if self.background else 0, merge_events, event_size),
             make=self._events,
             ending=self._last_events,
             grace=limits.resume_grace if self.background else 0.0,
         )
+        if kept:  # until its end it is private, and says how its conversation begins
+            self._conversations.keep(client, self.stream.id, data, private=True)
         generation.start(self.stream.start())
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
         """Read its events from a sequence number on; raises as `Broadcast.subscribe`."""
         return self.generation.subscribe(start)
 
-    def conversation(self) -> list[ChatMessage]:
-        """The conversation with what was answered, for `previous_response_id`."""
-        conversation = Conversation(self.messages)
+    def forget(self) -> None:
+        """Keep the conversation no longer if only a connection could continue it that is gone."""
+        if self._private:
+            self._kept = False
+            self._conversations.forget(self.client, self.stream.id)
+
+    def _answer(self) -> list[ChatMessage]:
+        """The answer, as messages."""
+        conversation = Conversation()
         for item in self.stream.output:
             match item:
                 case MessageItem():
@@ -104,6 +122,7 @@ class ResponseTask:
         if self.stream.finished:
             return []
         if failure is not None:
+            self._conversations.forget(self.client, self.stream.id)
             code = failure.code
             usage = self.generation.usage
             return self.stream.fail(str(failure), code, usage=usage)
@@ -114,9 +133,12 @@ class ResponseTask:
         return events
 
     def _keep(self) -> None:
-        """Remember the conversation, which is whole; a failed response leaves the one before it."""
-        if self._store and self.stream.status != "failed":
-            self._service.conversations.keep(self.client, self.stream.id, self.conversation())
+        """Keep the conversation with its answer, unless it was evicted; a failed response leaves the one before it."""
+        conversations, response_id = self._conversations, self.stream.id
+        if self.stream.status == "failed":
+            conversations.forget(self.client, response_id)
+        elif self._kept and (data := conversations.find(self.client, response_id, private=True)) is not None:
+            conversations.keep(self.client, response_id, encoded(self._answer(), data), private=self._private)
 
 
 class Responses:
@@ -138,14 +160,15 @@ class Responses:
         return bool(self._background)
 
     async def create(
-        self, request: ResponseCreate, client: str, last: tuple[str, list[ChatMessage]] | None = None
+        self, request: ResponseCreate, client: str, *, last: str | None = None, lasting: bool = False
     ) -> ResponseTask:
         """Start a response; it ends by itself once those that read it have left.
 
         Args:
             request: What is asked.
             client: Who asks.
-            last: The id and the conversation of the connection's last response.
+            last: The id of the connection's last response.
+            lasting: The connection may continue the response, even one that is not stored.
 
         Raises:
             RequestError: It cannot be answered; says why.
@@ -155,18 +178,31 @@ class Responses:
         service.check_open()
         model = service.model(request.model)
         service.check_max_tokens(request.max_output_tokens, "max_output_tokens")
-        conversation = await self.conversation(request, client, last)
-        task = ResponseTask(service, request, model=model, conversation=conversation, client=client)
+        conversation, before, data = await self._asked(request, client, last)
+        kept = lasting or request.store is not False
+        if kept:
+            data = encoded(conversation[before:], data)
+            self._check_bytes(len(data))
+        task = ResponseTask(
+            service, request, model=model, conversation=conversation, data=data, client=client, kept=kept
+        )
         if task.background:
             self._make_room()
             self._background[task.stream.id] = task
         return task
 
-    async def conversation(
-        self, request: InputFields, client: str, last: tuple[str, list[ChatMessage]] | None = None
-    ) -> list[ChatMessage]:
+    async def conversation(self, request: InputFields, client: str) -> list[ChatMessage]:
         """What a request says, after what it continues; raises as `create`."""
-        return request.messages(await self._continued(request.previous_response_id, client, last))
+        return (await self._asked(request, client, None))[0]
+
+    async def _asked(self, request: InputFields, client: str, last: str | None) -> tuple[list[ChatMessage], int, bytes]:
+        """The whole conversation; how many messages of it were there before, and those as JSON."""
+        service = self.service
+        data = await self._continued(request.previous_response_id, client, last)
+        await service.turns.take(len(data))
+        before = decoded(data)
+        messages = request.messages(before, max_items=service.limits.max_items)
+        return messages, len(before), data
 
     def find(self, response_id: str, client: str) -> ResponseTask:
         """The client's background response of this id.
@@ -187,20 +223,27 @@ class Responses:
             )
         return task
 
-    async def _continued(
-        self, response_id: str | None, client: str, last: tuple[str, list[ChatMessage]] | None
-    ) -> list[ChatMessage]:
+    def _check_bytes(self, size: int) -> None:
+        """Refuse a conversation that is too long to keep, with what it continues."""
+        if size > (limit := self.service.limits.max_message_bytes):
+            raise RequestError(
+                f"the conversation has {size} bytes as JSON, with what it continues; max_message_bytes is {limit}",
+                code="conversation_too_long",
+                param="input",
+            )
+
+    async def _continued(self, response_id: str | None, client: str, last: str | None) -> bytes:
+        """The conversation up to and with a response, as JSON."""
         if response_id is None:
-            return []
-        if last is not None and last[0] == response_id:
-            return last[1]
-        found = self.service.conversations.find(client, response_id)
+            return EMPTY
+        found = self.service.conversations.find(client, response_id, private=response_id == last)
         if found is None and (elsewhere := self.service.elsewhere) is not None:
             found = await elsewhere.conversation(response_id, client)
         if found is None:
+            limits = self.service.limits
             raise RequestError(
-                f"no response {response_id[:80]!r} to continue; the last ones are kept, while their conversations are no "
-                f"longer than {self.service.limits.max_message_bytes} bytes",
+                f"no response {response_id[:80]!r} to continue; the last ones are kept, up to max_stored_bytes="
+                f"{limits.max_stored_bytes}, each up to max_message_bytes={limits.max_message_bytes}",
                 code="previous_response_not_found",
                 param="previous_response_id",
                 status=404,

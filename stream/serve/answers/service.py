@@ -16,13 +16,13 @@ from tokenweir.stream.serve.answers.job import Answer, Job
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
 from tokenweir.stream.serve.limits.connections import Connections
+from tokenweir.stream.serve.limits.ledger import Ledger
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates
 from tokenweir.stream.serve.limits.turns import Turns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.transport import Transport
 
 T = TypeVar("T")
@@ -36,8 +36,8 @@ CLOSE_GRACE = 1.0
 class Elsewhere(Protocol):
     """The other workers of a server: `Peers`."""
 
-    async def conversation(self, response_id: str, client: str) -> list[ChatMessage] | None:
-        """The conversation up to and with another worker's response; None if nobody has it."""
+    async def conversation(self, response_id: str, client: str) -> bytes | None:
+        """The conversation up to and with another worker's response, as JSON; None if it is unknown."""
         ...
 
     async def converse(self, response_id: str, client: str) -> Transport | None:
@@ -61,6 +61,8 @@ class Service:
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         elsewhere: The other workers; None if there are none.
+        ledger: Counts the memory that clients hold between their requests.
+        conversations: What `previous_response_id` can continue.
         draining: Whether the server takes no more requests.
         sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
         rates: Requests and tokens a minute.
@@ -86,7 +88,8 @@ class Service:
         self.admission = Admission(self.limits)
         self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
         self.rates = Rates(self.limits, refused=self.metrics.slow_down)
-        self.conversations = Conversations(self.limits.max_stored_bytes, self.limits.max_message_bytes)
+        self.ledger = Ledger(self.limits.max_stored_bytes, lambda _: self.metrics.evict())
+        self.conversations = Conversations(self.ledger, self.limits.max_message_bytes)
         self.worker = ""
         self.elsewhere: Elsewhere | None = None
         self.draining = False
@@ -105,6 +108,7 @@ class Service:
         self.metrics.idle_connections = self.sockets.idle
         self.metrics.outgoing_bytes = self.sockets.outgoing.held
         self.metrics.incoming_bytes = self.sockets.incoming.held
+        self.metrics.stored_bytes = self.ledger.bytes
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:

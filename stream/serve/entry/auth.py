@@ -10,12 +10,16 @@ Host header shows the name, so a server without keys answers only under names th
 
 from __future__ import annotations
 
-import hmac
+import os
 from collections.abc import Collection, Iterable
+from hashlib import blake2b
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from tokenweir.encode.texts import several_texts
+
+DIGEST = 32
+"""Bytes of a key's digest, and of the salt."""
 
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
 """What precedes the key in a websocket subprotocol: OpenAI's own way for browsers, which cannot set headers here."""
@@ -52,7 +56,8 @@ class Gate:
             if not key or not key.isascii():
                 raise ValueError("api_key must be ASCII and not empty; leave it out for a server without one")
         hosts = several_texts("hosts", hosts)
-        self._keys = [key.encode() for key in given]
+        self._salt = os.urandom(DIGEST)
+        self._keys = {self._digest(key): index for index, key in reversed([*enumerate(given)])}  # the first of equals
         self._origins = frozenset(several_texts("origins", origins))
         self._names = frozenset(name.lower() for name in (*hosts, "localhost", own_name))
         self._any_host = "*" in hosts or bool(self._keys and not hosts)
@@ -86,13 +91,15 @@ class Gate:
         return origin in self._origins
 
     def key_index(self, offered: str | None) -> int | None:
-        """The place of a key among the server's, or None. All are compared, each in constant time."""
-        given = (offered or "").encode("utf-8", "replace")
-        found = None
-        for index, key in enumerate(self._keys):
-            if hmac.compare_digest(given, key):
-                found = index
-        return found
+        """The place of a key among the server's, or None.
+
+        Keys are looked up by digests with a random salt, which clients cannot compute. The time depends on the length of
+        the offered key alone, and reveals nothing of the server's keys: their letters, lengths and number.
+        """
+        return self._keys.get(self._digest(offered or ""))
+
+    def _digest(self, key: str) -> bytes:
+        return blake2b(key.encode("utf-8", "replace"), digest_size=DIGEST, key=self._salt).digest()
 
     def _is_own_name(self, host: str) -> bool:
         if any(sign in host for sign in ", @/"):  # two headers, or what is no name at all

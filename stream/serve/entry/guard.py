@@ -10,6 +10,7 @@ from typing import Any
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.auth import Gate, key_offered
 from tokenweir.stream.serve.limits.connections import Connection
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.monitoring.tracing import request_context
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 
@@ -69,6 +70,7 @@ class Guard:
                 await _preflight(send, extra)
                 return
             scope["tokenweir.client"] = self._client(scope, headers)
+            CLIENT.set(scope["tokenweir.client"])
             if scope["type"] == "http" and scope["method"] == "POST":
                 _check_content_type(headers)
                 _check_content_coding(headers)

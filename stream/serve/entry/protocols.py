@@ -235,6 +235,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._arrived = 0  # bytes of it
         self._application = self.app
         self.app = self._answer
+        self.conn.debug = False  # it would log frames at level DEBUG, and with them what is said
         # A close frame has come or gone, or the connection is lost; asking the transport costs a call.
         self._over = False
 
@@ -301,11 +302,16 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().resume_writing()
         self._connection.resume()
 
+    def handle_text(self, event: Any) -> None:
+        super().handle_text(event)
+        event.data = b""  # the parser holds the frame until the next one comes, which may be in an hour
+
     def handle_cont(self, event: Any) -> None:
         if self._over:
             return
         if len(self.frames) < MOST_FRAMES:
             super().handle_cont(event)
+            event.data = b""
             return
         self.frames.clear()
         self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")

@@ -7,6 +7,7 @@ belongs in a proxy in front.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -97,6 +98,8 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
+    except UnicodeError as error:  # a name that IDNA has no form of
+        raise OSError(errno.EINVAL, f"cannot listen on {host}:{port}: {error}") from error
     except OSError as error:
         if listener is not None:
             listener.close()

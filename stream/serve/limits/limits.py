@@ -31,8 +31,9 @@ class Limits:
         max_output_tokens: Most tokens an answer may have, and what a request without a limit of its own gets.
         max_choices: Most answers to one request: its `n`, its prompts times `n`, or those that are to be derendered.
         max_message_bytes: Longest message or request body; a longer one closes a socket with code 1009, or gets status
-            413. It is also the longest conversation, as JSON, that `previous_response_id` can continue.
-        max_items: Most messages, content parts and tools of a request together.
+            413. A conversation that `previous_response_id` continues has no more bytes either, as JSON.
+        max_items: Most messages, content parts and calls of a request, and most tools. It counts again for the whole
+            conversation, with what `previous_response_id` continues and what compaction items hold.
         max_connections: Connections at once, idle and half-open ones included; more are refused with status 503.
         max_connections_per_client: Sockets and running requests of one client at once; more are refused with status 429.
         max_connections_per_address: Sockets of one address that have no client: silent ones, idle ones, and those whose
@@ -40,8 +41,12 @@ class Limits:
             whose address all clients share, it should be `max_connections`.
         max_generations: Requests at work at once; more are refused with status 503.
         max_generations_per_client: The same for one client; more are refused with status 429.
-        max_renders: Prompts that are rendered and encoded at once, in threads.
-        max_waiting: Requests that may wait for that; more are refused with status 503.
+        max_renders: Prompts that are rendered and encoded at once, in threads; long ones leave one of these places
+            free, if there are several. Clients take turns by what their prompts cost.
+        max_waiting: Requests that may wait for that. Beyond it, the last one of the client that has most of them is
+            refused with status 503.
+        max_waiting_bytes: The same for their cost: bytes of text, 256 for each message and call, 4 for each byte of
+            tools and template variables.
         queue_timeout: Seconds for which one may wait; then it is refused with status 503.
         max_pending_bytes: Memory of deltas that may wait for the fastest reader of an answer before the engine is held
             back.
@@ -74,7 +79,8 @@ class Limits:
         max_replay_bytes: Bytes of events that a background response keeps for those who resume it or are slow.
         max_detached: Background responses that are kept without a connection; the oldest of the client that has
             most goes first.
-        max_stored_bytes: Bytes of conversations that are kept for `previous_response_id`; the oldest goes first.
+        max_stored_bytes: Bytes of the conversations that `previous_response_id` can continue: stored ones, those being
+            answered, and the last one of each websocket. Beyond it, the oldest of the client that has most goes first.
 
     """
 
@@ -89,6 +95,7 @@ class Limits:
     max_generations_per_client: int = 256
     max_renders: int = 2
     max_waiting: int = 256
+    max_waiting_bytes: int = 1 << 26
     queue_timeout: float = 30.0
     max_pending_bytes: int = 1 << 18
     request_timeout: float = 20.0
@@ -110,7 +117,7 @@ class Limits:
     resume_grace: float = 30.0
     max_replay_bytes: int = 1 << 20
     max_detached: int = 100
-    max_stored_bytes: int = 1 << 24
+    max_stored_bytes: int = 1 << 26
 
     @property
     def max_answer_bytes(self) -> int:

@@ -79,6 +79,8 @@ class Counts(Struct):
     outgoing_bytes: int = 0
     aborted: dict[str, int] = {}
     slowed_down: dict[str, int] = {}
+    stored_bytes: int = 0
+    evicted: int = 0
 
 
 class Metrics:
@@ -89,6 +91,7 @@ class Metrics:
         self.aborted: dict[str, int] = {}
         self.slowed_down: dict[str, int] = {}
         self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
+        self.stored_bytes = self.evicted = 0
         self._models = {name: _Model() for name in models}
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -120,6 +123,10 @@ class Metrics:
         """Count a socket that was reset."""
         self.aborted[reason] = self.aborted.get(reason, 0) + 1
 
+    def evict(self) -> None:
+        """Count a conversation that was dropped, since the budget was full."""
+        self.evicted += 1
+
     def counts(self) -> Counts:
         """All of it, for `add`."""
         return Counts(
@@ -131,6 +138,8 @@ class Metrics:
             self.outgoing_bytes,
             self.aborted,
             self.slowed_down,
+            self.stored_bytes,
+            self.evicted,
         )
 
     def add(self, counts: Counts) -> None:
@@ -144,6 +153,8 @@ class Metrics:
         self.idle_connections += counts.idle_connections
         self.incoming_bytes += counts.incoming_bytes
         self.outgoing_bytes += counts.outgoing_bytes
+        self.stored_bytes += counts.stored_bytes
+        self.evicted += counts.evicted
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """The metrics as a monitor reads them; of all workers together, if the others' are given."""
@@ -201,9 +212,13 @@ class Metrics:
             "idle_connections": ("Sockets without a request of a client.", self.idle_connections),
             "incoming_bytes": ("Bytes of requests that are arriving.", self.incoming_bytes),
             "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
+            "stored_bytes": ("Memory of stored and live conversations, in the budget.", self.stored_bytes),
         }
         for key, (text, value) in gauges.items():
             yield GaugeMetricFamily(name + key, text, value)
+        yield CounterMetricFamily(
+            name + "stored_evicted", "Conversations dropped, since the budget was full.", self.evicted
+        )
         causes = {
             "requests_refused": ("Requests refused, by error code.", "code", self.refused),
             "rate_limited": ("Requests above a rate of their client, by its unit.", "unit", self.slowed_down),

@@ -15,15 +15,13 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-import msgspec
-
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Subscription
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.sockets.outbox import Outbox, Sender
 from tokenweir.stream.serve.wire.errors import RequestError, error_detail
 from tokenweir.stream.serve.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
-from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import (
     ResponseCancel,
     ResponseCreate,
@@ -67,7 +65,7 @@ class Session:
         self._model = responses.service.model(None)  # that of the last response
         self._subscription: Subscription[ResponseEvent] | None = None
         self._link: Transport | None = None  # to the worker whose response is being sent in its place
-        self._last: tuple[str, list[ChatMessage]] | None = None  # what previous_response_id can always continue
+        self._last: str | None = None  # the response that this connection may continue, though it is not stored
         self._draining = False
         self._running = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,6 +78,7 @@ class Session:
 
         A response in the background goes on for the grace period.
         """
+        CLIENT.set(self._client)
         self._running = True
         self._idle_since = monotonic()
         self._watch()
@@ -91,6 +90,7 @@ class Session:
             while (message := await self._transport.receive()) is not None:
                 self._idle_since = math.inf  # until it is dealt with, however long that takes
                 await self._receive(message)
+                del message  # which may be a megabyte, and the next one may come in an hour
                 self._idle_since = monotonic()
         finally:
             self._running = False
@@ -107,8 +107,11 @@ class Session:
             if tasks:
                 await asyncio.wait(tasks)
             await self._outbox.room()
-        if current is not None and not current.background:
-            await current.generation.ended.wait()
+        if current is not None:
+            if not current.background:
+                await current.generation.ended.wait()
+            current.forget()
+        self._remember(None)
 
     @property
     def _busy(self) -> bool:
@@ -132,7 +135,8 @@ class Session:
                 case ResponseCreate() as request:
                     self._check_free()
                     self._service.rates.request(self._client)
-                    self._follow(await self._responses.create(request, self._client, self._last), 0)
+                    task = await self._responses.create(request, self._client, last=self._last, lasting=True)
+                    self._follow(task, 0)
                 case ResponseResume() as request:
                     self._check_free()
                     await self._resume(request, message)
@@ -244,14 +248,18 @@ class Session:
         if current.stream.status == "failed":
             self._forget(current.stream.previous_id)
             return
-        messages = current.conversation()
-        fits = len(msgspec.json.encode(messages)) <= self._limits.max_message_bytes
-        self._last = (current.stream.id, messages) if fits else None
+        self._remember(current.stream.id)
 
     def _forget(self, response_id: str | None) -> None:
         """Forget the response that a failed request was to continue, as Open Responses wants; a stored one is still found."""
-        if self._last is not None and self._last[0] == response_id:
-            self._last = None
+        if self._last is not None and self._last == response_id:
+            self._remember(None)
+
+    def _remember(self, response_id: str | None) -> None:
+        """Let this be the response that the connection may continue, in place of the one before."""
+        if self._last is not None and self._last != response_id:
+            self._responses.service.conversations.forget(self._client, self._last)
+        self._last = response_id
 
     def _watch(self) -> None:
         """Close the connection when an event cannot be sent, or no request comes, for too long."""

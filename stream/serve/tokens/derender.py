@@ -35,6 +35,9 @@ from tokenweir.stream.serve.wire.completions import parse_completion
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.items import new_id
 
+CHARACTERS_AN_ID = 16
+"""Characters of a state that take as long as an id."""
+
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """What engines say of an answer that ended well; any other word is passed on."""
 
@@ -180,16 +183,26 @@ class Derenderer:
         return Asked(served, options, asked.return_token_ids)
 
     async def run(
-        self, work: Callable[[], Any], responses: Iterable[Generated], prompts: Iterable[Sequence[int] | None]
+        self,
+        work: Callable[[], Any],
+        responses: Iterable[Generated],
+        prompts: Iterable[Sequence[int] | None],
+        carried: str = "",
     ) -> bytes:
-        """Make JSON of answers and the prompts that came beside them, in a thread if they have many ids.
+        """Make JSON of answers and what came beside them, in a thread if it takes long.
+
+        Args:
+            work: Makes the value.
+            responses: The answers.
+            prompts: Their prompts.
+            carried: A stream's state, whose length is the client's choice.
 
         Raises:
             RequestError: There are too many probabilities, or the text would be too long.
 
         """
         limits, tokenizer = self._service.limits, self.tokenizer
-        ids, rows = sum(len(prompt or ()) for prompt in prompts), 0
+        ids, rows = len(carried) // CHARACTERS_AN_ID + sum(len(prompt or ()) for prompt in prompts), 0
         answers: list[list[int]] = []
         for response in responses:
             ids += len(response.prompt_token_ids or ())

@@ -75,7 +75,7 @@ class Renderer:
                 param="previous_response_id",
             )
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
-        job = response_job(asked, self._service.model(asked.model), asked.messages())
+        job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
         return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None)
 
     async def _request(

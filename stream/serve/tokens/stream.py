@@ -128,6 +128,7 @@ class StreamDerenderer:
             partial(self._answer, given, asked, head, "chatcmpl", _chat_choice, wants_prompt),
             [given.generate_chunk],
             [given.prompt_token_ids],
+            "" if given.stream_state is None else given.stream_state.state,
         )
 
     async def completions(self, body: dict[str, Any]) -> bytes:
@@ -139,6 +140,7 @@ class StreamDerenderer:
             partial(self._answer, given, asked, head, "cmpl", _completion_choice, False),
             [given.generate_chunk],
             [given.prompt_token_ids],
+            "" if given.stream_state is None else given.stream_state.state,
         )
 
     def _answer(

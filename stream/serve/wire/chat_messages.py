@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tokenweir.stream.serve.wire.checking import located
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
+from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 
 
 class TextPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class TextPart(Struct, frozen=True, forbid_unknown_fields=True):
 class CalledFunction(Struct, frozen=True):
     """What a call calls; `arguments` is JSON text."""
 
-    name: str
+    name: FunctionName
     arguments: str = "{}"
 
 

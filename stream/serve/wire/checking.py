@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.messages import ChatMessage
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ def _no_constant(name: str) -> None:
 
 
 def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
-    """Refuse more items than a template should go through.
+    """Refuse more items, content parts and tool calls than a template should go through.
 
     Raises:
         RequestError: Says how many there are, and may be.
@@ -60,14 +61,35 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
         if isinstance(items, list):
             total = len(items)
             if total <= max_items:
-                contents = (item.get("content") for item in items if isinstance(item, dict))
-                total += sum(len(content) for content in contents if isinstance(content, list))
+                lists = (
+                    item.get(name) for item in items if isinstance(item, dict) for name in ("content", "tool_calls")
+                )
+                total += sum(len(inner) for inner in lists if isinstance(inner, list))
             if total > max_items:
                 raise RequestError(
                     f"{field} has {total} items and parts; this server takes {max_items} at most",
                     code="too_many_items",
                     param=field,
                 )
+
+
+def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
+    """Refuse a conversation that became too long by what it continues, or by what was unpacked into it.
+
+    A message counts once, or once a call if it has several: no more than the items that it was made of.
+
+    Raises:
+        RequestError: Says how long the conversation is, and may be.
+
+    """
+    total = sum(max(1, len(message.get("tool_calls", ()))) for message in messages)
+    if total > max_items:
+        raise RequestError(
+            f"the conversation has {total} messages and calls, with what it continues and what was unpacked; "
+            f"max_items is {max_items}",
+            code="too_many_items",
+            param="input",
+        )
 
 
 def offered_fields(

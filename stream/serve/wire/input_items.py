@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tokenweir.stream.serve.wire.compaction import unpack
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
+from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 
 
 class _InputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
@@ -52,7 +52,7 @@ class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="typ
 
 class _FunctionCall(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
     call_id: str
-    name: str
+    name: FunctionName
     arguments: str
     id: str | None = None
     status: str | None = None

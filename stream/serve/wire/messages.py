@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 ChatMessage = dict[str, Any]
 """A message for a chat template: `role` and `content`; for the assistant perhaps `reasoning_content` and `tool_calls`, for
 a tool `tool_call_id` and `name`."""
+
+
+FunctionName = Annotated[str, Meta(max_length=256)]
+"""The name of a called function. Each result of a call repeats it, so a long one would multiply a short request."""
 
 
 class Conversation:

@@ -18,7 +18,14 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.serve.wire.checking import convert, count_items, offered_fields, parse_object, show
+from tokenweir.stream.serve.wire.checking import (
+    check_length,
+    convert,
+    count_items,
+    offered_fields,
+    parse_object,
+    show,
+)
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import FunctionTool, NamedFunction, TextConfig
 from tokenweir.stream.serve.wire.input_items import InputItem, conversation_of
@@ -82,14 +89,19 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prompt_cache_key: str | None = None
     service_tier: Literal["auto", "default"] | None = None
 
-    def messages(self, after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
+    def messages(self, after: Iterable[ChatMessage] = (), *, max_items: int = 2048) -> list[ChatMessage]:
         """The messages before and the input, as messages for a chat template, without `instructions`.
 
+        Args:
+            after: The messages before.
+            max_items: Most messages and calls, those before included.
+
         Raises:
-            RequestError: The output of a call that was never made, or nothing that could be answered.
+            RequestError: The output of a call that was never made, nothing that could be answered, or too many messages.
 
         """
         messages = conversation_of(() if self.input is None else self.input, after)
+        check_length(messages, max_items)
         if not messages and self.instructions is None:
             raise RequestError("input is missing", code="missing_required_parameter", param="input")
         return messages

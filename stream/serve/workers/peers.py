@@ -27,7 +27,6 @@ from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.monitoring.metrics import Counts
 from tokenweir.stream.serve.sockets.session import Session
 from tokenweir.stream.serve.wire.items import worker_of
-from tokenweir.stream.serve.wire.messages import ChatMessage
 
 logger = logging.getLogger("tokenweir.serve")
 
@@ -66,7 +65,7 @@ class Converse(Question, tag="session", frozen=True):
 
 
 class Conversation(Question, tag="conversation", frozen=True):
-    """The conversation up to and with a response; the answer is null if there is none."""
+    """The conversation up to and with a response; the answer is empty if it is unknown."""
 
     client: str
     response_id: str
@@ -167,13 +166,10 @@ class Peers:
         if place.replaces is not None:
             await self._ask(place.replaces, Retire(place.name))
 
-    async def conversation(self, response_id: str, client: str) -> list[ChatMessage] | None:
-        """The conversation up to and with another worker's response; None if nobody has it."""
+    async def conversation(self, response_id: str, client: str) -> bytes | None:
+        """The conversation up to and with another worker's response, as JSON; None if it is unknown."""
         owner = self._owner(response_id)
-        if owner is None:
-            return None
-        data = await self._ask(owner, Conversation(client, response_id))
-        return None if data is None else msgspec.json.decode(data, type=list[ChatMessage] | None)
+        return None if owner is None else await self._ask(owner, Conversation(client, response_id)) or None
 
     async def converse(self, response_id: str, client: str) -> Link | None:
         """A session with the worker that has a response; None if it is this one, or gone."""
@@ -254,7 +250,7 @@ class Peers:
                 await Session(link, self._responses, client=client).run()
             case Conversation(client, response_id):
                 found = service.conversations.find(client, response_id)
-                await link.write(msgspec.json.encode(found))
+                await link.write(found or b"")
             case Count():
                 link.send(msgspec.json.encode(service.counts()))
             case Retire(successor):
@@ -263,7 +259,7 @@ class Peers:
                 link.send(b"true")
             case Adopt(name, conversations, counts):
                 for client, response_id, data in conversations:
-                    service.conversations.adopt(client, response_id, data)
+                    service.conversations.keep(client, response_id, data)
                 service.metrics.add(counts)
                 self._take(name)
                 link.send(b"true")

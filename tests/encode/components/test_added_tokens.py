@@ -246,12 +246,36 @@ def test_a_token_once_listed_as_normalized_decodes_as_such(both, first):
         ([AddedToken("<a>")], r"^special token '<a>' has no valid id \(None\)$"),
         ([AddedToken("<a>", id=-1)], r"^special token '<a>' has no valid id \(-1\)$"),
         ([AddedToken("<a>", id=0)], r"^special token '<a>' has the id 0 of b'x'$"),
-        ([AddedToken("<a>", id=5), AddedToken("<b>", id=5)], r"^special token '<b>' has the id 5 of '<a>'$"),
     ],
 )
 def test_ids_beside_ranks_have_to_be_right(listed, message):
     with pytest.raises(TokenizerFileError, match=message):
         with_real_ids(listed, RankBPE({b"x": 0}))
+
+
+def test_two_special_tokens_beside_ranks_may_share_an_id():
+    listed = (AddedToken("<a>", id=5), AddedToken("<b>", id=5))
+    assert with_real_ids(listed, RankBPE({b"x": 0})) == listed
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "first", "second", "spelled"),
+    [
+        ({"type": "Lowercase"}, "AB", "ab", "ab"),
+        ({"type": "NFC"}, "é", "e\u0301", "é"),
+        ({"type": "Replace", "pattern": {"String": "-"}, "content": ""}, "a-b", "-ab", "ab"),
+    ],
+)
+def test_two_added_tokens_that_normalize_to_one_spelling_are_refused(small, normalizer, first, second, spelled):
+    def added(*normalized):
+        return [{"content": text, "normalized": flag} for text, flag in zip((first, second), normalized, strict=True)]
+
+    message = rf"^added tokens {first!r} and {second!r} are one spelling in normalized text, {spelled!r}$"
+    with pytest.raises(UnsupportedTokenizerError, match=message):
+        small(added=added(True, True), normalizer=normalizer)
+    for flags in ((True, False), (False, True), (False, False)):
+        tok = small(added=added(*flags), normalizer=normalizer)
+        assert tok.encode(first) == [tok.token_to_id(first)]
 
 
 def test_end_tokens_are_known_by_name_among_control_tokens_only():

@@ -434,7 +434,7 @@ def test_a_byte_piece_must_name_a_byte():
         model = SentencePiece(
             algorithm="BPE", pieces=["<unk>", piece], scores=[0.0, 0.0], types=bytes([2, 6]), unk_id=0
         )
-        with pytest.raises(TokenizerFileError, match=rf"^piece 1: '{piece}' is of type byte and names none$"):
+        with pytest.raises(TokenizerFileError, match=rf"^piece 1: '{piece}' is of type byte and does not name a byte$"):
             decoding(SentencePieceDecoder(), model, byte_level=False)
 
 

@@ -303,8 +303,8 @@ def test_a_string_that_almost_occurs_everywhere():
     [
         (replace("x", String=""), r"^normalizer: a Replace of the empty string$"),
         (spec.Prepend(""), r"^normalizer: a Prepend of the empty string$"),
-        (replace("x", Regex=" *"), r"^normalizer: a Replace of ' \*', which can match nothing$"),
-        (replace("x", Regex="^"), r"^normalizer: a Replace of '\^', which can match nothing$"),
+        (replace("x", Regex=" *"), r"^normalizer: a Replace of ' \*', which can match the empty string$"),
+        (replace("x", Regex="^"), r"^normalizer: a Replace of '\^', which can match the empty string$"),
         (replace("x", Regex=r"(a)\1"), r"the escape \\1, at character 3, is not supported"),
     ],
     ids=str,

@@ -266,9 +266,12 @@ def test_a_separator_goes_last_but_once(read, bytes_bpe):
     more = [("<s>", 3), ("</s>", 3)]
     n = len(bytes_bpe()["tokens"])
     values = bytes_bpe(more, pre="roberta-bpe", bos_token_id=n, eos_token_id=n + 1, seperator_token_id=n + 1)
-    spec = read(**values)
-    assert [*spec.post_processor.special_tokens] == ["</s>"]
-    assert read(**values, add_eos_token=True).post_processor is None
+    for flags in ({}, {"add_eos_token": True}):  # one token, which is both
+        spec = read(**values, **flags)
+        assert [*spec.post_processor.special_tokens] == ["</s>"]
+        assert Tokenizer.from_spec(spec).encode("")[-2:] == [n + 1]
+    values["seperator_token_id"] = n
+    assert Tokenizer.from_spec(read(**values, add_eos_token=True)).encode("") == [n, n + 1]
 
 
 @pytest.mark.parametrize(

@@ -235,14 +235,14 @@ REFUSALS = {
     "pre-tokenizers": r"^pre_tokenizer: a Sequence of more than 32 stages$",
     "alphabets of alphabets": r"^pre_tokenizer: it may make a text 512 times as long; at most 256 times is possible$",
     "prefixes of prefixes": r"^pre_tokenizer: it may make a text 1024 times as long; at most 256 times is possible$",
-    "patterns": r"^patterns that need [\d,]+ cells all in all, more than 100,000$",
-    "patterns that replace": r"^patterns that need [\d,]+ cells all in all, more than 100,000$",
+    "patterns": r"^patterns that need [\d,]+ cells in total, more than 100,000$",
+    "patterns that replace": r"^patterns that need [\d,]+ cells in total, more than 100,000$",
     "a template's ids": r"^post_processor: a template of more than 65536 ids$",
     "a template's ids again and again": r"^post_processor: a template of more than 65536 ids$",
     "post-processors": r"^post_processor: a Sequence of more than 32 parts$",
-    "added tokens": r"^added tokens of more than 16777216 characters all in all$",
-    "added tokens in bytes": r"^added tokens of more than 8388608 bytes all in all$",
-    "added tokens that grow": r"^added tokens of more than 16777216 characters all in all$",
+    "added tokens": r"^added tokens of more than 16777216 characters in total$",
+    "added tokens in bytes": r"^added tokens of more than 8388608 bytes in total$",
+    "added tokens that grow": r"^added tokens of more than 16777216 characters in total$",
 }
 
 
@@ -294,7 +294,7 @@ def test_ranks_that_take_too_long():
     """The splits of a token take time in the square of its length."""
     tokens = [bytes([byte]) for byte in range(256)] + [b"%03d" % i + b"a" * 4093 for i in range(257)]
     data = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
-    with pytest.raises(UnsupportedTokenizerError, match=r"^ranked tokens that are too long, all in all, to find"):
+    with pytest.raises(UnsupportedTokenizerError, match=r"^ranked tokens that are too long in total to find"):
         Tokenizer.from_bytes(data, "tiktoken", pattern=".", special_tokens={})
 
 

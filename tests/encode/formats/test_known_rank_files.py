@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import pickle
 import unicodedata
+from unittest import mock
 
 import pytest
 import tiktoken
+from tiktoken_ext import openai_public
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.formats import known_rank_files
 from tokenweir.encode.tokenizer import Tokenizer
 
 WORDS = ["ab", "abc", " a", "日", "日本", "12", "123", "한", "國a", "é", "≯"]
@@ -89,7 +94,9 @@ def test_qwens_models_that_see_have_more_special_tokens(folder):
         Tokenizer.from_file(path)
 
 
-@pytest.mark.parametrize("files", [{"tokenizer_config": KIMI}, {"tokenization_kimi": None}])
+@pytest.mark.parametrize(
+    "files", [{"tokenizer_config": KIMI}, {"tokenization_kimi": None}, {"config": {"model_type": "kimi_k2"}}]
+)
 def test_kimi(folder, files):
     config = {
         "added_tokens_decoder": {
@@ -140,6 +147,90 @@ def test_ids_of_a_config_that_are_no_ids(folder):
 def test_what_is_given_comes_before_what_is_known(folder):
     tok = Tokenizer.from_file(folder("qwen.tiktoken"), pattern=r"\w+|\W")
     assert (tok.spec.normalizer, tok.spec.notes, len(tok.special_tokens)) == (None, (), 208)
+
+
+@pytest.mark.parametrize(
+    ("config", "languages", "known"),
+    [
+        ({}, 99, {"translate": 101, "notimestamps": 106, "0.00": 107, "30.00": 1607, "su": 100}),
+        ({"vocab_size": 51866}, 100, {"translate": 102, "notimestamps": 107, "0.00": 108, "30.00": 1608, "yue": 101}),
+    ],
+)
+def test_whisper(folder, config, languages, known):
+    tok = Tokenizer.from_file(folder("multilingual.tiktoken", config=config))
+    assert (
+        f"those of OpenAI's Whisper with {languages} languages, by the name multilingual.tiktoken" in tok.spec.notes[0]
+    )
+    known |= {"endoftext": 0, "startoftranscript": 1, "en": 2, "de": 4}
+    first = len(RANKS)
+    assert {name: tok.special_tokens[f"<|{name}|>"] - first for name in known} == known
+    assert sorted(tok.special_tokens.values()) == list(range(first, first + 1509 + languages))
+    theirs = reference(tok)
+    for text in [*TEXTS, "<|startoftranscript|><|de|><|transcribe|><|0.00|> Abc<|1.02|>"]:
+        assert tok.encode(text) == theirs.encode(text, allowed_special="all")
+        assert tok.encode(text, parse_special=False) == theirs.encode_ordinary(text)
+
+
+LLAMA4 = {  # after 200,000 ranks in the real file: config.json of Llama 4 has 200080, 200081 and 200092 for images
+    "<|begin_of_text|>": 0,
+    "<|end_of_text|>": 1,
+    "<|header_start|>": 5,
+    "<|eom|>": 7,
+    "<|eot|>": 8,
+    "<|image_start|>": 80,
+    "<|image_end|>": 81,
+    "<|patch|>": 92,
+    "<|reasoning_thinking_end|>": 1143,
+    "<|reserved_special_token_0|>": 1144,
+    "<|reserved_special_token_903|>": 2047,
+}
+
+
+@pytest.mark.parametrize("by", ["model_type", "content"])
+def test_llama_4(folder, monkeypatch, by):
+    path = folder("tokenizer.model", config={"model_type": "llama4"} if by == "model_type" else {})
+    if by == "content":  # of the real file only the hash is known
+        llama4 = known_rank_files._BY_MODEL_TYPE["llama4"]
+        digest = hashlib.sha256((path / "tokenizer.model").read_bytes()).hexdigest()
+        monkeypatch.setattr(known_rank_files, "_BY_SHA256", {digest: llama4})
+    tok = Tokenizer.from_file(path)
+    ending = "config.json's model_type, llama4" if by == "model_type" else "its content"
+    assert tok.spec.notes == (f"the pattern and the special tokens are those of Llama 4, by {ending}",)
+    assert {token: tok.special_tokens[token] - len(RANKS) for token in LLAMA4} == LLAMA4
+    assert len(tok.special_tokens) == len(set(tok.special_tokens.values())) == 2048
+    assert tok.eos_ids == {tok.special_tokens[token] for token in ("<|end_of_text|>", "<|eom|>", "<|eot|>")}
+    theirs = reference(tok)
+    for text in [*TEXTS, "<|begin_of_text|><|header_start|>user<|header_end|>\n\nAbc<|eot|>"]:
+        assert tok.encode(text) == theirs.encode(text, allowed_special="all")
+        assert tok.encode(text, parse_special=False) == theirs.encode_ordinary(text)
+
+
+@pytest.mark.parametrize("name", ["p50k_edit", "o200k_harmony", "cl100k_base", "o200k_base", "r50k_base", "p50k_base"])
+def test_openais_files_have_tiktokens_patterns_and_special_tokens(folder, name):
+    tok = Tokenizer.from_file(folder(f"{name}.tiktoken"))
+    with mock.patch.object(openai_public, "load_tiktoken_bpe", return_value=RANKS):
+        theirs = getattr(openai_public, name)()
+    assert tok.spec.pre_tokenizer.pattern.Regex == theirs["pat_str"]
+    assert tok.special_tokens == theirs["special_tokens"]
+    enc = tiktoken.Encoding(**{key: theirs[key] for key in ("name", "pat_str", "mergeable_ranks", "special_tokens")})
+    for token_id in enc._special_tokens.values():
+        assert tok.decode([token_id], skip_special_tokens=False) == enc.decode([token_id])
+        assert tok.id_to_token(token_id) == enc.decode([token_id])
+    text = "ab<|endofprompt|> <|reserved_200018|><|return|>b"
+    assert tok.encode(text) == enc.encode(text, allowed_special="all")
+
+
+def test_tiktokens_own_dictionary_with_two_names_for_an_id(folder):
+    with mock.patch.object(openai_public, "load_tiktoken_bpe", return_value=RANKS):
+        theirs = openai_public.o200k_harmony()
+    path = folder("x.tiktoken")
+    given = {"pattern": theirs["pat_str"], "special_tokens": theirs["special_tokens"]}
+    tok = Tokenizer.from_file(path, **given)
+    assert tok.encode("<|endofprompt|><|reserved_200018|>") == [200018, 200018]
+    assert tok.decode([200018], skip_special_tokens=False) == "<|endofprompt|>"
+    assert tok.decode([200018]) == ""
+    assert tok.token_bytes(200018) == b"<|endofprompt|>"
+    assert pickle.loads(pickle.dumps(tok)).special_tokens == tok.special_tokens == theirs["special_tokens"]
 
 
 def test_openais_files_are_known_by_their_names(folder):

@@ -385,11 +385,48 @@ def test_a_folder_with_a_config(folder_with_a_config):
         AddedToken("a", id=4),
         AddedToken("<pad>", id=9, special=True),
         AddedToken("<mask>", id=12, lstrip=True),
+        AddedToken("<cls>", special=True),
     )
     assert spec.add_bos is True
     assert spec.special_roles["pad_token"] == "<pad>"
     assert spec.special_roles["bos_token"] == "<s>"
-    assert with_real_ids(spec.added_tokens, spec.model) == spec.added_tokens
+    assert with_real_ids(spec.added_tokens, spec.model)[-1].id == 13
+    assert with_real_ids(spec.added_tokens, spec.model)[:-1] == spec.added_tokens[:-1]
+
+
+FLAGS = [{}, {"add_bos_token": True}, {"add_bos_token": True, "add_eos_token": True}, {"add_bos_token": False}]
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("roles", [{}, {"bos_token": "<s>", "eos_token": {"__type": "AddedToken", "content": "</s>"}}])
+@pytest.mark.parametrize("model", ["llama-2", "sp-test-unigram-en", "mistral-7b-v0.3"])
+def test_a_folder_has_the_ids_of_sentencepiece_and_the_flags_of_its_config(data, tmp_path, model, roles, flags):
+    path = data(f"tokenizers/{model}/tokenizer.model")
+    (tmp_path / "tokenizer.model").symlink_to(path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer", **roles, **flags}))
+    ours, theirs = Tokenizer.from_file(tmp_path), sentencepiece.SentencePieceProcessor(model_file=str(path))
+    around = {"add_bos": flags.get("add_bos_token", False), "add_eos": flags.get("add_eos_token", False)}
+    for text in ("", "Hello world", " naïve  日本 </s>"):
+        assert ours.encode(text, parse_special=False) == theirs.encode(text, **around)
+        assert ours.encode(text, parse_special=False, add_special_tokens=False) == theirs.encode(text)
+
+
+def test_flags_of_a_folder_ask_for_tokens_that_are_no_pieces(tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(small_model())
+    config = {"bos_token": "<b>", "eos_token": "<e>", "add_bos_token": True, "add_eos_token": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = Tokenizer.from_file(tmp_path)
+    assert tok.encode("") == [tok.bos_id, min(tok.eos_ids)] == [tok.vocab_size - 2, tok.vocab_size - 1]
+
+
+def test_a_flag_of_a_folder_without_its_token(tmp_path):
+    model = small_model(trainer={46: "<none>"})
+    (tmp_path / "tokenizer.model").write_bytes(model)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True}))
+    with pytest.raises(
+        TokenizerFileError, match=r"tokenizer_config.json: add_bos_token is set and there is no bos_token$"
+    ):
+        read_file(tmp_path)
 
 
 def test_ids_beside_a_model():

@@ -172,12 +172,12 @@ def test_bytes_hold_all_of_a_context():
     ("place", "value", "message"),
     [
         (0, b"", "a context without classes"),
-        (0, b"\x01", "its tables lead outside themselves"),
+        (0, b"\x01", "its tables have indices out of range"),
         (0, b"\x01" * 6 + b"\xff", "cannot reshape"),
         (1, b"\xff\xff", "cannot reshape"),
-        (2, b"", "its tables lead outside themselves"),
-        (1, "far", "its tables lead outside themselves"),
-        (2, "far", "its tables lead outside themselves"),
+        (2, b"", "its tables have indices out of range"),
+        (1, "far", "its tables have indices out of range"),
+        (2, "far", "its tables have indices out of range"),
     ],
 )
 def test_a_context_that_lies_is_refused(place, value, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -85,6 +86,17 @@ def test_what_was_compiled_is_kept_on_disk(nvrtc, source, cache, compiled):
         kept.write_bytes(damaged)
         assert cached_cubin(source, "sm_90").startswith(b"\x7fELF")
     assert len(compiled) == 4
+
+
+def test_what_others_may_write_is_compiled_anew(source, cache, monkeypatch):
+    monkeypatch.setattr(kernels, "compile_source", lambda source, arch: kernels.Compiled(b"a kernel", ""))
+    monkeypatch.setattr(kernels, "_key", lambda source, arch: "key")  # which asks for NVRTC's version
+    cached_cubin(source, "sm_90")
+    (kept,) = cache.iterdir()
+    forged = b"another kernel"
+    kept.write_bytes(hashlib.sha256(forged).digest() + forged)
+    kept.chmod(0o622)
+    assert cached_cubin(source, "sm_90") == b"a kernel"
 
 
 def test_a_change_of_source_or_architecture_compiles_anew(nvrtc, source, cache, compiled):

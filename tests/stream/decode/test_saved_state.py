@@ -124,7 +124,7 @@ def test_every_damaged_byte_is_noticed(tok):
 
 @given(st.data())
 def test_a_forged_state_is_refused_or_harmless(tok, data):
-    """With a check that is right: whatever stands in it, it is refused, or what follows ends or fails as Python does."""
+    """With a check that is right: whatever stands in it, it is refused, or what follows ends."""
     text = data.draw(
         st.sampled_from(["", "xo", CALL, CALL + '"a\\u1', "<think>hm\n</thi", "é"[:1], 'a <tool_call>{"x": ['])
     )
@@ -142,12 +142,9 @@ def test_a_forged_state_is_refused_or_harmless(tok, data):
         decoder = ChatDecoder.from_state(tok, write_state(forged, belongs), **SHORT)
     except StateError:
         return
-    try:
-        for token_id in b'1"}]}}</tool_call>\xe4\xbd\xa0<think>x</think>oxo':
-            decoder.feed([token_id])
-        decoder.copy().finish()
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
-        pass
+    for token_id in b'1"}]}}</tool_call>\xe4\xbd\xa0<think>x</think>oxo':
+        decoder.feed([token_id])
+    decoder.copy().finish()
 
 
 @st.composite

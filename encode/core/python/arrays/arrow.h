@@ -1,4 +1,4 @@
-// Arrow's arrays as Python hands them over: by capsules, which any library of Arrow's makes
+// Arrow arrays from Python, by capsules that all Arrow libraries support
 // (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html).
 #pragma once
 
@@ -24,7 +24,7 @@ T& arrow_struct(nb::handle capsule, const char* name) {
   return *found;
 }
 
-// Calls `use(schema, array)` for an array wherever it lies.
+// Calls `use(schema, array)` for an array in the memory of any device.
 template <class Use>
 auto with_device_array(nb::handle object, Use&& use) {
   const nb::object capsules = object.attr("__arrow_c_device_array__")();
@@ -32,7 +32,7 @@ auto with_device_array(nb::handle object, Use&& use) {
              arrow_struct<ArrowDeviceArray>(capsules[1], "arrow_device_array"));
 }
 
-// Calls `begin(schema)` once and then `use(array)` for an array, or for each one of a stream.
+// Calls `begin(schema)` once, and then `use(array)` for an array, or for each array of a stream.
 template <class Begin, class Use>
 void each_arrow_array(nb::handle object, Begin&& begin, Use&& use) {
   if (nb::hasattr(object, "__arrow_c_array__")) {

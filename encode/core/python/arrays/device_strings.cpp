@@ -1,4 +1,4 @@
-// Strings of Arrow in a device's memory: where they lie, for those who can read it.
+// Binding of Arrow strings in device memory, by address.
 
 #include "python/bindings.h"
 #include "python/arrays/arrow.h"
@@ -14,7 +14,7 @@ struct DeviceStrings {
   int32_t device_type;
   int64_t device_id;
   bool on_host;
-  uintptr_t event;  // CUDA's handle; 0 if there is none
+  uintptr_t event;  // a CUDA handle, or 0
 
   uintptr_t buffer(size_t number) const { return reinterpret_cast<uintptr_t>(array->buffers[number]); }
 };

@@ -1,5 +1,5 @@
-// The functions of numpy's C interface come as a table, whose places are part of its binary interface and never change.
-// Taking one of them from there needs none of numpy's headers, which would tie the build to a numpy.
+// numpy's C API is a table of functions, whose indices are part of its ABI and never change. Taking a function from the
+// table by index needs no numpy headers, which would tie the build to a numpy version.
 
 #include "python/arrays/id_array.h"
 
@@ -11,14 +11,14 @@ namespace tokenweir {
 
 namespace {
 
-constexpr size_t kArrayType = 2, kNew = 93;  // places in the table
-constexpr int kInt32 = 5;                    // numpy's number of the type
+constexpr size_t kArrayType = 2, kNew = 93;  // indices of the table
+constexpr int kInt32 = 5;                    // numpy's type number
 
-// PyArray_New.
+// The type of PyArray_New.
 using New = PyObject* (*)(PyTypeObject* type, int n_dimensions, const Py_ssize_t* shape, int item,
                           const Py_ssize_t* strides, void* data, int item_size, int flags, PyObject* base);
 
-// How an array begins.
+// The first members of an array object.
 struct ArrayHead {
   PyObject_HEAD
   char* data;

@@ -1,5 +1,5 @@
-// Ids as a new numpy array, made by numpy's own functions: for a short text, anything between costs more than the encoding.
-// Of a long text, the array takes the memory.
+// Makes a numpy array of ids by numpy's own functions, because any layer between costs more than encoding a short text.
+// For a long text, the array takes over the memory.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace tokenweir {
 
-// Once, before the others.
+// Loads numpy's C API. Must be called once, before `id_array`.
 void load_numpy();
 
-// What `ids` has afterwards is of no use.
+// Returns an array of `ids`, and leaves `ids` unspecified.
 nb::object id_array(IdBuffer& ids);
 
 }  // namespace tokenweir

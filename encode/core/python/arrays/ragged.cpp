@@ -1,4 +1,4 @@
-// Lists of ids as Arrow has them, and back; the ids are not copied.
+// Conversions between lists of ids and Arrow arrays, without copying the ids.
 
 #include "python/bindings.h"
 
@@ -15,7 +15,7 @@ namespace {
 using IdArray = nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>, nb::c_contig>;
 using OffsetArray = nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>, nb::c_contig>;
 
-// large_list<int32>: the structs of a list and its items, and what they point to. Lists keep the items alive.
+// An array of large_list<int32>: the structs of the list and its items, and the memory that they point to.
 struct ListSchema {
   ArrowSchema item{"i", "item", nullptr, kArrowNullable, 0, nullptr, nullptr, [](ArrowSchema* self) { self->release = nullptr; }, nullptr};
   ArrowSchema* children[1] = {&item};
@@ -78,7 +78,7 @@ nb::tuple to_arrow(nb::object id_object, nb::object offset_object) {
   return nb::make_tuple(capsule_of(schema, "arrow_schema"), capsule_of(array, "arrow_array"));
 }
 
-// Numbers inside an array, which they keep alive.
+// Returns a numpy view of numbers inside an array, which it keeps alive.
 template <class T>
 nb::object numbers(const std::shared_ptr<ArrowArray>& array, const T* data, size_t n) {
   auto* owner = new std::shared_ptr<ArrowArray>(array);
@@ -87,7 +87,7 @@ nb::object numbers(const std::shared_ptr<ArrowArray>& array, const T* data, size
   return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data ? data : &nothing, {n}, capsule));
 }
 
-// (ids, offsets) of each array: int32 that stand in the array's memory, and where each list begins and ends among them.
+// Returns (ids, offsets) of each array, without copying: the int32 values, and the bounds of each list.
 nb::list from_arrow(nb::handle object) {
   nb::list found;
   std::string format;

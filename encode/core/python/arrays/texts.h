@@ -1,4 +1,4 @@
-// Texts in the forms that Python has them, as views of their bytes.
+// Texts from Python, as views of their bytes.
 #pragma once
 
 #include <memory>
@@ -28,15 +28,15 @@ inline std::vector<std::string_view> object_views(nb::handle texts) {
       views[i] = {data, static_cast<size_t>(size)};
     } else {
       PyErr_Clear();
-      utf8(text, "texts[" + std::to_string(i) + "]");  // says what is wrong
+      utf8(text, "texts[" + std::to_string(i) + "]");  // throws the error
     }
   }
   return views;
 }
 
-// A sequence of str and bytes, or strings of Arrow, and whatever owns their bytes.
+// A sequence of str and bytes, or Arrow strings, with the owner of their bytes.
 struct Texts {
-  nb::object objects;  // a tuple; None for Arrow's
+  nb::object objects;  // a tuple; None for Arrow strings
   std::vector<std::shared_ptr<ArrowArray>> arrays;
   std::vector<std::string_view> views;
 
@@ -56,7 +56,7 @@ struct Texts {
     }
   }
 
-  // Refuses bytes that are not UTF-8, which the CPU's loops may run past the end of.
+  // Throws if bytes are not UTF-8: the CPU's loops might read past their end.
   void check_utf8() const {
     for (size_t i = 0; i < views.size(); i++) {
       const bool is_str = !objects.is_none() && PyUnicode_Check(PyTuple_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i)));

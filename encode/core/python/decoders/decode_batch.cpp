@@ -1,4 +1,4 @@
-// DecodeBatch as Python sees it.
+// Binding of DecodeBatch.
 
 #include "python/bindings.h"
 #include "decoders/decode_batch.h"
@@ -22,7 +22,7 @@ class PyDecodeBatch {
     return core_.add(DecodeState(core_[static_cast<size_t>(slot)]));
   }
 
-  // All slots and ids are looked at before any is taken.
+  // Validates all slots and ids before it takes any, so that an error changes no sequence.
   nb::list step(nb::handle slots, nb::handle ids) {
     const Ids slot_of(slots);
     const nb::object rows = nb::steal(PySequence_Fast(ids.ptr(), "ids must be a sequence"));
@@ -71,7 +71,7 @@ class PyDecodeBatch {
 
  private:
   struct Step {
-    size_t slot, end;  // of its ids among all
+    size_t slot, end;  // the end of its ids in the list of all ids
   };
 
   static constexpr int64_t kPadding = -1;  // in rows
@@ -86,7 +86,7 @@ class PyDecodeBatch {
                      " is outside the vocabulary (0 to " + std::to_string(tokens_->table.size() - 1) + ")");
   }
 
-  // The text of a single id in mid-text is an object already.
+  // Fast path: the text of a single id in mid-text is a cached object.
   nb::object take(DecodeState& state, const size_t* ids, size_t n) {
     if (n == 1 && state.calm() && !state.skips(*ids))
       if (PyObject* text = tokens_->text(*ids)) return nb::steal(text);

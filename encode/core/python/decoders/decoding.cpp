@@ -1,4 +1,4 @@
-// TextStep, TokenBytes and DecodeStream as Python sees them.
+// Bindings of TextStep, TokenBytes and DecodeStream.
 
 #include "python/bindings.h"
 #include "python/decoders/decoding.h"
@@ -10,8 +10,8 @@ namespace tokenweir {
 
 namespace {
 
-// A buffer whose memory the thread keeps for its next call, since fresh pages take long; one for each call where an id's
-// `__index__` decodes, too.
+// A buffer that the thread reuses in its next call, to avoid page faults. Nested calls, from an id's `__index__`, get
+// buffers of their own.
 struct KeptBuffer {
   GrowingBuffer<char> bytes;
 
@@ -69,7 +69,7 @@ class DecodeStream {
     return saved([this](Saver& to) { state_.save(to); });
   }
 
-  // Goes on where another stream with the same options was.
+  // Restores the state of another stream with the same options.
   void restore(const nb::bytes& bytes) {
     state_ = loaded(bytes, [this](Loader& from) {
       DecodeState state = start_;

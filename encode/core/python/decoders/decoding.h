@@ -1,4 +1,4 @@
-// The table of token bytes with Python's strings beside it, which every binding that decodes shares.
+// The table of token bytes with a cache of Python strings, shared by all decoding bindings.
 #pragma once
 
 #include "decoders/decode_stream.h"
@@ -9,9 +9,9 @@ namespace tokenweir {
 
 struct PyTokenBytes {
   TokenBytes table;
-  ObjectCache strings;  // of tokens that are text; None for the others
+  ObjectCache strings;  // the text of tokens in mid-text; None for tokens that are bytes
 
-  // The text of a token in mid-text, or null if it is bytes; a new reference.
+  // Returns a new reference to the text of a token in mid-text, or null if the token is bytes.
   PyObject* text(size_t id) {
     PyObject* object = strings.get(id, [&] {
       return (table.is_bytes(id) ? nb::none() : text_object(table.content(id))).release().ptr();
@@ -21,7 +21,7 @@ struct PyTokenBytes {
     return nullptr;
   }
 
-  // Calls `use(ids, n)` with the ids of an array as they lie there, or with those of any sequence some at a time.
+  // Calls `use(ids, n)` with the ids of an array in place, or with blocks of ids of any other sequence.
   template <class Use>
   void each(nb::handle ids, Use&& use) const {
     if (!PyList_Check(ids.ptr()) && nb::ndarray_check(ids)) {
@@ -41,7 +41,7 @@ struct PyTokenBytes {
   template <class Id>
   using Array = nb::ndarray<const Id, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-  // Appends what `ids` stand for, as bytes one after the other.
+  // Appends the concatenated contents of `ids`, as bytes.
   void join(nb::handle ids, bool skip_special, GrowingBuffer<char>& bytes) const {
     each(ids, [&](const auto* found, size_t n) { table.join(found, n, skip_special, bytes); });
   }
@@ -68,7 +68,7 @@ inline Decoding decoding_of(nb::handle token, Spelling spelling, nb::handle run,
   return {text_steps(token), spelling, text_steps(run), text_steps(text), first_until};
 }
 
-// A state as if the ids of a prompt had been taken; see `DecodeState::follow`.
+// Returns the state after the ids of a prompt; see `DecodeState::follow`.
 inline DecodeState after_prompt(const TokenBytes& table, DecodeState state, nb::handle prompt_ids) {
   const Ids ids(prompt_ids);
   state.follow(ids.size(), [&](size_t i) {

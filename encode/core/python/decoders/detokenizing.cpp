@@ -36,7 +36,7 @@ std::optional<std::string> error_of(const JsonValue& value) {
     case JsonValue::Failure::kNone:
       return {};
     case JsonValue::Failure::kCharacter:
-      return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot stand here in " + value.where();
+      return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot append_identity here in " + value.where();
     case JsonValue::Failure::kDepth:
       return "the JSON is nested more than " + std::to_string(JsonValue::kMaxDepth) + " levels deep";
     default:
@@ -263,6 +263,8 @@ void bind_detokenizing(nb::module_& m) {
              return taken(self);
            })
       .def_prop_ro("count", &Text::ids)
+      .def_prop_ro("kept", [](Text& self) { return self.pending().kept(); })
+      .def_prop_ro("awaited", &Text::awaited)
       .def("think", &Text::think, "on"_a)
       .def_prop_ro("thinks", &Text::thinks)
       .def_prop_ro("thinking", &Text::thinking)

@@ -1,4 +1,4 @@
-// The models that merge pairs, as Python makes them.
+// Bindings of the BPE models.
 
 #include "python/bindings.h"
 #include <array>
@@ -16,7 +16,7 @@ namespace tokenweir {
 
 namespace {
 
-// From "left right" or (left, right).
+// Converts merges from "left right" or (left, right).
 Merges read_merges(const nb::sequence& list) {
   Merges::Builder merges;
   for (nb::handle merge : list) {
@@ -28,7 +28,7 @@ Merges read_merges(const nb::sequence& list) {
       merges.add(utf8(nb::object(pair[0]), "a merge"), utf8(nb::object(pair[1]), "a merge"));
     }
   }
-  return std::move(merges).made();
+  return std::move(merges).build();
 }
 
 // The merges that `list` is, or those made of it in `made`.
@@ -60,23 +60,23 @@ void bind_bpe(nb::module_& m) {
   nb::class_<Bpe, Model>(m, "Bpe")
       .def_static(
           "merges",
-          [](const Vocabulary& vocabulary, nb::handle merges, bool whole_first, const std::vector<uint32_t>& control) {
+          [](const Vocabulary& vocabulary, nb::handle merges, bool ignore_merges, const std::vector<uint32_t>& control) {
             Merges made;
-            auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
+            auto bpe = std::make_shared<Bpe>(vocabulary, ignore_merges);
             bpe->set_control(control);
             bpe->set_merges(vocabulary, merges_of(merges, made));
             return bpe;
           },
-          "vocabulary"_a, "merges"_a, "whole_first"_a, "control"_a)
+          "vocabulary"_a, "merges"_a, "ignore_merges"_a, "control"_a)
       .def_static(
           "ranks",
-          [](const Vocabulary& vocabulary, bool whole_first, const std::vector<uint32_t>& control) {
-            auto bpe = std::make_shared<Bpe>(vocabulary, whole_first);
+          [](const Vocabulary& vocabulary, bool ignore_merges, const std::vector<uint32_t>& control) {
+            auto bpe = std::make_shared<Bpe>(vocabulary, ignore_merges);
             bpe->set_control(control);
             bpe->set_ranks(vocabulary);
             return bpe;
           },
-          "vocabulary"_a, "whole_first"_a, "control"_a)
+          "vocabulary"_a, "ignore_merges"_a, "control"_a)
       .def_prop_ro("pairs", [](const Bpe& self) { return to_numpy(self.pairs().slots()); }, nb::rv_policy::move)
       .def_prop_ro("merged", [](const Bpe& self) { return to_numpy(self.merged()); }, nb::rv_policy::move)
       .def_prop_ro("byte_ids", [](const Bpe& self) { return to_numpy(std::vector<uint32_t>(self.byte_ids(), self.byte_ids() + 256)); }, nb::rv_policy::move);
@@ -85,9 +85,9 @@ void bind_bpe(nb::module_& m) {
       .def(
           "__init__",
           [](CharacterBpe* self, const Vocabulary& vocabulary, nb::handle merges, std::optional<std::string> unknown,
-             std::string prefix, std::string suffix, bool fuse_unknown, bool byte_fallback, bool whole_first,
+             std::string prefix, std::string suffix, bool fuse_unknown, bool byte_fallback, bool ignore_merges,
              const std::vector<uint32_t>& control) {
-            const CharacterBpeOptions options{unknown, prefix, suffix, fuse_unknown, byte_fallback, whole_first};
+            const CharacterBpeOptions options{unknown, prefix, suffix, fuse_unknown, byte_fallback, ignore_merges};
             Merges made;
             new (self) CharacterBpe(vocabulary, merges_of(merges, made), options, control);
           },

@@ -1,4 +1,4 @@
-// Unigram as Python sees it.
+// Bindings of Unigram.
 
 #include "python/bindings.h"
 #include <nanobind/stl/optional.h>
@@ -12,7 +12,7 @@ namespace tokenweir {
 
 namespace {
 
-// A tokenizer.json's list of [piece, score]; nothing if anything else is in it.
+// Parses a tokenizer.json's list of [piece, score]; returns None if it contains anything else.
 std::optional<nb::tuple> scored_pieces(std::string_view json) {
   JsonText text(json);
   nb::list pieces;

@@ -1,4 +1,4 @@
-// WordPiece as Python sees it.
+// Binding of WordPiece.
 
 #include "python/bindings.h"
 #include "python/vocabulary.h"
@@ -13,7 +13,7 @@ void bind_wordpiece(nb::module_& m) {
           "__init__",
           [](WordPiece* self, nb::handle vocab, const std::string& unknown, const std::string& prefix,
              nb::handle max_chars, const std::vector<uint32_t>& control) {
-            std::vector<Trie::Key> tokens;  // views of what `vocab` holds
+            std::vector<Trie::Key> tokens;  // views of strings that `vocab` owns
             if (nb::isinstance<TokenIds>(vocab)) {
               const auto& ids = nb::cast<const TokenIds&>(vocab);
               tokens.reserve(ids.names().size());

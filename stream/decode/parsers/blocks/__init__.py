@@ -16,7 +16,9 @@ To add calls that are written in another way:
    not depend on how it was cut: hold (`held`) what may still be the beginning of markup. Text that is looked at again with
    each part has at most `MAX_HEADER` characters.
 3. Say which attributes change in `SAVED`: `state`, `restore` and `copy` of `base.Saved` go by it. Types are
-   what `msgspec` reads and writes; a text that grows part by part while it is held is a `HeldText`.
+   what `msgspec` reads and writes; a text that grows part by part while it is held is a `HeldText`. A saved state may be
+   forged: bound its texts and numbers by their types (`ShortText`, `Count`), name in `GIVEN` the states in which nothing is
+   held, and check in `check` what the steps rely on.
 4. Optionally, let text pass (`passage`): inside of a string value, say, everything up to `<` or to what JSON must escape.
    The core then takes such ids without asking, several times as fast. None is always right. A splitter whose passage names
    tags is told of each by `cross`, when the core has found it. A block names no others than those that end it, and

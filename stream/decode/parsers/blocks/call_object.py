@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Passage, Saved
+from tokenweir.stream.decode.parsers.base import Passage, Saved, ShortText, check_restored
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
 
@@ -55,14 +55,14 @@ class CallObject(Saved):
     )
 
     SAVED: ClassVar[dict[str, Any]] = {
-        "name": str,
+        "name": ShortText,
         "begun": bool,
         "done": bool,
-        "error": str | None,
+        "error": ShortText | None,
         "foreign": bool,
         "_expect": Literal["{", "key or }", "key", ":", "value", "inside", ", or }", "nothing"],
         "_kind": Literal["key", "name", "arguments", "other"],
-        "_kept": str,
+        "_kept": ShortText,
         "_nested": bool,
         "_value": JsonValue,
     }
@@ -89,6 +89,15 @@ class CallObject(Saved):
         self._kept = ""  # the text of a key, until its value has begun, or of a name
         self._nested = False  # in the object under the key "function"
         self._value = JsonValue()
+
+    def check(self) -> None:
+        """Check what was restored."""
+        if self._expect in (":", "value"):
+            check_restored(isinstance(json.loads(self._kept), str), "a key is no text")
+        elif self._expect == "inside" and self._kind in ("key", "name") and self.error is None:
+            value = JsonValue()
+            value.feed(self._kept)
+            check_restored(value.state() == self._value.state(), "a key or a name is another than was read")
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
         """Take text from `start` on: either only the arguments', or only what is none of theirs.
@@ -164,6 +173,7 @@ class CallObject(Saved):
         if self._kind in ("key", "name"):
             self._kept += text[place:end]
             if len(self._kept) > MAX_NAME:
+                self._kept = ""
                 self.error = f"the {self._kind} is longer than {MAX_NAME} characters"
                 return end
         if self._value.error is not None:
@@ -173,5 +183,5 @@ class CallObject(Saved):
             if self._kind == "name" or (self._kind == "key" and not self._name_keys):
                 self.name = json.loads(self._kept)
                 if not self.name or any("\ud800" <= char <= "\udfff" for char in self.name):
-                    self.error = f"the name {self.name!r} is empty or has a lone surrogate"
+                    self.error = f"the name {self.name!r:.80} is empty or has a lone surrogate"
         return end

@@ -11,7 +11,19 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, Block, Passage, Piece, Saved, mark_at, plain
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    MAX_HEADER,
+    Block,
+    CallNumber,
+    Passage,
+    Piece,
+    Saved,
+    ShortText,
+    check_restored,
+    mark_at,
+    plain,
+)
 from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
@@ -25,9 +37,15 @@ class EitherBlock(Saved):
 
     """
 
-    __slots__ = ("_ahead", "_block", "_call_opens", "_chosen", "_json", "_left", "_opener", "_own", "call")
+    __slots__ = ("_ahead", "_block", "_call_opens", "_chosen", "_json", "_left", "_opener", "_openers", "_own", "call")
 
-    SAVED: ClassVar[dict[str, Any]] = {"call": int, "_opener": str, "_left": bool, "_ahead": str, "_chosen": bool}
+    SAVED: ClassVar[dict[str, Any]] = {
+        "call": CallNumber,
+        "_opener": ShortText,
+        "_left": bool,
+        "_ahead": ShortText,
+        "_chosen": bool,
+    }
 
     def __init__(self, own: type[Block], style: ToolStyle, schemas: ToolSchemas) -> None:
         """Read blocks of a style, in its own form by `own`."""
@@ -36,6 +54,7 @@ class EitherBlock(Saved):
             style = replace(style, call_opens="", call_closes="")
         self._json: Block = JsonBlock(style, schemas)
         self._call_opens = tuple(filter(None, (style.call_opens,)))
+        self._openers = ("", *style.opens)
         self.begin("", -1)
 
     def begin(self, opener: str, call: int) -> None:
@@ -113,6 +132,9 @@ class EitherBlock(Saved):
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self._block = None
+        check_restored(self._opener in self._openers, "the block has another opening text than the style's")
+        undecided = block is None and (not self._ahead or self._is_json(self._ahead) is None)
+        check_restored(undecided or (block is not None and not self._ahead), "text is held that has been decided on")
         if block is not None:
             self._choose(self._chosen).restore(block)
 

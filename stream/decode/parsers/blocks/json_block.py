@@ -13,8 +13,10 @@ from tokenweir.stream.decode.parsers.base import (
     CUT_SHORT,
     MAX_HEADER,
     TOOL_CALL,
+    Count,
     Passage,
     Piece,
+    check_restored,
     find_mark,
     first_match,
     first_of,
@@ -59,13 +61,15 @@ class JsonBlock(SteppedBlock):
         **SteppedBlock.HELD,
         "_state": Literal["opened", "header", "arguments", "object", "between", "text", "broken", "done"],
         "_tagged": bool,
-        "_head": int,
+        "_head": Count,
         "_early": HeldText,
         "_begun": bool,
         "_in_list": bool,
         "_after_mark": bool,
         "_value": JsonValue,
     }
+
+    GIVEN = frozenset({"arguments", "text", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Read blocks of a style.
@@ -131,6 +135,16 @@ class JsonBlock(SteppedBlock):
         other = super().copy()
         other._object = self._object.copy()
         return other
+
+    def check(self) -> None:
+        """Check what was restored."""
+        super().check()
+        held = self._undecided.length
+        check_restored(max(held, self._early.length) <= MAX_HELD, f"more than {MAX_HELD} characters are held")
+        in_header = self._head <= held <= self._head + MAX_HEADER
+        check_restored(self._state != "header" or in_header, "a header has no place in what is held")
+        begun = self._state == "object" and self._begun
+        check_restored(not (begun and held), "text of a call is held whose name has gone out")
 
     def state(self) -> Any:
         """Return the state as plain data."""
@@ -215,7 +229,7 @@ class JsonBlock(SteppedBlock):
         before = str(self._undecided)[self._head :]
         header = re.fullmatch(style.header, before) if text[end] == "{" else None
         if header is None:
-            return self._release(f"{before!r} is no name before arguments", end, out)
+            return self._release(f"{before!r:.80} is no name before arguments", end, out)
         self._announce(header["name"], out)
         self._state, self._value = "arguments", JsonValue()
         return end

@@ -21,6 +21,8 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Passage,
     Piece,
+    ShortText,
+    check_restored,
     find_mark,
     first_match,
     mark_at,
@@ -42,6 +44,7 @@ _NO_NAME = "0123456789.-"  # what consists of these is a number
 _KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
 _ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
+_STACK = re.compile(r"(?:a[{\[(]*)?")
 
 
 class LiteralBlock(SteppedBlock):
@@ -73,12 +76,14 @@ class LiteralBlock(SteppedBlock):
         ],
         "_bare": bool,
         "_in_list": bool,
-        "_name": str,
-        "_stack": str,
-        "_quote": str,
+        "_name": ShortText,
+        "_stack": ShortText,
+        "_quote": ShortText,
         "_is_key": bool,
-        "_word": str,
+        "_word": ShortText,
     }
+
+    GIVEN = frozenset({"key", "assigns", "value", "text", "after", "broken"})
 
     _style: LiteralStyle
 
@@ -103,6 +108,21 @@ class LiteralBlock(SteppedBlock):
         self._quote = ""  # what ends the string
         self._is_key = False  # the string is a key
         self._word = ""
+
+    def check(self) -> None:
+        """Check what was restored."""
+        super().check()
+        stack, state = self._stack, self._state
+        check_restored(
+            _STACK.fullmatch(stack) is not None and len(stack) <= MAX_DEPTH, f"{stack!r:.80} are no brackets"
+        )
+        within = state in ("key", "assigns", "value", "text", "word", "after", "comma", "quoted")
+        check_restored(not within or bool(stack), "an argument stands outside of a call")
+        check_restored(state not in ("text", "quoted") or self._quote in self._style.quotes, "a string has no quote")
+        held = str(self._undecided) if state in ("name", "word") else ""
+        check_restored(state != "word" or held == self._word, "a value is another than what is held")
+        check_restored(state != "name" or held.endswith(self._name), "a name is another than what is held")
+        check_restored(max(len(self._name), len(self._word)) <= MAX_HEADER, "a name or a value is too long")
 
     @property
     def passage(self) -> Passage | None:
@@ -151,7 +171,7 @@ class LiteralBlock(SteppedBlock):
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
         end = first_match(_ENDS_NAME, text, place)
-        if end - place > (room := MAX_HEADER - len(self._name)):
+        if end - place > (room := max(0, MAX_HEADER - len(self._name))):
             end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
@@ -275,7 +295,7 @@ class LiteralBlock(SteppedBlock):
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
         end = first_match(_ENDS_WORD, text, place)
-        if end - place > (room := MAX_HEADER - len(self._word)):
+        if end - place > (room := max(0, MAX_HEADER - len(self._word))):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]

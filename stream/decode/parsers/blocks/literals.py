@@ -7,6 +7,8 @@ import re
 from tokenweir.stream.decode.parsers.blocks.coercion import Types, escaped, json_as_written, json_of
 
 LONGEST_ESCAPE = 10  # characters
+MAX_CONTAINER = 1 << 16
+"""Characters of an object or a list that is written as Python's; a longer one is a string."""
 MAX_LOOK = 1024
 """Characters behind a quote that are looked at to tell whether it ends its string."""
 
@@ -53,7 +55,7 @@ def json_of_container(text: str, types: Types) -> str | None:
 
     Some templates write such arguments so, and models learn it from them.
     """
-    if types.isdisjoint(_CONTAINERS):
+    if types.isdisjoint(_CONTAINERS) or len(text) > MAX_CONTAINER:
         return None
     parts: list[str] = []
     place, comma = 0, -1  # behind what was read; the part that is a comma and has nothing behind it yet

@@ -25,6 +25,9 @@ ITEM = "item"
 MAX_DEPTH = 64
 """Tags within tags; a value that has more is a string."""
 
+MAX_TAGS = 1 << 14
+"""Tags of a value; one that has more is a string."""
+
 
 class _Element(Struct):
     """What stands between a tag and its closing tag."""
@@ -51,8 +54,9 @@ def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], m
 def _parsed(text: str, mark: str) -> _Element | None:
     """Find the elements of a text; None if tags and text do not fit together."""
     place, stack = 0, [_Element()]
-    for tag in re.finditer(re.escape(mark) + "<(?P<closes>/?)(?P<name>[^<>]+)>", text):
-        stack[-1].text += text[place : tag.start()]
+    for count, tag in enumerate(re.finditer(re.escape(mark) + "<(?P<closes>/?)(?P<name>[^<>]+)>", text), 1):
+        if count > MAX_TAGS or not _add(stack[-1], text[place : tag.start()]):
+            return None
         place = tag.end()
         if not tag["closes"]:
             if len(stack) > MAX_DEPTH:
@@ -60,12 +64,18 @@ def _parsed(text: str, mark: str) -> _Element | None:
             stack.append(_Element(tag["name"]))
         else:
             done = stack.pop()
-            if not stack or done.name != tag["name"] or (done.inner and done.text.strip()):
+            if not stack or done.name != tag["name"] or stack[-1].text.strip():
                 return None
             stack[-1].inner.append(done)
-    whole = stack[0]
-    whole.text += text[place:]
-    return whole if len(stack) == 1 and not (whole.inner and whole.text.strip()) else None
+    return stack[0] if len(stack) == 1 and _add(stack[0], text[place:]) else None
+
+
+def _add(element: _Element, text: str) -> bool:
+    """Add text to an element; false if it has elements, beside which only white space may stand."""
+    if element.inner:
+        return not text.strip()
+    element.text += text
+    return True
 
 
 def _json(found: _Element, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:

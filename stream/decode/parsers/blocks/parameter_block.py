@@ -20,8 +20,11 @@ from tokenweir.stream.decode.parsers.base import (
     CUT_SHORT,
     MAX_HEADER,
     TOOL_CALL,
+    Count,
     Passage,
     Piece,
+    ShortText,
+    check_restored,
     find_mark,
     first_match,
     mark_at,
@@ -68,14 +71,16 @@ class ParameterBlock(TaggedCalls):
             "broken",
             "done",
         ],
-        "_key": str,
-        "_closer": str,
-        "_opener": str,
-        "_depth": int,
+        "_key": ShortText,
+        "_closer": ShortText,
+        "_opener": ShortText,
+        "_depth": Count,
         "_kind": Literal["schema", "string", "json"],
         "_streams": bool,
         "_json": JsonValue,
     }
+
+    GIVEN = frozenset({"value begins", "text", "object", "broken"})
 
     def begin(self, opener: str, call: int) -> None:
         """Begin a block."""
@@ -87,6 +92,19 @@ class ParameterBlock(TaggedCalls):
         self._kind = "schema"  # what says of what type its value is
         self._streams = False  # the value goes out as it comes
         self._json = JsonValue()  # all arguments, where they are an object rather than tags
+
+    def check(self) -> None:
+        """Check what was restored."""
+        super().check()
+        style, state = self._style, self._state
+        tags = {"key": style.key_closes, "unvalued": style.value_opens, "type": style.type_tags}
+        check_restored(bool(tags.get(state, True)), f"the style has no {state!r}")
+        if state in ("value begins", "text", "value"):
+            closer = style.value_closes.replace("{}", self._key)
+            closers = (closer, *(verbatim + closer for verbatim in style.verbatim[1:]))
+            check_restored(bool(style.key_opens) and self._closer in closers, "a value has another end than its tag")
+            openers = ("", f"{style.nests}<{self._key}>") if style.nests else ("",)
+            check_restored(self._opener in openers, "another element begins in a value than its own")
 
     @property
     def passage(self) -> Passage | None:
@@ -152,7 +170,7 @@ class ParameterBlock(TaggedCalls):
         style = self._style
         kinds = dict(style.key_closes)
         end, mark = find_mark(text, place, (*kinds, *([style.value_closes] if style.joins else ())))
-        if end - place > (room := MAX_HEADER - len(self._key)):
+        if end - place > (room := max(0, MAX_HEADER - len(self._key))):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a parameter has a name of more than {MAX_HEADER} characters", end, out)
         self._key += text[place:end]

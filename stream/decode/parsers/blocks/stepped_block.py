@@ -11,9 +11,12 @@ from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_PASSED,
     TOOL_CALL,
+    CallNumber,
     Passage,
     Piece,
     Saved,
+    ShortText,
+    check_restored,
     find_mark,
     markup,
 )
@@ -41,7 +44,15 @@ class SteppedBlock(Saved):
     STEPS: ClassVar[Mapping[str, Step]]
     """The step of each state but "done"; in "broken", what is left of the block goes out as answer."""
 
-    HELD: ClassVar[dict[str, Any]] = {"_undecided": HeldText, "_ahead": str, "_reason": str, "call": int}
+    GIVEN: ClassVar[frozenset[str]] = frozenset({"broken"})
+    """The states in which nothing but the beginning of markup is held."""
+
+    HELD: ClassVar[dict[str, Any]] = {
+        "_undecided": HeldText,
+        "_ahead": ShortText,
+        "_reason": ShortText,
+        "call": CallNumber,
+    }
     """What every block of this kind saves, beside its state."""
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
@@ -69,6 +80,11 @@ class SteppedBlock(Saved):
     def leave_opener(self) -> None:
         """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
         self._undecided.take()
+
+    def check(self) -> None:
+        """Check what was restored."""
+        check_restored(not self.done, "a block goes on that has ended")
+        check_restored(self._state not in self.GIVEN or not self._undecided.length, "text is held that has been given")
 
     @property
     def done(self) -> bool:

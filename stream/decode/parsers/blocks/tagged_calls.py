@@ -14,6 +14,8 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
     TOOL_CALL,
     Piece,
+    ShortText,
+    check_restored,
     find_mark,
     first_match,
     mark_at,
@@ -37,7 +39,7 @@ class TaggedCalls(SteppedBlock):
 
     __slots__ = ("_after_name", "_empty", "_name")
 
-    HELD: ClassVar[dict[str, Any]] = {**SteppedBlock.HELD, "_name": str, "_empty": bool}
+    HELD: ClassVar[dict[str, Any]] = {**SteppedBlock.HELD, "_name": ShortText, "_empty": bool}
 
     _style: ParameterStyle
 
@@ -61,6 +63,11 @@ class TaggedCalls(SteppedBlock):
         self._name = ""  # of the function that is called
         self._empty = True  # the call has no argument so far
 
+    def check(self) -> None:
+        """Check what was restored."""
+        super().check()
+        check_restored(self._state != "tail" or bool(self._style.name_tail), "the style has no 'tail'")
+
     # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
@@ -82,7 +89,7 @@ class TaggedCalls(SteppedBlock):
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         end, mark = find_mark(text, place, (*style.name_ends, *style.name_stops))
-        if end - place > (room := MAX_HEADER - len(self._name)):
+        if end - place > (room := max(0, MAX_HEADER - len(self._name))):
             end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
@@ -110,7 +117,7 @@ class TaggedCalls(SteppedBlock):
 
     def _in_tail(self, text: str, place: int, out: list[Piece]) -> int:
         end, mark = find_mark(text, place, (self._style.name_tail,))
-        if end - place > (room := 2 * MAX_HEADER - self._undecided.length):
+        if end - place > (room := max(0, 2 * MAX_HEADER - self._undecided.length)):
             end = self._hold_back(text, place, place + room)
             return self._release(f"the tag of {self._name!r:.80} does not end", end, out)
         end = self._hold_back(text, place, end + len(mark))

@@ -12,7 +12,16 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import MAX_HEADER, TOOL_CALL, Piece, find_mark, first_match, first_of, mark_at
+from tokenweir.stream.decode.parsers.base import (
+    MAX_HEADER,
+    TOOL_CALL,
+    Piece,
+    ShortText,
+    find_mark,
+    first_match,
+    first_of,
+    mark_at,
+)
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, parameter_types, quoted
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
@@ -29,7 +38,7 @@ class TypedLiteralBlock(LiteralBlock):
     SAVED: ClassVar[dict[str, Any]] = {
         **LiteralBlock.SAVED,
         "_state": LiteralBlock.SAVED["_state"] | Literal["quoted"],
-        "_key": str,
+        "_key": ShortText,
     }
 
     def begin(self, opener: str, call: int) -> None:
@@ -53,7 +62,7 @@ class TypedLiteralBlock(LiteralBlock):
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
         """Read a value without an opening quote: up to the closing one, or to where another argument, or nothing, follows."""
         end, quote, known = self._word_end(text, place)
-        if end - place > (room := MAX_HEADER - len(self._word)):
+        if end - place > (room := max(0, MAX_HEADER - len(self._word))):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]

@@ -3,12 +3,15 @@
 import asyncio
 import gc
 import json
+import logging
 from collections import Counter
 
 import pytest
 from serving import Endless, Script, eventually, say, serving, socket_to, until
 
-from tokenweir.encode.errors import EngineError
+from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.wire.errors import RequestError
 
 ENGINES = {
     "good": Script("one two ", "<|im_end|>"),
@@ -62,6 +65,12 @@ WAYS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def unlogged(caplog):
+    """Keep no record of failures: it would refer to their tracebacks, so that they were no garbage."""
+    caplog.set_level(logging.CRITICAL, "tokenweir.serve")
+
+
 def garbage():
     """What only the collector frees, of this project and of Jinja, whose contexts have the messages; clients leave theirs."""
     gc.set_debug(gc.DEBUG_SAVEALL)
@@ -91,6 +100,26 @@ async def test_an_answer_leaves_no_garbage(way):
         finally:
             gc.enable()
     assert not left
+
+
+REFUSALS = {
+    "no place": lambda: RequestError("full", code="server_overloaded", status=503),
+    "a template": lambda: TemplateError("no such role"),
+    "a bug": lambda: ZeroDivisionError("of ours"),
+}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", ["events, failing", "chat", "chat, three", "completions"])
+@pytest.mark.parametrize("error", REFUSALS.values(), ids=REFUSALS)
+async def test_a_refused_prompt_leaves_no_garbage(monkeypatch, error, way):
+    """Errors have tracebacks, whose frames have the conversation: a megabyte each, until the collector runs."""
+
+    async def refuse(engines, job):
+        raise error()
+
+    monkeypatch.setattr(Engines, "prompt_ids", refuse)
+    await test_an_answer_leaves_no_garbage(WAYS[way])
 
 
 @pytest.mark.asyncio

@@ -1,7 +1,11 @@
 """Who may connect: origins and keys."""
 
+import hashlib
+import hmac
+
 import pytest
 
+from tokenweir.stream.serve.entry import auth
 from tokenweir.stream.serve.entry.auth import Gate, key_offered
 
 
@@ -97,3 +101,38 @@ def test_what_is_no_text_is_refused(option, given, message):
 def test_keys_that_cannot_be(keys):
     with pytest.raises(ValueError, match="^api_key must be ASCII and not empty"):
         Gate(keys=keys)
+
+
+class Counted:
+    """Counts the bytes of each comparison and each hash that a check of keys makes."""
+
+    def __init__(self, monkeypatch):
+        self.work = []
+
+        def compare(a, b, compare=hmac.compare_digest):
+            self.work.append(("compared", len(b)))  # CPython goes through all of the second one
+            return compare(a, b)
+
+        def hashed(data, hashed=hashlib.blake2b, **options):
+            self.work.append(("hashed", len(data)))
+            return hashed(data, **options)
+
+        monkeypatch.setattr(hmac, "compare_digest", compare)
+        monkeypatch.setattr(auth, "blake2b", hashed, raising=False)
+
+    def of(self, gate, offered):
+        self.work.clear()
+        gate.key_index(offered)
+        return list(self.work)
+
+
+def test_the_work_of_a_check_tells_nothing_of_the_keys(monkeypatch):
+    counted = Counted(monkeypatch)
+    gates = [Gate(keys=keys) for keys in (["secret"], ["s"], ["x" * 1000], ["a", "bb", "secret", "c" * 99], ["secreT"])]
+    for offered in ("secret", "s", "", "x" * 1000, "secreT"):
+        work = [counted.of(gate, offered) for gate in gates]
+        assert work[0] and all(each == work[0] for each in work)
+
+
+def test_the_first_of_equal_keys_counts():
+    assert Gate(keys=["one", "two", "one"]).key_index("one") == 0

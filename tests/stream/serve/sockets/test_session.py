@@ -215,7 +215,7 @@ async def test_a_conversation_too_long_to_keep_is_forgotten():
         first = await pipe.until("response.completed")
         pipe.create(previous_response_id=first["response"]["id"])
         error = await pipe.until("error")
-    assert "no longer than 40 bytes" in error["error"]["message"]
+    assert "each up to max_message_bytes=40" in error["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Streams of ids chunk by chunk: the joined chunks are the whole answer, however it is cut; states are not trusted."""
 
 import json
+import threading
 from base64 import b64decode, b64encode
 
 import msgspec
@@ -11,6 +12,7 @@ from serving import TOK, Script, serving
 
 from tokenweir.stream.decode import saved_state
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC
+from tokenweir.stream.serve.tokens import stream
 
 PROMPT = TOK.encode("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
 FIRST = {"prompt_token_ids": PROMPT}
@@ -286,3 +288,31 @@ async def test_any_worker_takes_any_chunk():
     message, end = joined(chunks)
     assert json.loads(message["calls"][0][1]) == {"city": "Rome"} and end == ("tool_calls", None)
     assert len({chunk["id"] for chunk in chunks}) == 1
+
+
+def with_decoder(state, change):
+    """A state whose decoder's content is another, with a check that is right."""
+    inside = list(msgspec.msgpack.decode(b64decode(state["state"])))
+    belongs = inside[0][len(MAGIC) + 1 :][:DIGEST]
+    inside[0] = saved_state.write_state(change(saved_state.read_state(inside[0], belongs)), belongs)
+    return {"state": b64encode(msgspec.msgpack.encode(inside)).decode()}
+
+
+@pytest.mark.asyncio
+async def test_a_long_state_is_refused_off_the_event_loop(monkeypatch):
+    threads = []
+    read = stream.read_state
+    monkeypatch.setattr(stream, "read_state", lambda text: threads.append(threading.current_thread()) or read(text))
+    async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
+        _, state = await derender(client, CHAT, [TOK.encode("one")], last=None, first=FIRST, **SAID)
+        chunk = {"choices": [{"index": 0, "token_ids": [], "finish_reason": None}]}
+        for held in ("", "<" * 300_000):
+            wrong = with_decoder(
+                state,
+                lambda said, held=held: replace(said, splitter=[said.splitter[0], held, *said.splitter[2:]]),
+            )
+            body = {"stream": True, "generate_chunk": chunk, "stream_state": wrong} | SAID
+            reply = await client.post(CHAT, json=body)
+            assert reply.status_code == (400 if held else 200), reply.text
+        assert reply.json()["error"]["param"] == "stream_state"
+    assert [thread is threading.main_thread() for thread in threads] == [True, False]

@@ -1,0 +1,231 @@
+"""Added tokens and roles that the files beside a tokenizer declare.
+
+The reference is `PreTrainedTokenizerFast.from_pretrained(folder)` of transformers 5.24 (tokenization_utils_base.py,
+`_from_pretrained` and `__init__`; tokenization_utils_tokenizers.py, `__init__`). Files are tokenizer_config.json and, where
+that has no `added_tokens_decoder`, special_tokens_map.json and added_tokens.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.spec import AddedToken
+
+ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+"""The roles that every model may have. Any other key that ends in `_token` and has a text is a role of the model's own."""
+
+CONFIG, TOKEN_MAP, MORE_TOKENS = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
+_LISTED, _EXTRA, _OLD_EXTRA = "added_tokens_decoder", "extra_special_tokens", "additional_special_tokens"
+_OWN_ROLES = "model_specific_special_tokens"
+
+
+class FlaggedToken(Struct, frozen=True):
+    """A token with flags; `AddedToken` has their meaning.
+
+    Attributes:
+        content: The text.
+        single_word: A flag.
+        lstrip: A flag.
+        rstrip: A flag.
+        normalized: A flag; where the file leaves it out, None: a token that is not special is matched in normalized text.
+        special: A flag.
+
+    """
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool | None = None
+    special: bool = False
+
+    def added(self, token_id: int | None = None, *, special: bool = False) -> AddedToken:
+        """Return the added token; `special`: it is special, whatever its own flag says."""
+        special = special or self.special
+        normalized = not special if self.normalized is None else self.normalized
+        return AddedToken(self.content, token_id, self.single_word, self.lstrip, self.rstrip, normalized, special)
+
+
+Spelling = str | FlaggedToken
+"""A token as a file names it: by its text alone, or with its flags."""
+
+
+class Declared(NamedTuple):
+    """The tokens of the files.
+
+    Attributes:
+        tokens: Those with an id of their own, by that id.
+        roles: Role to token, those of `ROLES` first.
+        extra: Special tokens without a role.
+
+    """
+
+    tokens: Mapping[int, FlaggedToken]
+    roles: Mapping[str, Spelling]
+    extra: Sequence[Spelling]
+
+    def special_roles(self) -> dict[str, str]:
+        """Return the text of the token that plays each role."""
+        return {role: content(token) for role, token in self.roles.items()}
+
+
+def content(token: Spelling) -> str:
+    """Return the text of a token."""
+    return token if isinstance(token, str) else token.content
+
+
+def read_declared(
+    config: Mapping[str, Any],
+    token_map: Mapping[str, Any],
+    more_tokens: Mapping[str, Any],
+    listed: Sequence[AddedToken] = (),
+    padding: Mapping[str, object] | None = None,
+) -> Declared:
+    """Read the tokens that the files declare.
+
+    Args:
+        config: The content of tokenizer_config.json.
+        token_map: The content of special_tokens_map.json.
+        more_tokens: The content of added_tokens.json.
+        listed: The added tokens of the tokenizer file.
+        padding: The padding of the tokenizer file, whose token plays the role where no file names one.
+
+    Raises:
+        TokenizerFileError: If an entry has the wrong type.
+
+    """
+    values = dict(config)
+    if _OLD_EXTRA in values and not values.get(_EXTRA):
+        values[_EXTRA] = values.pop(_OLD_EXTRA)
+    own = {key: values.pop(key) for key in config if _is_own_role(key) and isinstance(config[key], str)}
+    if isinstance(values.get(_EXTRA), dict):
+        own |= values.pop(_EXTRA)
+    if own:
+        values[_OWN_ROLES] = own
+    if _LISTED in values:
+        tokens = _tokens_with_ids(values[_LISTED] or {})
+    else:
+        _add_token_map(values, token_map)
+        tokens = _old_tokens(values, more_tokens, listed)
+    by_content = {token.content: token for _, token in tokens}  # those whose id another one takes, too
+    if _OLD_EXTRA in values and _EXTRA not in values:
+        values[_EXTRA] = values.pop(_OLD_EXTRA)
+    if padding is not None:
+        values.setdefault("pad_token", padding.get("pad_token"))
+    roles: dict[str, Spelling | None] = dict.fromkeys(ROLES)
+    for role in ROLES:
+        if (value := values.get(role)) is not None:
+            token = _spelling(value, role)
+            roles[role] = by_content.get(content(token), token)
+    roles |= {
+        key: token
+        for key, value in values.items()
+        if _is_own_role(key) and isinstance(token := _converted(value), str | FlaggedToken)
+    }
+    own_roles, extra = values.get(_OWN_ROLES) or {}, values.get(_EXTRA)
+    if not isinstance(own_roles, dict) or not isinstance(extra, list | None):
+        wrong = _EXTRA if isinstance(own_roles, dict) else _OWN_ROLES
+        raise TokenizerFileError(f"{CONFIG}: {wrong} is {values[wrong]!r:.60}")
+    roles |= {role: _spelling(value, f"{_EXTRA}.{role:.60}") for role, value in own_roles.items()}
+    named = {role: token for role, token in roles.items() if token is not None}
+    return Declared(dict(tokens), named, [_spelling(value, f"{_EXTRA}[{i}]") for i, value in enumerate(extra or ())])
+
+
+def tokens_to_add(listed: Sequence[AddedToken], declared: Declared) -> tuple[AddedToken, ...]:
+    """Return the tokens that transformers adds to those that a tokenizer.json lists, in its order.
+
+    A token that is listed is added again, and the later flags hold. One that is added and plays a role is special.
+    """
+    added: list[Spelling] = [token for _, token in sorted(declared.tokens.items())]
+    contents = {token.content for token in listed if token.content} | set(map(content, added))
+    named_before: set[str | AddedToken] = set()  # where a text alone equals no token with flags
+    for token in (*declared.roles.values(), *declared.extra):
+        spelled = token if isinstance(token, str) else token.added()
+        if content(token) not in contents and spelled not in named_before:
+            added.append(token)
+            named_before.add(spelled)
+    named = set(map(content, declared.roles.values()))
+    return tuple(added_token(token, special=content(token) in named) for token in added if content(token))
+
+
+def added_token(token: Spelling, *, special: bool) -> AddedToken:
+    """Return the added token that a spelling stands for; one that is a text alone is special."""
+    return AddedToken(token, special=True) if isinstance(token, str) else token.added(special=special)
+
+
+def _is_own_role(key: str) -> bool:
+    return key.endswith("_token") and key not in ROLES
+
+
+def _add_token_map(values: dict[str, Any], token_map: Mapping[str, Any]) -> None:
+    """Add the entries of special_tokens_map.json, which come before those of the config."""
+    for key, value in token_map.items():
+        if key == _EXTRA and isinstance(value, list):
+            existing = values.get(_EXTRA)
+            merged = list(existing) if isinstance(existing, list) else []
+            for entry in value:
+                token = _made({**entry, "special": True}, TOKEN_MAP, key) if isinstance(entry, dict) else entry
+                if token not in merged:
+                    merged.append(token)
+            value = merged
+        elif key != _EXTRA and isinstance(value, dict):
+            value = _made({**value, "special": True}, TOKEN_MAP, key)
+        values[key] = value
+    if isinstance(values.get(_EXTRA), dict):
+        values[_OWN_ROLES] = {**values.get(_OWN_ROLES, {}), **values.pop(_EXTRA)}
+
+
+def _old_tokens(
+    values: Mapping[str, Any], more_tokens: Mapping[str, Any], listed: Sequence[AddedToken]
+) -> list[tuple[int, FlaggedToken]]:
+    """Return the tokens of added_tokens.json and those that the tokenizer file lists, each with its id."""
+    extra = values.get(_EXTRA)
+    named = [*map(values.get, ROLES), *(extra if isinstance(extra, list) else ())]
+    special = {content(token) for token in named if isinstance(token, str | FlaggedToken)}
+    tokens = []
+    for text, token_id in more_tokens.items():
+        if type(token_id) is not int:
+            raise TokenizerFileError(f"{MORE_TOKENS}: {text[:60]!r} has the id {token_id!r:.60}")
+        tokens.append((token_id, FlaggedToken(text, normalized=text not in special, special=text in special)))
+    for token in listed:
+        if token.id is not None:
+            flags = (token.single_word, token.lstrip, token.rstrip, token.normalized, token.special)
+            tokens.append((token.id, FlaggedToken(token.content, *flags)))
+    return tokens
+
+
+def _tokens_with_ids(entries: Any) -> list[tuple[int, FlaggedToken]]:
+    try:
+        return [(int(token_id), _made(entry, CONFIG, _LISTED)) for token_id, entry in entries.items()]
+    except (AttributeError, ValueError) as error:
+        if isinstance(error, TokenizerFileError):
+            raise
+        raise TokenizerFileError(f"{CONFIG}: {_LISTED}: {error}") from error
+
+
+def _made(entry: Any, file: str, key: str) -> FlaggedToken:
+    """Return the token that a JSON object describes."""
+    if not isinstance(entry, dict):
+        raise TokenizerFileError(f"{file}: {key}: {entry!r:.60} is no object")
+    try:
+        return msgspec.convert(entry, FlaggedToken)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise TokenizerFileError(f"{file}: {key}: {error}") from error
+
+
+def _converted(value: Any) -> Any:
+    """Return the token for an object that says of itself that it is one, anything else unchanged."""
+    return _made(value, CONFIG, "a token") if isinstance(value, dict) and value.get("__type") == "AddedToken" else value
+
+
+def _spelling(value: Any, place: str) -> Spelling:
+    if isinstance(value, dict) and isinstance(value.get("content"), str):
+        return _made(value, CONFIG, place)
+    if isinstance(value, str | FlaggedToken):
+        return value
+    raise TokenizerFileError(f"{CONFIG}: {place} is {value!r:.60}")

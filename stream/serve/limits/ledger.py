@@ -1,0 +1,123 @@
+"""The memory that clients hold between their requests: counted in bytes, under one bound, fairly between clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from threading import Lock
+
+ENTRY_BYTES = 512
+"""Bytes that an entry costs besides its content: keys, objects and tables. Without them, tiny entries would be free."""
+
+
+class Entry:
+    """A claim of a client on memory, until it is left or evicted.
+
+    Attributes:
+        client: The client that it counts for.
+        size: Bytes, `ENTRY_BYTES` included.
+
+    """
+
+    __slots__ = ("_drop", "client", "size")
+
+    def __init__(self, client: str, size: int, drop: Callable[[], object]) -> None:
+        self.client = client
+        self.size = size
+        self._drop: Callable[[], object] | None = drop
+
+
+class Ledger:
+    """One budget for whatever a server keeps for its clients and can do without: conversations, cached prompts.
+
+    Over the bound, the oldest entry of the client that holds most is evicted, as often as needed. A client that fills
+    the budget therefore loses its own entries only.
+
+    Owners of entries may be in several threads. An entry's `drop` is called in the thread whose entry took the room.
+
+    Args:
+        max_bytes: The bound.
+        on_evict: Called with each evicted entry, after its `drop`.
+
+    Attributes:
+        bytes: Bytes of all entries.
+
+    """
+
+    def __init__(self, max_bytes: int, on_evict: Callable[[Entry], object] = lambda _: None) -> None:
+        self.bytes = 0
+        self._max_bytes = max_bytes
+        self._on_evict = on_evict
+        self._entries: dict[str, dict[Entry, None]] = {}  # of each client, the oldest first
+        self._held: dict[str, int] = {}
+        self._heap: list[tuple[int, str]] = []  # (-bytes, client); outdated pairs stay until they come to the top
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._entries.values()))
+
+    def held(self, client: str) -> int:
+        """Bytes that a client holds."""
+        return self._held.get(client, 0)
+
+    def enter(self, client: str, size: int, drop: Callable[[], object]) -> Entry:
+        """Count memory that a client takes; entries are evicted until it fits.
+
+        Args:
+            client: The client.
+            size: Bytes.
+            drop: Frees the memory. It is called at once, for this entry alone, if the entry is larger than the bound.
+
+        """
+        entry = Entry(client, size + ENTRY_BYTES, drop)
+        evicted = []
+        with self._lock:
+            if entry.size > self._max_bytes:
+                evicted.append(entry)
+            else:
+                self._entries.setdefault(client, {})[entry] = None
+                self._change(client, entry.size)
+            while self.bytes > self._max_bytes:
+                oldest = next(iter(self._entries[self._greediest()]))
+                self._remove(oldest)
+                evicted.append(oldest)
+        for one in evicted:
+            if (free := one._drop) is not None:
+                one._drop = None
+                free()
+                self._on_evict(one)
+        return entry
+
+    def leave(self, entry: Entry) -> None:
+        """Stop counting an entry, whose memory is freed; no effect on an evicted one."""
+        with self._lock:
+            entry._drop = None  # which may refer back to the entry's owner
+            if entry in self._entries.get(entry.client, ()):
+                self._remove(entry)
+
+    def _remove(self, entry: Entry) -> None:
+        own = self._entries[entry.client]
+        del own[entry]
+        if not own:
+            del self._entries[entry.client]
+        self._change(entry.client, -entry.size)
+
+    def _change(self, client: str, size: int) -> None:
+        self.bytes += size
+        held = self._held.get(client, 0) + size
+        if held:
+            self._held[client] = held
+            heappush(self._heap, (-held, client))
+        else:
+            del self._held[client]
+        if len(self._heap) > 2 * len(self._held) + 64:
+            self._heap = [(-held, client) for client, held in self._held.items()]
+            heapify(self._heap)
+
+    def _greediest(self) -> str:
+        """The client that holds most."""
+        while True:
+            held, client = self._heap[0]
+            if self._held.get(client) == -held:
+                return client
+            heappop(self._heap)

@@ -1,0 +1,115 @@
+"""The table of folders for those who come from transformers: where `AutoTokenizer` has other ids than the file.
+
+`python tests/docs/test_folders.py` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "howto" / "coming-from-transformers.md"
+BEGIN, END = "<!-- folders:begin -->\n", "<!-- folders:end -->"
+COUNT = 1000
+
+CLASSES = {
+    "bert-base-uncased": "BertTokenizer",
+    "bora-with-config": None,
+    "deepseek-litellm": "LlamaTokenizerFast",
+    "gemma": None,
+    "gpt2": "GPT2Tokenizer",
+    "llama-2": "LlamaTokenizer",
+    "llama-3.1": "PreTrainedTokenizerFast",
+    "mistral-7b-v0.3": "LlamaTokenizer",
+    "phi-3-early-with-config": None,
+    "phi-3-mini": None,
+    "qwen3": None,
+    "t5-small": None,
+}
+"""The folders, with the class that a model's config names where the folder at hand has no config."""
+
+SHORT = [
+    "Hello world",
+    " ",
+    "  ",
+    "a\n\n b",
+    "2535 12",
+    "I'm  fine",
+    "naïve café",
+    "日本語 text",
+    "\u200d e\u0301",
+    "\xa0",
+]
+CONTROL = ["<mask>", "<s>x</s> y", "x<|endoftext|> y", "</s>  z", "<unk>x", "[MASK] a", "<|im_end|> b", "x <pad>"]
+
+
+def shown(ids: list[int]) -> str:
+    return " ".join(map(str, ids))
+
+
+def shortened(text: str, differs: Callable[[str], bool]) -> str:
+    """A text that differs and does not if any one character is left out."""
+    at = 0
+    while at < len(text):
+        less = text[:at] + text[at + 1 :]
+        text, at = (less, 0) if differs(less) else (text, at + 1)
+    return text
+
+
+def row(name: str, folder: Path) -> str:
+    """One line of the table."""
+    import adversarial
+    import transformers
+
+    from tokenweir import Tokenizer
+
+    config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    theirs, ours = transformers.AutoTokenizer.from_pretrained(folder), Tokenizer.from_file(folder)
+    drawn = adversarial.strings(COUNT, seed=name, special_tokens=list(ours.special_tokens)[:50])
+    texts = [*SHORT, *CONTROL, *(text for texts in drawn.values() for text in texts)]
+    differ = [text for text in texts if ours.encode(text) != theirs.encode(text)]
+    known = config["tokenizer_class"]
+    if not differ:
+        return f"| {name} | `{known}` | the same in {len(texts):,} texts | |"
+    short = shortened(min(differ, key=len), lambda text: ours.encode(text) != theirs.encode(text))
+    example = f"`{json.dumps(short)}`: {shown(theirs.encode(short))} there, {shown(ours.encode(short))} here"
+    return f"| {name} | `{known}` | other ids in {len(differ):,} of {len(texts):,} texts | {example} |"
+
+
+def table(data: Path) -> str:
+    rows = []
+    for name, class_name in CLASSES.items():
+        with tempfile.TemporaryDirectory() as place:
+            folder = data / "tokenizers" / name
+            if class_name is not None:
+                (Path(place) / "tokenizer.json").symlink_to(folder / "tokenizer.json")
+                folder = Path(place)
+                (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": class_name}))
+            rows.append(row(name, folder))
+    header = ["| folder | class in its config | `AutoTokenizer` | example |", "|---|---|---|---|"]
+    return "\n".join([*header, *rows]) + "\n"
+
+
+def written(page: str, table: str) -> str:
+    """The page with the table in its place."""
+    text, found = re.subn(rf"(?s)(?<={BEGIN}).*?(?={END})", lambda _: table, page)
+    assert found == 1
+    return text
+
+
+def test_the_page_has_the_table(data):
+    pytest.importorskip("transformers")
+    page = PAGE.read_text("utf-8")
+    assert page == written(page, table(data("tokenizers").parent))
+
+
+if __name__ == "__main__":
+    sys.path.append(str(ROOT / "tests" / "oracles"))
+    PAGE.write_text(written(PAGE.read_text("utf-8"), table(ROOT.parent / "shared" / "data")), "utf-8")

@@ -1,0 +1,264 @@
+"""All attacks at once on a server, beside honest streams.
+
+    scripts/check --hostile [SECONDS] [--only NAME,NAME] [--late MS] [--work MS] [--streams 50] [--write]
+
+The server has one core, and honest clients and attackers have the other, where the attackers are niced. First the honest
+clients are alone; then the attacks run for so many seconds; then they stop. Fails if an honest text was wrong, an honest
+client was refused, an attack had its will, memory grew beyond its bounds or did not come back, or the server did not end
+well. Times are reported, and judged only if asked: --late has the most milliseconds by which 99.9 % of honest frames may be
+late, and --work the most CPU time between two turns of the event loop, which does not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "bench"))
+
+from attacks import ATTACKS
+from shared.report import machine, publish, table
+from target import WRONG
+
+TOKENS = 250
+"""Of an honest stream, which takes five seconds."""
+MOST_MORE = 1024
+"""Megabytes by which the server may grow under attack: the sum of its budgets (`max_incoming_bytes`, `max_outgoing_bytes`,
+`max_stored_bytes`, and prompts that wait), and copies of requests at work with up to four bytes a character."""
+MOST_LEFT = 128
+"""Megabytes that may stay when the attackers have gone: half of it stored conversations, the rest fragmentation."""
+SETTLE = 45.0
+"""Seconds in which the server must be back to its sockets."""
+SPARE_SOCKETS = 80
+"""By how many the sockets of honest clients differ from one look to the next."""
+
+
+class Process:
+    """A child that is asked by lines."""
+
+    def __init__(self, core: int, name: str, *arguments: object) -> None:
+        command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), *map(str, arguments)]
+        self._name = name
+        folders = (str(HERE), str(HERE.parents[1] / "bench"), os.environ.get("PYTHONPATH", ""))
+        path = os.pathsep.join(filter(None, folders))
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        self.pid = self._process.pid
+
+    def ask(self, line: str = "") -> Any:
+        """Send a line and give the answer to it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self.hear()
+
+    def tell(self, line: str) -> None:
+        """Send a line that has no answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def hear(self) -> Any:
+        """Read an answer."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self._name} ended with {self._process.wait()}")
+        return json.loads(line)
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def look(self) -> Any:
+        """Have the server tell its figures."""
+        self._process.send_signal(signal.SIGUSR1)
+        return self.hear()
+
+    def end(self) -> int:
+        """End it by SIGTERM and give its code; one that does not end is killed."""
+        if self.alive():
+            self._process.terminate()
+        try:
+            return self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def memory(self, field: str) -> float:
+        """A figure of its memory, in megabytes."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition(f"{field}:")[2].split()[0]) / 1024
+
+    def scheduled(self) -> tuple[float, float]:
+        """Seconds on the core, and seconds of waiting for it."""
+        ran, waited, _ = Path(f"/proc/{self.pid}/schedstat").read_text().split()
+        return int(ran) / 1e9, int(waited) / 1e9
+
+
+def quantiles(values: list[float]) -> list[str]:
+    """p50, p99, p99.9 and the most, in milliseconds."""
+    if not values:
+        return ["–"] * 4
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return [f"{1000 * ordered[min(last, int(share * len(ordered)))]:.1f}" for share in (0.5, 0.99, 0.999, 1.0)]
+
+
+class Phase:
+    """A time and what was seen in it."""
+
+    def __init__(self, server: Process, honest: Process) -> None:
+        self._server, self._honest = server, honest
+        honest.ask()
+        server.look()
+        self._ran, self._waited = server.scheduled()
+        self._begun = time.monotonic()
+
+    def end(self, name: str) -> None:
+        """Take the figures."""
+        self.name = name
+        seconds = time.monotonic() - self._begun
+        ran, waited = self._server.scheduled()
+        self.busy, self.starved = (ran - self._ran) / seconds, (waited - self._waited) / seconds
+        self.memory = self._server.memory("VmRSS")
+        self.seen = self._honest.ask()
+        self.figures = self._server.look()
+        self.kept = self._server.memory("VmRSS")  # what was free has gone back to the system
+
+    def rows(self) -> list[list[str]]:
+        """Its rows of the table."""
+        seen = self.seen
+        return [
+            [f"{self.name}: honest frames", f"{len(seen['late']):,}", *quantiles(seen["late"])],
+            [f"{self.name}: newcomers' requests", f"{len(seen['waits']):,}", *quantiles(seen["waits"])],
+            [f"{self.name}: the loop's own lag", f"{len(self.figures['lag']):,}", *quantiles(self.figures["lag"])],
+            [f"{self.name}: CPU between turns", f"{len(self.figures['worked']):,}", *quantiles(self.figures["worked"])],
+        ]
+
+
+def run(
+    seconds: float, names: list[str], streams: int, late: float | None, work: float | None
+) -> tuple[str, list[str]]:
+    """Attack for so long; the report, and what went wrong."""
+    server_core, client_core = sorted(os.sched_getaffinity(0))[:2]
+    attackers = Process(client_core, "attackers.py", *names)
+    children = [attackers]
+    failures: list[str] = []
+    try:
+        patience = max(5.0, seconds / 5)
+        given = ("--tokens", TOKENS, "--engine-port", attackers.hear(), "--patience", patience)
+        server = Process(server_core, "server.py", *given)
+        children.append(server)
+        port = server.hear()
+        honest = Process(client_core, "honest.py", "--port", port, "--streams", streams, "--tokens", TOKENS)
+        children.append(honest)
+        time.sleep(3)  # all streams have begun
+        phases = [Phase(server, honest)]
+        time.sleep(max(3.0, seconds / 10))
+        phases[0].end("quiet")
+        Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # begins the count of the most memory anew
+        phases.append(Phase(server, honest))
+        attackers.tell(f"{port} {patience}")
+        time.sleep(seconds)
+        phases[1].end("attacked")
+        peak = server.memory("VmHWM")
+        told = attackers.ask()
+        begun = time.monotonic()
+        while (left := server.look())["sockets"] > phases[0].figures["sockets"] + SPARE_SOCKETS:
+            if time.monotonic() - begun > SETTLE:
+                failures.append(f"{left['sockets']} sockets are open {SETTLE:g} s after the attackers have gone")
+                break
+            time.sleep(1)
+        phases.append(Phase(server, honest))
+        time.sleep(3)
+        phases[2].end("afterwards")
+        quiet, after = phases[0].memory, server.memory("VmRSS")
+        if peak - quiet > MOST_MORE:
+            failures.append(f"memory grew from {quiet:.0f} to {peak:.0f} MB; {MOST_MORE} MB more are allowed")
+        if after - quiet > MOST_LEFT:
+            failures.append(f"memory is {after:.0f} MB afterwards; it was {quiet:.0f}, and {MOST_LEFT} MB may stay")
+        for phase in phases:
+            failures += [f"{phase.name}: {count} × {what}" for what, count in phase.seen["failures"].items()]
+            if not phase.seen["tokens"]:
+                failures.append(f"{phase.name}: no token came")
+        for name, error in told["failures"].items():
+            failures.append(f"the attack {name!r} ended by itself: {error}")
+        for name, counts in told["counts"].items():
+            failures += [
+                f"{name}: {count} × {what}" for what, count in counts.items() if count and what.startswith(WRONG)
+            ]
+            if not counts:
+                failures.append(f"the attack {name!r} did nothing")
+        if late is not None and (worst := float(quantiles(phases[1].seen["late"])[2])) > late:
+            failures.append(f"99.9 % of honest frames are {worst:.0f} ms late, and {late:.0f} are allowed")
+        if work is not None and (worst := 1000 * max(phases[1].figures["worked"])) > work:
+            failures.append(f"the server worked {worst:.0f} ms between two turns, and {work:.0f} are allowed")
+        if code := server.end():
+            failures.append(f"the server ended with {code}")
+    finally:
+        for child in children:
+            child.end()
+    rows = [row for phase in phases for row in phase.rows()]
+    resources = [
+        [
+            phase.name,
+            f"{phase.memory:.0f}",
+            f"{phase.kept:.0f}",
+            str(phase.figures["sockets"]),
+            f"{phase.busy:.0%}",
+            f"{phase.starved:.0%}",
+        ]
+        for phase in phases
+    ]
+    counted = [[name, ", ".join(f"{what} {n:,}" for what, n in told["counts"][name].items())] for name in names]
+    which = "all of them" if len(names) == len(ATTACKS) else ", ".join(names)
+    text = "\n\n".join(
+        (
+            f"{machine()}; {streams} streams of 50 tokens/s, {seconds:g} s of attacks: {which}.",
+            table(["late, ms", "count", "p50", "p99", "p99.9", "most"], rows),
+            table(["the server", "RSS, MB", "trimmed", "file descriptors", "on its core", "waiting for it"], resources),
+            f"Most RSS under attack: {peak:.0f} MB.",
+            "\n".join(f"- {name}: {what}" for name, what in counted),
+        )
+    )
+    return text, failures
+
+
+def main() -> int:
+    """Attack, report, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seconds", type=float, nargs="?", default=20.0)
+    parser.add_argument("--only", default=",".join(ATTACKS), metavar="NAME,NAME", help=f"of {', '.join(ATTACKS)}")
+    parser.add_argument("--late", type=float, metavar="MS", help="fail if honest frames are later")
+    parser.add_argument("--work", type=float, metavar="MS", help="fail if the server works longer between two turns")
+    parser.add_argument("--streams", type=int, default=50, help="honest ones")
+    parser.add_argument("--write", action="store_true", help="put the tables into bench/RESULTS.md")
+    options = parser.parse_args()
+    names = options.only.split(",")
+    if unknown := set(names) - set(ATTACKS):
+        parser.error(f"no attacks: {', '.join(sorted(unknown))}")
+    if len(os.sched_getaffinity(0)) < 2:
+        parser.error("two cores are needed: one for the server")
+    text, failures = run(options.seconds, names, options.streams, options.late, options.work)
+    publish("under-attack", text, options.write)
+    for failure in failures:
+        print(f"FAILED: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

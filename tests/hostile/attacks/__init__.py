@@ -1,0 +1,25 @@
+"""Attacks, a function each. It runs until it is cancelled, and keeps its counts in its target."""
+
+from attacks import engine_server, items, oddities, sockets, states, stored, unread
+
+ATTACKS = {
+    "silent sockets": sockets.silent,
+    "unread bodies": sockets.unread_bodies,
+    "trickled requests": sockets.trickled,
+    "resets": sockets.resets,
+    "unread pongs": sockets.pings,
+    "unread answers": unread.large_answers,
+    "unread streams": unread.streams,
+    "compaction": items.compaction,
+    "continued": items.continued,
+    "permitted items": items.permitted,
+    "long texts": items.long_texts,
+    "forged states": states.forged,
+    "idle conversations": stored.idle_sockets,
+    "greedy storing": stored.greedy,
+    "background": stored.background,
+    "hostile engine": engine_server.hostile_engine,
+    "HTTP oddities": oddities.http,
+    "bad frames": oddities.frames,
+}
+"""Each comes from an address of its own."""

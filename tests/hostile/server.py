@@ -1,0 +1,126 @@
+"""The server under attack: a process of its own with default limits, whose event loop measures its own lag.
+
+Its models: `steady`, the first, gives each honest stream 50 tokens a second; `quick` answers with one token; `endless` never
+stops; `hostile` is behind the inference server whose port is given. SIGUSR1 has it print its figures as a line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import gc
+import json
+import logging
+import os
+import resource
+import signal
+import time
+from array import array
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from serving.servers import StepEngine
+
+from tokenweir import Limits, LlamaServerEngine, Tokenizer, serve
+from tokenweir.cli.serve import COLLECT_AFTER
+
+TICK = 0.005
+
+
+class Quick:
+    """Gives one token."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self._ids = ids
+
+    async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
+        yield self._ids
+
+
+class Forever:
+    """Gives tokens without end, a thousand a second."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self._ids = ids
+
+    async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
+        while True:
+            await asyncio.sleep(0.02)
+            yield self._ids * 20
+
+
+class Lag:
+    """Measures by how much timers are late, and how much CPU time the process spends between two of them.
+
+    The second figure has no part of the time in which other processes have the core.
+    """
+
+    def __init__(self) -> None:
+        self._late, self._worked = array("d"), array("d")
+        self._loop = asyncio.get_running_loop()
+        self._due = self._loop.time()
+        self._spent = time.process_time()
+        self._tick()
+
+    def _tick(self) -> None:
+        now, spent = self._loop.time(), time.process_time()
+        self._late.append(now - self._due)
+        self._worked.append(spent - self._spent)
+        self._due, self._spent = now + TICK, spent
+        self._loop.call_at(self._due, self._tick)
+
+    def take(self) -> dict[str, list[float]]:
+        """Figures since the last call, in seconds."""
+        taken = {"lag": self._late.tolist(), "worked": self._worked.tolist()}
+        self._late, self._worked = array("d"), array("d")
+        self._spent = time.process_time()
+        return taken
+
+
+async def be_server(tokens: int, engine_port: int, patience: float) -> None:
+    """Serve until SIGTERM."""
+    tokenizer = Tokenizer.default()
+    ids = tokenizer.encode(" and", add_special_tokens=False)
+    engines = {
+        "steady": StepEngine(tokens, tokenizer.encode),
+        "quick": Quick([*ids, min(tokenizer.eos_ids)]),
+        "endless": Forever(ids[:1]),
+        "hostile": LlamaServerEngine(f"http://127.0.0.1:{engine_port}", tokenizer),
+    }
+    limits = Limits(request_timeout=min(20.0, patience), stall_timeout=min(30.0, patience))
+    gc.freeze()  # as `tokenweir serve` does
+    gc.set_threshold(COLLECT_AFTER)
+    async with serve(engine=engines, tokenizer=tokenizer, port=0, limits=limits) as server:  # type: ignore[arg-type]
+        lag = Lag()
+
+        def tell() -> None:
+            gc.collect()
+            ctypes.CDLL(None).malloc_trim(0)
+            figures = {
+                **lag.take(),
+                "sockets": len(os.listdir("/proc/self/fd")),
+                "tasks": len(asyncio.all_tasks()),
+            }
+            print(json.dumps(figures), flush=True)
+            lag.take()  # this took a while itself
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, tell)
+        loop.add_signal_handler(signal.SIGTERM, server.close)
+        print(server.port, flush=True)
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tokens", type=int, required=True, help="of an honest stream")
+    parser.add_argument("--engine-port", type=int, required=True)
+    parser.add_argument(
+        "--patience", type=float, required=True, help="most seconds of the limits on requests and reads"
+    )
+    options = parser.parse_args()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    logging.basicConfig(level=logging.CRITICAL)
+    asyncio.run(be_server(options.tokens, options.engine_port, options.patience))

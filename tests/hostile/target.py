@@ -1,0 +1,136 @@
+"""The server under attack as its clients see it: an address to come from, requests as bytes, and what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any
+
+WRONG = "WRONG"
+"""Prefix of the names of counts that must be 0."""
+MEGABYTE = 1 << 20
+SMALL_BUFFER = 4096
+
+
+class Target:
+    """A server, and one client's address.
+
+    Args:
+        port: The server's port.
+        address: The loopback address that connections come from; the server tells clients apart by it.
+        patience: Most seconds that the server waits for a request, or for a reader.
+
+    Attributes:
+        counts: Answers by status, connections that were cut off, and what else an attack counts.
+
+    """
+
+    def __init__(self, port: int, address: str, patience: float = 30.0) -> None:
+        self.port = port
+        self.address = address
+        self._patience = patience
+        self.counts: Counter[str] = Counter()
+
+    async def connect(self, *, small: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection, with the smallest receive buffer if `small`."""
+        raw = socket.socket()
+        if small:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
+        try:
+            raw.bind((self.address, 0))
+            raw.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self.port))
+            return await asyncio.open_connection(sock=raw, limit=SMALL_BUFFER if small else 1 << 16)
+        except BaseException:
+            raw.close()
+            raise
+
+    @asynccontextmanager
+    async def connection(
+        self, *, small: bool = False
+    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """Open a connection and abort it at the end."""
+        reader, writer = await self.connect(small=small)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+    async def until_ended(self, ended: Awaitable[object], what: str) -> None:
+        """Wait for the server to end a connection, which it must within a few times its patience."""
+        try:
+            async with asyncio.timeout(3 * self._patience):
+                await ended
+        except TimeoutError:
+            self.counts[f"{WRONG}: {what} was held"] += 1
+        except ConnectionError:
+            self.counts["reset"] += 1
+        else:
+            self.counts["ended by the server"] += 1
+
+    async def ask(self, request: bytes, seconds: float = 60.0) -> tuple[int, bytes]:
+        """Send a request that closes its connection; the status and the body, or 0 if the connection was cut off."""
+        answer = b""
+        try:
+            async with asyncio.timeout(seconds), self.connection() as (reader, writer):
+                writer.write(request)
+                while chunk := await reader.read(1 << 16):
+                    answer += chunk
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            self.counts["no answer in time"] += 1
+            return 0, answer
+        status = int(answer[9:12]) if answer[:7] == b"HTTP/1." else 0
+        self.counts[str(status) if status else "cut off"] += 1
+        return status, answer.partition(b"\r\n\r\n")[2]
+
+    async def post(self, path: str, body: Any, seconds: float = 60.0) -> tuple[int, bytes]:
+        """Post a JSON value, or the bytes of one."""
+        return await self.ask(post(path, body), seconds)
+
+
+def post(path: str, body: Any) -> bytes:
+    """A POST request with a JSON body, on a connection that closes after it."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return head(path, len(content)) + content
+
+
+def head(path: str, length: int) -> bytes:
+    """The head of a POST request whose body has so many bytes."""
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+async def hold(count: int, one: Any, pause: float = 0.01) -> None:
+    """Keep `count` tasks of `one()` at work: all at once, then another where one ends, after a pause that bounds the rate."""
+    running: set[asyncio.Task[None]] = set()
+    begun = 0
+    try:
+        while True:
+            while len(running) < count:
+                task = asyncio.create_task(_quietly(one))
+                running.add(task)
+                task.add_done_callback(running.discard)
+                begun += 1
+                if begun > count:
+                    break
+            await asyncio.sleep(pause)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _quietly(one: Any) -> None:
+    """Run an attempt; a connection that the server ends is an attempt that failed."""
+    try:
+        await one()
+    except (OSError, EOFError, TimeoutError):
+        await asyncio.sleep(0.1)
