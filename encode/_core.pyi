@@ -595,11 +595,11 @@ class AnswerText:
 
     @property
     def kept(self) -> int:
-        """How many of them have not been given back."""
+        """Number of ids that have been added and not given back."""
 
     @property
     def awaited(self) -> int:
-        """How many bytes of text have yet to come back, those that have passed among them."""
+        """Bytes of text that have yet to come back, including those that have passed."""
 
     @property
     def thinks(self) -> bool:
