@@ -148,7 +148,7 @@ def test_parts_are_cut_between_documents(make, tok, max_batch_bytes):
     texts = some_texts(3, 60)
     gpu = make(max_batch_bytes=max_batch_bytes)
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
-    (own,) = gpu._lanes
+    (own,) = gpu._pipelines
     assert max(own.mode.sizes, default=0) <= max_batch_bytes
     assert gpu.stats.batches == len(own.mode.sizes) != 1
     too_long = [text for text in texts if len(text.encode()) > max_batch_bytes]
@@ -160,7 +160,7 @@ def test_a_document_longer_than_a_step_is_a_part_by_itself(make, tok, monkeypatc
     gpu = make()
     texts = ["fox", "the quick brown fox jumps", "the", "dog"]
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
-    assert gpu._lanes[0].mode.sizes == [3, 25, 6]
+    assert gpu._pipelines[0].mode.sizes == [3, 25, 6]
 
 
 def test_stats_add_up(make, tok):
@@ -342,8 +342,8 @@ def test_a_part_is_copied_while_the_one_before_is_encoded(make, tok, device, mon
         copied.release()
         return result
 
-    original = lane.Lane._upload
-    monkeypatch.setattr(lane.Lane, "_upload", upload)
+    original = lane.DevicePipeline._upload
+    monkeypatch.setattr(lane.DevicePipeline, "_upload", upload)
     left = [2, 1, 1, 0]  # parts copied by the time that each is encoded, beyond those before
 
     def before():
@@ -383,7 +383,7 @@ def test_exact_with_documents_of_every_kind(tok, device):
         for text in (text.encode() if isinstance(text, str) else text for text in texts)
     ]
     check(gpu.encode_batch(texts), wanted)
-    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "giant piece": 1}
+    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "oversized piece": 1}
 
 
 @pytest.mark.parametrize("name", ["llama-3.1/tokenizer.json", "qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])

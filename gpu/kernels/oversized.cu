@@ -1,16 +1,17 @@
-// Giant pieces of byte-level BPE, cut where no merge crosses: otherwise each would keep a block busy while all others wait.
+// Cutting of oversized pieces of byte-level BPE where no merge crosses, since each would occupy one block for very
+// long.
 //
-// A run of Chinese can be cut almost anywhere, a run of ASCII letters nowhere. Only places that are far from both ends of
-// their piece are cut, so that what is short stays whole: a vocabulary may take that as one token, whatever merging makes.
+// A run of Chinese can be cut almost anywhere, a run of ASCII letters nowhere. Only places far from both ends of their
+// piece are cut, so that short pieces stay whole: a vocabulary may have these as one token that merging would not make.
 #include "common/characters.cuh"
 #include "common/documents.cuh"
 #include "cuts/byte_cut_table.h"
 
-namespace tokenweir::giants {
+namespace tokenweir::oversized {
 
-constexpr uint32_t kNearby = 1024;  // bytes on both sides of a cut, without the end of a piece; no token is longer
+constexpr uint32_t kNearby = 1024;  // the least distance in bytes of a cut from both ends of its piece; no token is longer
 
-// Whether no piece begins or ends near the bytes of a word.
+// Whether no piece begins or ends near the bytes of a word of the bit map.
 __device__ inline bool is_far_inside(const uint32_t* pieces, uint32_t word, uint32_t n_words) {
   constexpr uint32_t kWords = kNearby / 32;
   if (pieces[word] || word < kWords || word + kWords >= n_words) return false;
@@ -19,16 +20,16 @@ __device__ inline bool is_far_inside(const uint32_t* pieces, uint32_t word, uint
   return true;
 }
 
-}  // namespace tokenweir::giants
+}  // namespace tokenweir::oversized
 
-// out: `pieces` and the cuts. A thread a word.
-extern "C" __global__ void cut_giants(const tokenweir::ByteCutTable* tables, const uint8_t* text, uint32_t n,
+// out: bit map of `pieces` and of the cuts. One thread per word.
+extern "C" __global__ void cut_oversized(const tokenweir::ByteCutTable* tables, const uint8_t* text, uint32_t n,
                                       const uint32_t* pieces, const uint32_t* taken, uint32_t* out) {
   using namespace tokenweir;
   const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x, n_words = (n + 31) / 32;
   if (word >= n_words) return;
   uint32_t found = pieces[word];
-  if (giants::is_far_inside(pieces, word, n_words)) {
+  if (oversized::is_far_inside(pieces, word, n_words)) {
     const ByteCutTable pairs = *tables;
     for (uint32_t place = word * 32; place < word * 32 + 32; place++) {
       uint32_t c = text[place], before = place, length;
